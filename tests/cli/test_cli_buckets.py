@@ -79,7 +79,13 @@ def test_a_mirror_is_kept_in_a_bucket_and_goes_on_on_another_machine(
     source.asked.clear()
     assert run(["audit", "elsewhere"]) == 0
     assert not [it for it in source.asked if it.target.startswith("/objects/")]
-    assert run(["pull", "elsewhere", "--trash", "0"]) == 0
+    said.readouterr()
+    assert run(["trash", "list", "elsewhere"]) == 0
+    assert said.readouterr().out.endswith("Trash     1 file, 9 B\n")
+    assert run(["trash", "restore", "elsewhere", "--all"]) == 0
+    assert contents(bucket) == {**expected, "objects/0007.txt": MIRRORED["objects/0007.txt"]}
+    assert run(["repair", "elsewhere", "--delete"]) == 0
+    assert run(["trash", "empty", "elsewhere", "--all"]) == 0
     assert own(bucket, "trash/") == []
     assert contents(bucket) == expected
 

@@ -82,6 +82,11 @@ def test_what_is_new_replaces_what_was_there_and_what_is_gone_goes_to_the_trash(
     assert shelf.contents() == {path.removeprefix("/"): body for path, body in kept.items()}
     (gone,) = shelf.keys(".resourcesync/trash/")
     assert gone.endswith("-0007.txt")
+    assert run(["trash", "restore", "state", "--all"]) == 0
+    assert shelf.contents()["objects/0007.txt"] == COPIES["objects/0007.txt"]
+    assert run(["pull", "state", "--delete", "absent"]) == 0
+    assert run(["repair", "state", "--delete"]) == 0
+    assert "objects/0007.txt" not in shelf.contents()
     assert run(["pull", "state", "--trash", "0"]) == 0
     assert not list(shelf.keys(".resourcesync/trash/"))
 

@@ -125,6 +125,13 @@ class DeletesForGood(FileTreeCopies):
         return found
 
 
+class TakesFromTheTrash(FileTreeCopies):
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
+        staged = super().stage_trashed(place, algorithms)
+        self.purge(place)
+        return staged
+
+
 class RemovesAnything(FileTreeCopies):
     def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
         now = [replace(it, signature=self.signature(it.path) or "") for it in batch]
@@ -164,6 +171,7 @@ BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
     ("test_a_path_that_leads_elsewhere_is_refused", LooksAnywhere),
     ("test_nothing_is_put_below_a_copy", TellsNoReason),
     ("test_what_is_removed_waits_in_the_trash", DeletesForGood),
+    ("test_what_is_in_the_trash_is_staged_again", TakesFromTheTrash),
     ("test_what_was_changed_here_is_not_removed", RemovesAnything),
     ("test_what_is_known_not_to_be_ours_goes_to_the_quarantine", TrashesAnything),
     ("test_what_others_do_is_seen", RemembersSignatures),

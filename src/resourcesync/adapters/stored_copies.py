@@ -172,10 +172,29 @@ class StoredCopies(StoredLook):
         Raises:
             StorageError: They cannot be kept.
         """
+        return self._filled(path, lambda: self._blocks(path), algorithms)
+
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> Staged | None:
+        """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
+
+        def opened() -> Iterator[bytes] | None:
+            stream = self._store.open(f"{_TRASH}{place}")
+            return None if stream is None else _read(stream)
+
+        return self._filled(f"{_TRASH}{place}", opened, algorithms)
+
+    def _filled(
+        self, path: str, opened: Callable[[], Iterator[bytes] | None], algorithms: Sequence[str]
+    ) -> Staged | None:
+        """Start a copy with the bytes that are read; ``None`` when there are none."""
         staged = self._stage(algorithms, "")
         try:
             with asking(f"reading {path}"):
-                blocks = self._blocks(path)
+                blocks = opened()
                 for block in blocks or ():
                     staged.write(block)
         except StorageError as error:

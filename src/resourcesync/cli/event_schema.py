@@ -46,8 +46,9 @@ _FIELDS: Final = {
         "same seq sets sized surplus tolerated total touched tries unchanged unlisted "
         "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
-        "packages_unopened packages packages_kept filtered packed_entries packed_bytes "
-        "contradicting hubs plain_sitemaps versions patches taken seed lies wrong"
+        "packages_unopened packages packages_kept filtered packed_entries "
+        "packed_bytes contradicting hubs plain_sitemaps versions patches taken seed "
+        "lies wrong restored"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -103,9 +104,9 @@ EVENTS: Final = {
             "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
             "spent pull resources listed:any unchanged applied pending:any same created "
             "updated deleted failed refused:any held unlisted filtered verified:count weak "
-            "unverified contradicting linked patched:any unpatched requests bytes useful_bytes "
-            "as_of? audit in_sync at? present accurate unproven extra foreign begun gap "
-            "coverage? accuracy read_bytes proven? proven_since? stopped:any doubted? "
+            "restored unverified contradicting linked patched:any unpatched requests bytes "
+            "useful_bytes as_of? audit in_sync at? present accurate unproven extra foreign begun "
+            "gap coverage? accuracy read_bytes proven? proven_since? stopped:any doubted? "
             "changes:count cursor? path? mistakes entries plain_sitemaps tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings hubs "
@@ -143,6 +144,10 @@ EVENTS: Final = {
         meaning="What is going to be done, or would be.",
         always="mode same create update delete bytes unsized",
         sometimes="mirror",
+    ),
+    "trashed": Event(
+        meaning="A file in the trash of a mirror, and when and why it went there.",
+        always="path uri bytes? time reason place",
     ),
     "item": Event(
         meaning="What became of one resource; with dry_run, what would.",

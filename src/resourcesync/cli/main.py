@@ -33,6 +33,7 @@ GROUPS: Final = {
         "changes": "what changed here, for the next program",
         "audit": "compare every copy with the Source; write evidence",
         "repair": "fetch again what an audit found",
+        "trash": "look at what was deleted here, bring it back, or empty it",
         "export": "give the copies away: ZIP packages or a bag",
         "tables": "keep the rows of a large mirror as Parquet files",
     },

@@ -258,6 +258,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "held": report.held,
         "unlisted": report.unlisted,
         "filtered": report.filtered,
+        "restored": report.restored,
         "verified": report.verified,
         "weak": report.weak,
         "unverified": report.unverified,
@@ -360,6 +361,9 @@ def _remarks(report: RunReport) -> Iterator[str]:
     if report.filtered:
         kept = words.counted(report.filtered, "resource")
         yield f"          {kept} here that the filters do not want any more; --prune deletes them"
+    if report.restored:
+        kept = words.counted(report.restored, "resource")
+        yield f"          {kept} here brought back from the trash, not listed: repair --delete"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"

@@ -4,11 +4,11 @@ Listed = unchanged + applied + pending + refused, always: nothing that a Source 
 and nothing is counted as done that is not.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import CONTRADICTING, FILTERED
+from resourcesync.destination.plan import CONTRADICTING, FILTERED, RESTORED
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
@@ -91,12 +91,10 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         failed=failed + local,
         held=held - local,
         unlisted=pulled.unlisted,
-        filtered=state.pending_coded(FILTERED),
+        **_besides(state),
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
-        contradicting=state.pending_coded(CONTRADICTING),
-        linked=state.linked_count(),
         patched=tally.patched,
         unpatched=tally.unpatched,
         requests=requests,
@@ -106,6 +104,16 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
         or failures_of(state, _KEPT_FAILURES),
     )
+
+
+def _besides(state: MirrorState) -> dict[str, Any]:
+    """Count what is here besides what is listed, wanted and as listed."""
+    return {
+        "filtered": state.pending_coded(FILTERED),
+        "restored": state.pending_coded(RESTORED),
+        "contradicting": state.pending_coded(CONTRADICTING),
+        "linked": state.linked_count(),
+    }
 
 
 def waiting(state: MirrorState, task: Task) -> int:

@@ -19,8 +19,8 @@ from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import set_aside_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Removal
-from resourcesync.ports.mirror import Copy, Pending, Step, Task, TrashRow
+from resourcesync.ports import Clock, Copies, Removal
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, Step, Task, TrashRow
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
@@ -155,7 +155,7 @@ def _removal(equipment: Equipment, copy: Copy) -> Removal:
     return Removal(path=copy.path, signature=known, is_altered=is_doubted(copy))
 
 
-def take_over_trash(equipment: Equipment) -> None:
+def take_over_trash(state: MirrorState, copies: Copies, clock: Clock) -> None:
     """Take note of what a run moved to the trash that was killed before it could write so.
 
     Nobody would ever purge it. What it was the copy of is told by its name only.
@@ -163,11 +163,10 @@ def take_over_trash(equipment: Equipment) -> None:
     Raises:
         StorageError: The trash cannot be looked into.
     """
-    state = equipment.state
     if state.note(_TRASHING) != "1":
         return
-    now = to_microseconds(equipment.clock.now())
-    lost = (place for place in equipment.copies.trashed() if state.trash_at(place) is None)
+    now = to_microseconds(clock.now())
+    lost = (place for place in copies.trashed() if state.trash_at(place) is None)
     reason = "moved there by a run that was killed"
     while group := list(islice(lost, _GROUP)):
         rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in group]

@@ -92,7 +92,8 @@ class Destination:
         try:
             self._equipment.check_folder()
             if not options.dry_run:
-                take_over_trash(self._equipment)
+                it = self._equipment
+                take_over_trash(it.state, it.copies, it.clock)
             pulled = self._pull_in_time(source, options)
             if not options.dry_run:
                 empty_trash(self._equipment, options.trash_days)

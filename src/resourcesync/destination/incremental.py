@@ -28,12 +28,13 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     FILTERED,
+    OUT_OF_SCOPE,
     Fetch,
     Listed,
     Match,
-    OUT_OF_SCOPE,
     count,
     is_proven,
+    is_restored,
     match_copy,
     settle,
     spares,
@@ -249,8 +250,8 @@ class Incremental:
         for row in self._news(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
-                if self._pull.options.delete == "never":
-                    unlisted += 1
+                if self._pull.options.delete == "never" or is_restored(copy):
+                    unlisted += not is_restored(copy)
                     pending.append(self._pull.keeping(copy, history.through))
                 else:
                     pending.append(
@@ -289,11 +290,14 @@ class Incremental:
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            if pull.options.delete == "never":
-                kept += len(copies)
-                tasks = [pull.keeping(copy, at) for copy in copies]
-            else:
-                tasks = [pull.deletion(copy, NOT_LINKED, at) for copy in copies]
+            never = pull.options.delete == "never"
+            kept += len(copies) * never
+            tasks = [
+                pull.keeping(copy, at)
+                if never or is_restored(copy)
+                else pull.deletion(copy, NOT_LINKED, at)
+                for copy in copies
+            ]
             pull.state.commit(Step(pending=tasks, settled=gone, listed=gone))
         return kept
 

@@ -22,6 +22,9 @@ ALTERED: Final = "altered"
 DAMAGED: Final = "damaged"
 """In ``Pending.code``: an audit found that the file is not what was put there."""
 
+RESTORED: Final = "restored"
+"""In ``Pending.code``: a copy was brought back by hand that the Source does not list."""
+
 CONTRADICTING: Final = "contradicting"
 """In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
 
@@ -96,10 +99,10 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
 
 
 def _match(copy: Copy, listed: Listed) -> Match:
-    if is_doubted(copy):
+    if is_doubted(copy) or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
-    if listed.length is not None and listed.length != copy.length:
-        return Match.DIFFERENT
+    if is_restored(copy):  # it was deleted there: what is listed again is a new resource
+        return Match.UNKNOWN
     if listed.hash:
         if listed.hash == copy.listed:
             return Match.SAME
@@ -140,6 +143,11 @@ def doubted(copy: Copy) -> Copy:
 def is_doubted(copy: Copy) -> bool:
     """Whether an audit found the file of a copy altered or gone, and nothing mended it yet."""
     return copy.signature == ALTERED
+
+
+def is_restored(copy: Copy) -> bool:
+    """Whether a copy was brought back by hand: it stays until the Source lists it again."""
+    return copy.fixity == Fixity.RESTORED
 
 
 class Fetch(NamedTuple):
@@ -206,9 +214,7 @@ def spares(policy: str, reason: str) -> bool:
     What the filters do not want is deleted by a run that prunes, and by no later one.
     """
     return (
-        policy == "never"
-        or reason == OUT_OF_SCOPE
-        or (policy == "signalled" and reason == ABSENT)
+        policy == "never" or reason == OUT_OF_SCOPE or (policy == "signalled" and reason == ABSENT)
     )
 
 
@@ -235,7 +241,7 @@ def decide(
             continue
         match difference:
             case Deleted(copy):
-                yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
+                yield unlisted(copy, sweeping=sweeping)
             case Created(row):
                 if row.change not in _NOT_HERE:
                     yield Fetch(row, None)
@@ -246,11 +252,17 @@ def decide(
                     yield _decide_updated(copy, row, obeying=obeying)
 
 
+def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Keep:
+    """Decide on a copy that is not listed."""
+    return TakeAway(copy, ABSENT) if sweeping and not is_restored(copy) else Keep(copy)
+
+
 def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
     if row.change == FILTERED:
         return Keep(copy, listed=True)
     if row.change == ChangeKind.DELETED:
-        return TakeAway(copy, "deleted by the Source") if obeying else Keep(copy)
+        is_to_go = obeying and not is_restored(copy)
+        return TakeAway(copy, "deleted by the Source") if is_to_go else Keep(copy)
     return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
 
 
@@ -279,8 +291,8 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
         match decision:
             case TakeAway():
                 delete += 1
-            case Keep(_, listed):
-                kept += not listed
+            case Keep(copy, listed):
+                kept += not (listed or is_restored(copy))
             case Fetch(row):
                 create += decision.creates
                 update += not decision.creates

@@ -19,7 +19,7 @@ from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
-from resourcesync.destination.plan import Listed
+from resourcesync.destination.plan import RESTORED, Listed, is_restored
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ResourceListReader, Snapshot
 from resourcesync.destination.selection import MOST_REFUSED, Selection
@@ -243,6 +243,7 @@ class Pull:
             at: The Source's time of the reading that it follows from, microseconds.
             code: ``FILTERED`` when it is listed, and the filters do not want it any more.
         """
+        code = code or (RESTORED if is_restored(copy) else "")
         return self.deletion(copy, "", at)._replace(task=Task.KEEP, code=code)
 
     def reading(self, history: History | None) -> dict[str, str]:

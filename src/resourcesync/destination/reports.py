@@ -79,6 +79,7 @@ class RunReport:
         held: Deletions that wait for a second list or for the operator.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         filtered: Resources here that the Source lists and the filters do not want any more; kept.
+        restored: Resources here that were brought back from the trash, and are not listed; kept.
         verified, weak, unverified: How the resources fetched in this run were proven.
         contradicting: Of the pending, those of which bytes are kept that are not what the list
             says (``verify="lenient"``).
@@ -113,6 +114,7 @@ class RunReport:
     held: int = 0
     unlisted: int = 0
     filtered: int = 0
+    restored: int = 0
     verified: int = 0
     weak: int = 0
     unverified: int = 0

@@ -19,6 +19,7 @@ from resourcesync.destination.plan import (
     Match,
     TakeAway,
     is_proven,
+    is_restored,
     match_copy,
     spares,
 )
@@ -141,7 +142,7 @@ def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Dec
             yield _fetch(row, copy)
     elif copy is not None:
         is_gone = row.change == ChangeKind.DELETED
-        if is_gone and obeying:
+        if is_gone and obeying and not is_restored(copy):
             yield TakeAway(copy, "deleted by the Source")
         else:
             yield Keep(copy, listed=not is_gone)

@@ -92,6 +92,11 @@ def parse_glob(text: str) -> Glob:
     return Glob(text, bool(question), re.compile(expression, re.DOTALL))
 
 
+def fits_path(glob: Glob, path: str) -> bool:
+    """Whether a glob fits a path of a file, which may have any characters."""
+    return glob.matches(_normal_glob(path.replace("%", "%25").replace("?", "%3F")), None)
+
+
 def _check_glob(text: str) -> None:
     hint = ""
     if not text or len(text) > MAX_URI:

@@ -12,14 +12,13 @@ from resourcesync.destination.dumps import together
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.plan import (
-    ABSENT,
     Decision,
     Keep,
     Listed,
-    TakeAway,
     decide,
     forgotten,
     settle,
+    unlisted,
 )
 from resourcesync.destination.pulling import Pull, Pulled
 from resourcesync.destination.reports import Mode, Plan
@@ -212,7 +211,7 @@ class SharedBaseline(Baseline):
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
             yield Keep(copy, listed=True)
         for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
-            yield TakeAway(copy, ABSENT) if sweeping else Keep(copy)
+            yield unlisted(copy, sweeping=sweeping)
 
     def _keep_resting(self, joined: Joined) -> None:
         """Let what rests be of this reading, too."""

@@ -149,6 +149,13 @@ class Copies(Look, Protocol):
         """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
         ...
 
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> Staged | None:
+        """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
+
+        They stay in the trash.
+        """
+        ...
+
     def trashed(self) -> Iterator[str]:
         """Yield the names of what is in the trash."""
         ...

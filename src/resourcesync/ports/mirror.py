@@ -21,6 +21,8 @@ class Fixity(StrEnum):
     VERIFIED = "verified"
     WEAK = "weak"
     UNVERIFIED = "unverified"
+    RESTORED = "restored"
+    """Brought back from the trash by hand: kept until the Source lists it again."""
 
 
 class Copy(NamedTuple):

@@ -63,6 +63,11 @@ class SimulatedCopies:
         del path, algorithms
         return None
 
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> "SimulatedStaged | None":
+        """Return ``None``: nothing is kept of what was removed."""
+        del place, algorithms
+        return None
+
     def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its signature."""
         self._fate.check_alive()

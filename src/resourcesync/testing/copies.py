@@ -226,6 +226,23 @@ class CopiesSuite(ABC):
         again = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
         expect_equal(again, [""], "what is not there is no error")
 
+    def test_what_is_in_the_trash_is_staged_again(self, copies: Copies) -> None:
+        """Its bytes can be put in place, and stay in the trash until somebody purges them."""
+        signature = _put(copies, "a/b.txt", b"goes")
+        (place,) = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+        expect(isinstance(place, str) and place, "remove tells where it went")
+
+        staged = copies.stage_trashed(str(place), ["sha-256", "md5"])
+
+        expect(staged is not None, "what is in the trash can be staged")
+        if staged is not None:
+            expect_equal(staged.seal(), (4, _digests(b"goes")), "its bytes are the same")
+            _install(copies, staged, "a/b.txt")
+        _expect_held(copies, {"a/b.txt": b"goes"})
+        expect_equal(list(copies.trashed()), [place], "they are in the trash still")
+        for other in ("nothing", "../a/b.txt"):
+            expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
+
     def test_what_was_changed_here_is_not_removed(self, copies: Copies) -> None:
         """Only the copy that the signature tells of goes; others of the batch do."""
         removals = [

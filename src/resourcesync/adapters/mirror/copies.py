@@ -90,25 +90,52 @@ class FileTreeCopies:
         Raises:
             StorageError: They cannot be kept.
         """
-        staged = self.stage(algorithms)
         try:
             with self._folders() as folders:
                 folder, leaf = folders.place(path, create=False)
                 file = os.open(leaf, READ_FLAGS, dir_fd=folder)
-            try:
-                if not is_regular(os.fstat(file)):
-                    return None
-                staged.fill(file)
-            finally:
-                os.close(file)
         except OSError:
-            staged.discard()
             return None
         except StorageError as error:
-            staged.discard()
             if error.code == "path-in-the-way":
                 return None
             raise
+        return self._filled(file, algorithms)
+
+    def _filled(self, file: int, algorithms: Sequence[str]) -> StagedFile | None:
+        """Start a copy with the bytes of an open file, which is closed."""
+        staged = self.stage(algorithms)
+        try:
+            if is_regular(os.fstat(file)):
+                staged.fill(file)
+                return staged
+        except OSError:
+            pass
+        except StorageError:
+            staged.discard()
+            raise
+        finally:
+            os.close(file)
+        staged.discard()
+        return None
+
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
+        """Start a copy with the bytes of one in the trash, and its time of modification.
+
+        Raises:
+            StorageError: They cannot be kept.
+        """
+        if "/" in place:
+            return None
+        try:
+            file = os.open(place, READ_FLAGS, dir_fd=self._trash)
+            modified = os.fstat(file).st_mtime_ns
+        except OSError:
+            return None
+        staged = self._filled(file, algorithms)
+        if staged is not None:
+            with suppress(OSError):
+                os.utime(staged.name, ns=(modified, modified), dir_fd=self._tmp)
         return staged
 
     def scratch(self) -> BinaryIO:

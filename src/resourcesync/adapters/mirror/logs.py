@@ -9,7 +9,7 @@ from typing import Any
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.ports.changes import Arrival, Logged
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import RunRow, SeenDocument
+from resourcesync.ports.mirror import RunRow, SeenDocument, TrashRow
 
 
 class MirrorLogs(ABC):
@@ -113,6 +113,17 @@ class MirrorLogs(ABC):
         """Yield URIs and when each was proven, longest ago first; what was never: installed."""
         with self._guard():
             yield from proofs.oldest(self._db)
+
+    def trash_by_path(self) -> Iterator[TrashRow]:
+        """Yield all that is in the trash, by path, the newest of each path first.
+
+        For a memory that is read at one moment: nothing may be written by it meanwhile.
+        """
+        with self._guard():
+            yield from map(
+                TrashRow._make,
+                self._db.execute("SELECT * FROM trash ORDER BY path, removed DESC, place"),
+            )
 
     def is_linked(self, uri: str) -> bool:
         """Whether something is here only because entries link to it, or did so."""

@@ -39,7 +39,7 @@ def storage_error(error: OSError, doing: str) -> StorageError:
         return DiskFullError(
             f"no room left while {doing}",
             evidence=(("got", os.strerror(error.errno or 0)), ("kept", "all complete copies")),
-            hint="make room, then run the same command; the trash may be emptied",
+            hint="make room (resourcesync trash empty MIRROR), then run it again",
         )
     return StorageError(
         f"failed while {doing}: {os.strerror(error.errno or 0)}",

@@ -338,7 +338,7 @@ def _failing(doing: str) -> Iterator[None]:
             raise DiskFullError(
                 f"no room left while {doing:.1000}",
                 evidence=(("got", os.strerror(error.errno or 0)), kept),
-                hint="make room, then run the same command; the trash may be emptied",
+                hint="make room (resourcesync trash empty MIRROR), then run it again",
             ) from error
         raise StorageError(
             f"failed while {doing:.1000}: {os.strerror(error.errno or 0)}",

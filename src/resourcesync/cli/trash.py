@@ -1,0 +1,161 @@
+"""``resourcesync trash``: what a mirror deleted is looked at, brought back, or removed for good."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from resourcesync.cli import configured, options, words
+from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.job import Job
+from resourcesync.cli.mirror_folders import home_of
+from resourcesync.cli.options import option
+from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.words import DETAIL, QUIET, Line
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+
+if TYPE_CHECKING:
+    from resourcesync.destination.trash import Done
+    from resourcesync.wiring.stores import Home
+    from resourcesync.wiring.trash import Fits
+
+_SECOND: Final = 1_000_000
+
+
+@click.command("trash")
+@click.argument("action", type=click.Choice(["list", "restore", "empty"]))
+@click.argument("mirror")
+@click.argument("glob", default="")
+@option("--all", "all", is_flag=True, help="For restore and empty: all that is in the trash.")
+@option(
+    "--older-than",
+    type=options.DURATION,
+    metavar="DURATION",
+    help="Only what was deleted longer ago, such as 7d.",
+)
+@option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@options.with_options((options.CONFIG,))
+@options.output_options
+def command(output: OutputOptions, **values: Any) -> Job:
+    """Look at what a mirror deleted, bring it back, or remove it for good.
+
+    \b
+    list     name what is in the trash: when it was deleted, bytes, path, why, URI
+    restore  bring files back to their places; of each the one deleted last
+    empty    remove files for good
+
+    MIRROR is a mirror's folder, its name in the configuration file, or the address of its store.
+    GLOB fits the path here or at the Source, as with pull --include: '*.pdf', '/docs/**'.
+
+    Nothing is overwritten: where something is, the file stays in the trash (exit 3). What was
+    brought back is a copy like others. It stays until the Source lists it again, whatever the
+    Source deletes; repair --delete deletes it. Nothing in the trash fits GLOB: exit 1.
+    """  # noqa: D301 - click's mark for lines that are not to be filled
+    action, glob, every = values["action"], values["glob"], values["all"]
+    older_than: float | None = values["older_than"]
+    if action == "list" and (every or values["dry_run"]):
+        raise click.UsageError("--all and --dry-run are for restore and empty")
+    if every and (glob or older_than is not None):
+        raise click.UsageError("--all means all: leave GLOB and --older-than out, or leave it out")
+    if action != "list" and not (every or glob or older_than is not None):
+        raise click.UsageError(f"say what to {action}: a GLOB, --older-than, or --all")
+    home = _home_of(values["mirror"], values["config"])
+
+    def work(screen: Screen) -> Outcome:
+        from resourcesync.wiring import machine, trash  # noqa: PLC0415 - help stays quick
+
+        clock = machine.system_clock()
+        before = None
+        if older_than is not None:
+            before = to_microseconds(clock.now()) - int(older_than * _SECOND)
+        fits = trash.chosen(glob, before)
+        if action == "list":
+            return _list(home, fits, screen)
+        do = trash.restore if action == "restore" else trash.empty
+        done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=clock)
+        return _ended(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
+
+    return Job(
+        command="trash",
+        output=output,
+        work=work,
+        words=_words,
+        subject=home.folder.name or str(home.folder),
+        fields={
+            "mirror": home.store or str(home.folder),
+            "action": action,
+            "dry_run": values["dry_run"],
+        },
+    )
+
+
+def _home_of(mirror: str, config: Any) -> "Home":
+    from resourcesync.wiring.stores import Home, store_of  # noqa: PLC0415 - help stays quick
+
+    configuration = configured.load(config)
+    if mirror in configuration.names:
+        known = configuration.mirror(mirror)
+        return Home(known.dest, known.store)
+    folder, store = home_of(mirror, None)
+    return Home(folder, store or store_of(folder))
+
+
+def _list(home: "Home", fits: "Fits", screen: Screen) -> Outcome:
+    from resourcesync.wiring import trash  # noqa: PLC0415 - help stays quick
+
+    files = size = 0
+    for row, found in trash.rows_of(home.folder, fits):
+        files += 1
+        size += found or 0
+        screen.report(
+            "trashed",
+            {
+                "path": row.path,
+                "uri": row.uri,
+                "bytes": found,
+                "time": from_microseconds(row.removed),
+                "reason": row.reason,
+                "place": row.place,
+            },
+        )
+    text = f"{words.counted(files, 'file')}, {words.size(size)}"
+    return Outcome(
+        closing=(Line(text, "Trash", QUIET),), fields={"files": files, "bytes": size, "failed": 0}
+    )
+
+
+def _words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+    name = f"/{fields.get('path')}" if fields.get("path") else str(fields.get("place") or "")
+    if event == "trashed":
+        size = "gone" if fields["bytes"] is None else words.size(fields["bytes"])
+        uri = f"   {fields['uri']}" if fields["uri"] else ""
+        yield Line(
+            f"{words.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",
+        )
+    elif event == "item" and fields["status"] == "ok":
+        yield Line(name, "+" if fields["action"] == "restore" else "-", DETAIL)
+    elif event == "item":
+        yield Line(f"{name}   {fields['reason']}", "!")
+
+
+def _ended(done: "Done", action: str, *, dry_run: bool, narrowed: bool) -> Outcome:
+    fields = {"files": done.files, "bytes": done.size, "failed": done.failed, "dry_run": dry_run}
+    files = f"{words.counted(done.files, 'file')}, {words.size(done.size)}"
+    code = ExitCode.OK
+    if done.failed:
+        files += f"; {words.counted(done.failed, 'file')} left in the trash"
+        code = ExitCode.PARTIAL
+    elif narrowed and not done.files:
+        files, code = "nothing in the trash fits", ExitCode.FINDINGS
+    ends = f"  exit {int(code)}" if code is not ExitCode.OK else ""
+    if dry_run:
+        label, text = "Dry run", f"would {action} {files}; nothing was changed"
+    else:
+        label = "Restored" if action == "restore" else "Emptied"
+        text = files
+    return Outcome(
+        exit=code,
+        closing=(Line(f"{text}{ends}", label, QUIET),),
+        fields=fields,
+        says_exit=code is not ExitCode.OK,
+    )

@@ -1,0 +1,257 @@
+"""The trash of a mirror, in the hands of a person: what is there is brought back, or goes for good.
+
+What is brought back is a copy like others, with one mark: it stays until the Source lists it again.
+No list of the Source takes it away: that it was deleted there is no news.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from resourcesync.destination.memory import Memory
+from resourcesync.destination.plan import RESTORED
+from resourcesync.destination.tasks import pending_delete, set_aside_warning
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import format_digests
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
+from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, Task, TrashRow
+
+_GROUP: Final = 64
+_GROUP_BYTES: Final = 64 << 20
+_ALGORITHMS: Final = ("sha-256",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What the work on a trash needs; the mirror's lock is held.
+
+    Attributes:
+        copies: The mirror's files.
+        state: What the mirror remembers.
+        clock: Time.
+        purge: Removes one place of the trash for good.
+        size: Returns how many bytes are at one place of the trash; ``None`` when nothing is.
+        report: Takes events.
+    """
+
+    copies: Copies
+    state: MirrorState
+    clock: Clock
+    purge: Callable[[str], None]
+    size: Callable[[str], int | None]
+    report: Reporter
+
+
+@dataclass(slots=True, kw_only=True)
+class Done:
+    """What was done, or would be.
+
+    Attributes:
+        files: How many files.
+        size: Their bytes.
+        failed: How many could not be brought back.
+    """
+
+    files: int = 0
+    size: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """A file of the trash whose bytes are beside the mirror."""
+
+    row: TrashRow
+    copy: Copy
+    staged: Staged
+
+
+class Trash:
+    """The trash of one mirror.
+
+    Args:
+        tools: What to work with.
+    """
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._done = Done()
+
+    # --- bring back ---
+
+    def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> Done:
+        """Bring files back to their places; the newest of each place, and never over a file.
+
+        The bytes are in place and remembered before they leave the trash: killed at any moment,
+        the next run ends it.
+
+        Args:
+            rows: Which, by path, the newest first; not read from the state that is written.
+            dry_run: Say what would be done only.
+
+        Raises:
+            DiskFullError: No room is left; what is in place is remembered.
+            StorageError: The mirror cannot be written; the same holds.
+        """
+        if dry_run:
+            for row in _newest(rows):
+                self._would_restore(row)
+            return self._done
+        group: list[_Ready] = []
+        try:
+            for row in _newest(rows):
+                self._prepare(row, group)
+                if len(group) >= _GROUP or sum(it.copy.length for it in group) >= _GROUP_BYTES:
+                    self._install(group)
+                    group.clear()
+            self._install(group)
+        except BaseException:
+            for ready in group:
+                ready.staged.discard()
+            raise
+        return self._done
+
+    def _would_restore(self, row: TrashRow) -> None:
+        size, copies = self._tools.size(row.place), self._tools.copies
+        if not (row.path and row.uri):
+            self._fail(row, *_NO_PLACE)
+        elif size is None:
+            self._fail(row, *_GONE)
+        elif copies.signature(row.path) is not None:
+            self._fail(row, *_OCCUPIED)
+        elif self._tools.state.copy(row.uri) is not None:
+            self._fail(row, *_NEWER)
+        else:
+            self._count(row, size)
+
+    def _prepare(self, row: TrashRow, group: list[_Ready]) -> None:
+        """Take a file into a group to be put in place, or say why it cannot be."""
+        copies, state = self._tools.copies, self._tools.state
+        if not (row.path and row.uri):
+            self._fail(row, *_NO_PLACE)
+            return
+        staged = copies.stage_trashed(row.place, _ALGORITHMS)
+        if staged is None:  # a row without a file is of no use
+            if state.copy(row.uri) is None:
+                self._fail(row, *_GONE)
+            self._drop([row])
+            return
+        length, digests = staged.seal()
+        there, known = copies.signature(row.path), state.copy(row.uri)
+        is_same = there is not None and copies.digest(row.path, _ALGORITHMS) == (length, digests)
+        if known is None and (there is None or is_same):
+            copy = self._copy(row, length, format_digests(digests))
+            group.append(_Ready(row=row, copy=copy, staged=staged))
+            return
+        staged.discard()
+        if is_same and known is not None and known.signature == there:  # it was brought back before
+            self._count(row, length)
+            self._drop([row])
+        else:
+            self._fail(row, *(_OCCUPIED if there is not None else _NEWER))
+
+    def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
+        return Copy(
+            uri=row.uri,
+            path=row.path,
+            length=length,
+            digests=digests,
+            listed="",
+            lastmod=None,
+            etag="",
+            last_modified="",
+            signature="",
+            fixity=Fixity.RESTORED,
+            installed=to_microseconds(self._tools.clock.now()),
+        )
+
+    def _install(self, group: list[_Ready]) -> None:
+        tools = self._tools
+        results = tools.copies.install(
+            [Installation(staged=it.staged, path=it.copy.path) for it in group]
+        )
+        for path, place in tools.copies.made_way():
+            tools.report("warning", set_aside_warning(path, place))
+        installed: list[tuple[TrashRow, Copy]] = []
+        broken: StorageError | None = None
+        for ready, result in zip(group, results, strict=True):
+            if isinstance(result, StorageError):
+                self._fail(ready.row, result.code, result.message)
+                broken = broken if result.code == "path-in-the-way" else result
+            else:
+                installed.append((ready.row, ready.copy._replace(signature=result)))
+        copies = [copy for _, copy in installed]
+        now = to_microseconds(tools.clock.now())
+        tools.state.commit(Step(installed=copies, pending=list(map(self._task, copies)), now=now))
+        for row, copy in installed:
+            self._count(row, copy.length)
+        self._drop([row for row, _ in installed])
+        if broken is not None:
+            raise broken
+
+    def _task(self, copy: Copy) -> Pending:
+        """Return what is to be done for a copy: to fetch what is listed, else to keep it."""
+        known = self._tools.state.pending_of(copy.uri)
+        if known is not None and known.task == Task.FETCH:
+            return known
+        now, generation = copy.installed, Memory(self._tools.state).generation
+        row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
+        return row._replace(task=Task.KEEP, code=RESTORED)
+
+    # --- remove for good ---
+
+    def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> Done:
+        """Remove files for good.
+
+        Args:
+            rows: Which; not read from the state that is written.
+            dry_run: Say what would be done only.
+
+        Raises:
+            StorageError: One could not be removed.
+        """
+        rest = iter(rows)
+        while group := list(islice(rest, _GROUP)):
+            for row in group:
+                self._count(row, self._tools.size(row.place) or 0, action="empty")
+            if not dry_run:
+                self._drop(group)
+        return self._done
+
+    def _drop(self, rows: list[TrashRow]) -> None:
+        for row in rows:
+            self._tools.purge(row.place)
+        self._tools.state.commit(Step(purged=[row.place for row in rows]))
+
+    # --- say so ---
+
+    def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
+        self._done.files += 1
+        self._done.size += size
+        self._tools.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
+
+    def _fail(self, row: TrashRow, code: str, reason: str) -> None:
+        self._done.failed += 1
+        told = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
+        self._tools.report("item", {"status": "error", **told})
+
+
+_NO_PLACE: Final = ("no-place", "it is not known where it was: take it from the trash by hand")
+_GONE: Final = ("missing", "it is not in the trash any more")
+_OCCUPIED: Final = ("occupied", "something is at its place, and nothing is overwritten")
+_NEWER: Final = ("occupied", "the mirror has a later copy, whose file is gone: repair fetches that")
+
+
+def _newest(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
+    """Yield the first row of each path, and each of which the path is not known."""
+    last = ""
+    for row in rows:
+        if not row.path or row.path != last:
+            yield row
+        last = row.path
+
+
+def _fields(row: TrashRow, action: str) -> dict[str, object]:
+    return {"action": action, "uri": row.uri, "path": row.path}

@@ -1,0 +1,158 @@
+"""The trash of a mirror: looked into, brought back from, emptied."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.destination.deletion import take_over_trash
+from resourcesync.destination.scope import fits_path, parse_glob
+from resourcesync.destination.trash import Done, Tools, Trash
+from resourcesync.errors import ConfigurationError
+from resourcesync.ports import Clock, Reporter
+from resourcesync.ports.mirror import TrashRow
+from resourcesync.wiring import mirrors, states, stores
+from resourcesync.wiring.opening import open_parts, opened
+from resourcesync.wiring.stores import Home
+
+_TRASH: Final = "trash"
+
+Fits = Callable[[TrashRow], bool]
+"""Whether something in the trash is meant."""
+
+
+def everything(row: TrashRow) -> bool:
+    """Whether it is meant, where all is: yes."""
+    del row
+    return True
+
+
+def chosen(glob: str = "", removed_before: int | None = None) -> Fits:
+    """Return what tells whether something is meant.
+
+    Args:
+        glob: Fits its path here or the path of its URI, or is one of the two; empty for all.
+        removed_before: It was removed before this moment, microseconds.
+
+    Raises:
+        ConfigurationError: The glob is none, nor can it be a path.
+    """
+    try:
+        pattern = parse_glob(glob) if glob else None
+    except ConfigurationError:
+        if not glob.startswith(("/", "http")):  # a name may have what means nothing in a glob
+            raise
+        pattern = None
+
+    def fits(row: TrashRow) -> bool:
+        if removed_before is not None and row.removed >= removed_before:
+            return False
+        if not glob or glob in (row.uri, f"/{row.path}"):
+            return True
+        parts = urlsplit(row.uri)
+        return pattern is not None and (
+            fits_path(pattern, f"/{row.path}")
+            or (bool(row.uri) and pattern.matches(parts.path, parts.query or None))
+        )
+
+    return fits
+
+
+def rows_of(folder: Path, fits: Fits) -> Iterator[tuple[TrashRow, int | None]]:
+    """Yield what is in the trash, by path, with its bytes; ``None`` for what is not there.
+
+    It is read as it is at one moment, without holding the mirror: a pull may go on meanwhile.
+
+    Raises:
+        ConfigurationError: The folder is no mirror.
+        StateError: What the mirror remembers is damaged or from a newer version.
+        StorageError: The store of the mirror cannot be asked.
+    """
+    if not mirrors.is_mirror(folder):
+        raise mirrors.not_a_mirror(folder)
+    size = _sizes(folder)
+    for row in _snapshot(folder, fits):
+        yield row, size(row.place)
+
+
+def _snapshot(folder: Path, fits: Fits) -> Iterator[TrashRow]:
+    with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+        yield from filter(fits, state.trash_by_path())
+
+
+def _sizes(folder: Path) -> Callable[[str], int | None]:
+    """Return what tells how many bytes are at a place of the trash."""
+    address = stores.store_of(folder)
+    if address:
+        store = stores.open_store(address)
+
+        def stored(place: str) -> int | None:
+            found = store.look(f"{OWN_FOLDER}/{_TRASH}/{place}")
+            return None if found is None else found.length
+
+        return stored
+
+    def on_disk(place: str) -> int | None:
+        try:
+            return os.lstat(folder / OWN_FOLDER / _TRASH / place).st_size
+        except OSError:
+            return None
+
+    return on_disk
+
+
+def restore(home: Home, fits: Fits, *, dry_run: bool, report: Reporter, clock: Clock) -> Done:
+    """Bring files back from the trash; they stay until the Source lists them again.
+
+    Raises:
+        ConfigurationError: It is no mirror, or the rows of its copies are a table.
+        LockedError: Another run holds the mirror.
+        StorageError: The mirror cannot be written.
+    """
+    if mirrors.is_mirror(home.folder) and states.is_tabled(home.folder):
+        raise ConfigurationError(
+            "nothing can be brought back into a mirror whose copies are a table",
+            evidence=(("kept", "all that is in the trash"),),
+            hint=f"first: resourcesync tables unmake {home.store or home.folder}",
+        )
+    with _opened(home, dry_run=dry_run, report=report, clock=clock) as trash:
+        return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
+
+
+def empty(home: Home, fits: Fits, *, dry_run: bool, report: Reporter, clock: Clock) -> Done:
+    """Remove files of the trash for good.
+
+    Raises:
+        ConfigurationError: It is no mirror.
+        LockedError: Another run holds the mirror.
+        StorageError: The mirror cannot be written.
+    """
+    with _opened(home, dry_run=dry_run, report=report, clock=clock) as trash:
+        return trash.empty(_snapshot(home.folder, fits), dry_run=dry_run)
+
+
+@contextmanager
+def _opened(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
+    if not mirrors.is_mirror(home.folder):
+        raise mirrors.not_a_mirror(home.folder)
+    place = home if home.store else home.folder
+    with opened(place, None, clock, is_expected=False, report=report) as mirror:
+        mirror.check_marker()
+        state, _ = open_parts(mirror)
+        with stores.copies_of(mirror, clock) as copies:
+            if not dry_run:
+                take_over_trash(state, copies, clock)
+            yield Trash(
+                Tools(
+                    copies=copies,
+                    state=state,
+                    clock=clock,
+                    purge=copies.purge,
+                    size=_sizes(home.folder),
+                    report=report,
+                )
+            )

@@ -1,0 +1,174 @@
+"""``trash``: what a mirror deleted is listed, brought back, or removed for good."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, LATER, Said, rows
+from tests.support.commands import files_of
+from tests.support.tiny_source import TinySource
+
+GONE = ["objects/0001.txt", "objects/0002.txt"]
+TRASH = Path("museum/.resourcesync/trash")
+LAST = "2026-01-03T00:00:00Z"
+
+
+def here() -> dict[str, bytes]:
+    return {str(path): body for path, body in files_of(Path("museum")).items()}
+
+
+def told(said: Said, kind: str) -> list[dict[str, Any]]:
+    return [row for row in rows(said) if row["type"] == kind]
+
+
+@pytest.fixture
+def mirror(source: TinySource, said: Said) -> TinySource:
+    """Give a Source that deleted two files, which a mirror followed."""
+    run(["pull", source.url, "museum"])
+    source.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LATER)
+    assert run(["pull", "museum"]) == 0
+    assert len(list(TRASH.iterdir())) == 2
+    said.readouterr()
+    return source
+
+
+def test_what_is_in_the_trash_is_listed(mirror: TinySource, said: Said) -> None:
+    assert run(["trash", "list", "museum"]) == 0
+
+    first, second, closing = said.readouterr().out.splitlines()
+    assert f"/objects/0001.txt   no longer listed   {mirror.url}/objects/0001.txt" in first
+    assert "  9 B  /objects/0002.txt" in second
+    assert closing == "Trash     2 files, 18 B"
+    assert run(["trash", "list", "museum", "0002*", "--json"]) == 0
+    (row,) = told(said, "trashed")
+    assert (row["path"], row["bytes"], row["reason"]) == (GONE[1], 9, "no longer listed")
+    assert row["uri"] == f"{mirror.url}/{GONE[1]}"
+    assert row["time"].startswith("20")
+    assert run(["trash", "list", "museum", "--older-than", "1d"]) == 0
+    assert "0 files" in said.readouterr().out
+
+
+def test_a_file_that_is_brought_back_is_no_foreign_file_and_stays(
+    mirror: TinySource, said: Said
+) -> None:
+    before = os.stat(next(TRASH.glob("*0001.txt"))).st_mtime_ns
+
+    assert run(["trash", "restore", "museum", "/objects/0001.txt"]) == 0
+
+    assert said.readouterr().out.startswith("Restored  1 file, 9 B")
+    assert here()[GONE[0]] == FILES[f"/{GONE[0]}"]
+    assert os.stat(f"museum/{GONE[0]}").st_mtime_ns == before
+    assert [it.name[-8:] for it in TRASH.iterdir()] == ["0002.txt"]
+    assert run(["audit", "museum", "--json"]) == 0
+    audit = told(said, "run.end")[0]
+    assert (audit["foreign"], audit["unlisted"], audit["extra"]) == (0, 1, 0)
+    for _ in range(2):
+        for mode in ("auto", "baseline"):
+            assert run(["pull", "museum", "--mode", mode, "--delete", "absent"]) == 0
+            assert GONE[0] in here()
+    assert "1 resource here brought back from the trash, not listed" in said.readouterr().out
+
+
+def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:
+    run(["trash", "restore", "museum", "--all"])
+    mirror.offer(FILES, at="2026-01-02T12:00:00Z")
+    assert run(["pull", "museum"]) == 0
+    mirror.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LAST)
+
+    assert run(["pull", "museum"]) == 0
+
+    assert not here().keys() & set(GONE)
+    assert len(list(TRASH.iterdir())) == 2
+
+
+def test_what_was_brought_back_is_deleted_by_a_person(mirror: TinySource, said: Said) -> None:
+    run(["trash", "restore", "museum", "--all"])
+
+    assert run(["repair", "museum", "--delete"]) == 0
+
+    assert not here().keys() & set(GONE)
+
+
+def test_nothing_is_overwritten(mirror: TinySource, said: Said) -> None:
+    Path("museum/objects/0001.txt").write_text("mine")
+    said.readouterr()
+
+    assert run(["trash", "restore", "museum", "--all"]) == 3
+
+    out = said.readouterr().out
+    assert "! /objects/0001.txt   something is at its place, and nothing is overwritten" in out
+    assert "1 file, 9 B; 1 file left in the trash  exit 3" in out
+    assert here()[GONE[0]] == b"mine"
+    assert here()[GONE[1]] == FILES[f"/{GONE[1]}"]
+    assert len(list(TRASH.iterdir())) == 1
+
+
+def test_of_several_the_one_deleted_last_is_brought_back(mirror: TinySource, said: Said) -> None:
+    mirror.offer({**FILES, f"/{GONE[0]}": b"second"}, at="2026-01-02T12:00:00Z")
+    run(["pull", "museum"])
+    mirror.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LAST)
+    run(["pull", "museum"])
+
+    assert run(["trash", "restore", "museum", "0001*"]) == 0
+
+    assert here()[GONE[0]] == b"second"
+    assert len(list(TRASH.iterdir())) == 3
+
+
+def test_a_dry_run_and_a_mistake_change_nothing(mirror: TinySource, said: Said) -> None:
+    before = here()
+
+    assert run(["trash", "restore", "museum", "--all", "-n"]) == 0
+    assert "would restore 2 files, 18 B; nothing was changed" in said.readouterr().out
+    assert run(["trash", "empty", "museum", "0001*", "-n"]) == 0
+    assert "would empty 1 file, 9 B; nothing was changed" in said.readouterr().out
+    assert run(["trash", "empty", "museum"]) == 2
+    assert run(["trash", "empty", "museum", "x", "--all"]) == 2
+    assert run(["trash", "restore", "museum", "[a-z]"]) == 2
+    assert run(["trash", "restore", "museum", "nothing*"]) == 1
+    assert run(["trash", "list", "elsewhere"]) == 2
+    assert run(["trash", "restore", "elsewhere", "--all"]) == 2
+    assert not Path("elsewhere").exists()
+    assert here() == before
+    assert len(list(TRASH.iterdir())) == 2
+
+
+def test_what_is_removed_for_good_is_no_longer_there(mirror: TinySource, said: Said) -> None:
+    assert run(["trash", "empty", "museum", "--older-than", "1d"]) == 0
+    assert len(list(TRASH.iterdir())) == 2
+    assert run(["trash", "empty", "museum", "/objects/0001.txt"]) == 0
+    assert [it.name[-8:] for it in TRASH.iterdir()] == ["0002.txt"]
+    said.readouterr()
+
+    assert run(["trash", "empty", "museum", "--all", "--json"]) == 0
+
+    end = told(said, "run.end")[0]
+    assert (end["files"], end["bytes"], end["failed"]) == (1, 9, 0)
+    assert list(TRASH.iterdir()) == []
+    assert run(["trash", "list", "museum"]) == 0
+
+
+def test_nobody_else_may_work_on_the_mirror_meanwhile(mirror: TinySource) -> None:
+    with MirrorFolder(Path("museum"), SystemClock()):
+        assert run(["trash", "restore", "museum", "--all"]) == 9
+        assert run(["trash", "empty", "museum", "--all"]) == 9
+        assert run(["trash", "list", "museum"]) == 0
+
+
+def test_what_comes_back_is_told_to_the_next_program(mirror: TinySource, said: Said) -> None:
+    run(["changes", "museum", "--consumer", "index", "--ack", "--json"])
+    said.readouterr()
+    run(["trash", "restore", "museum", "0001*"])
+    said.readouterr()
+
+    assert run(["changes", "museum", "--consumer", "index", "--ack", "--json"]) == 0
+
+    lines = [json.loads(line) for line in said.readouterr().out.splitlines()]
+    changed = [it for it in lines if it["type"] == "change"]
+    assert [(it["change"], it["path"]) for it in changed] == [("created", GONE[0])]

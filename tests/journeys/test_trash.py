@@ -1,0 +1,149 @@
+"""What was deleted is brought back, whatever happens meanwhile, and stays as long as it should."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.options import PullOptions
+from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.trash import Done, Tools, Trash
+from resourcesync.ports.mirror import TrashRow
+from tests.support.killing import Dying, Fuse, Killed
+from tests.support.world import World
+
+GONE = ["objects/0003.html", "objects/0004.html", "objects/0005.html"]
+
+
+@contextmanager
+def trash_of(world: World) -> Iterator[tuple[Trash, list[TrashRow]]]:
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.copies is not None
+        assert mirror.state is not None
+        tools = Tools(
+            copies=world.before(mirror.copies),
+            state=world.before(mirror.state),
+            clock=world.clock,
+            purge=mirror.copies.purge,
+            size=lambda place: len((world.folder / ".resourcesync/trash" / place).read_bytes()),
+            report=lambda event, fields: world.events.append((event, fields)),
+        )
+        yield Trash(tools), list(mirror.state.trash_by_path())
+
+
+def restore(world: World) -> Done:
+    with trash_of(world) as (trash, rows):
+        return trash.restore(rows)
+
+
+def in_trash(world: World) -> list[Path]:
+    return list((world.folder / ".resourcesync/trash").iterdir())
+
+
+@pytest.fixture
+def emptied(world: World) -> World:
+    """Give a world whose Source deleted three resources, and whose mirror followed."""
+    world.pull()
+    for name in GONE:
+        world.remove(name)
+    world.publish()
+    assert world.pull().deleted == 3
+    return world
+
+
+@pytest.mark.parametrize("how", [0, 1, 2])
+def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
+    emptied: World, how: int
+) -> None:
+    bodies = {path.name[17:]: path.read_bytes() for path in in_trash(emptied)}
+    for writes in range(30):
+        world = emptied
+        fuse = Fuse(writes, how=how)
+        world.before = partial(Dying, fuse=fuse)
+        with suppress(Killed):
+            restore(world)
+        world.before = lambda port: port
+        there = {path.name[17:]: path.read_bytes() for path in in_trash(world)}
+        placed = {name[8:]: body for name, body in world.files_on_disk().items() if name in GONE}
+        assert {**there, **placed} == bodies
+
+        assert restore(world).failed == 0
+
+        assert world.files_on_disk().keys() >= set(GONE)
+        assert in_trash(world) == []
+        assert not world.audit().foreign
+        if not fuse.is_burnt:
+            return
+        world.clock.advance(hours=2)
+        with world.destination() as destination:  # and away with it again
+            audit = destination.audit()
+            assert destination.repair(audit.findings, PullOptions(), deleting=True).deleted == 3
+    raise AssertionError("the run was never long enough to end by itself")
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
+    emptied: World, mode: Any
+) -> None:
+    world = emptied
+    restore(world)
+    for number in range(3):
+        world.put("objects/0001.html", f"again {number}")
+        world.publish()
+        world.clock.advance(hours=2)
+
+        report = world.pull(mode=mode, delete="absent")
+
+        assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 3, 0)
+        assert world.files_on_disk().keys() >= set(GONE)
+    with world.destination() as destination:
+        looking = destination.looking()
+        uri = f"http://source.example/{GONE[0]}"
+        assert explain(looking, [uri], list, offline=False).verdict is Verdict.KEPT
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_what_is_listed_again_is_an_ordinary_copy_again(emptied: World, mode: Any) -> None:
+    world = emptied
+    before = world.clock.now()
+    restore(world)
+    for name in GONE:
+        world.put(name, f"content of {int(name[8:12])}")
+    world.publish()
+    assert world.pull(mode=mode).restored == 0
+    assert world.in_sync()
+    for name in GONE:
+        world.remove(name)
+    world.publish()
+
+    assert world.pull(mode=mode).deleted == 3
+
+    assert world.in_sync()
+    assert world.clock.now() > before
+
+
+def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World) -> None:
+    place = emptied.folder / ".resourcesync/trash/0123456789abcdef-x.html"
+    place.write_text("whose?")
+    row = TrashRow(place.name, "", "", 1, "moved there by a run that was killed")
+    with trash_of(emptied) as (trash, _):
+        done = trash.restore([row])
+
+    assert (done.files, done.failed) == (0, 1)
+    assert emptied.told("item")[-1]["code"] == "no-place"
+    assert place.exists()
+
+
+def test_what_cannot_be_put_in_place_does_not_stop_the_others(emptied: World) -> None:
+    world = emptied
+    (world.folder / GONE[0]).mkdir()
+
+    done = restore(world)
+
+    assert (done.files, done.failed) == (2, 1)
+    assert len(in_trash(world)) == 1
