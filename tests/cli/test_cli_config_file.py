@@ -253,3 +253,38 @@ def test_the_variable_for_the_file_is_the_same_for_all_commands(
     monkeypatch.setenv("RESOURCESYNC_CONFIG", "nowhere.toml")
     assert run(["config", "path"]) == 2
     assert "named by RESOURCESYNC_CONFIG" in said.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ('cron = "61 2 * * *"', "`cron` in [mirror.a] '61 2 * * *' is no line of crontab"),
+        ('cron = "5 2 * * * Nowhere/Here"', "`cron` in [mirror.a]"),
+        ('every = "0.5s"', "`every` in [mirror.a] is at least 1s"),
+        ('audit_sample = "15"', "`audit_sample` in [mirror.a] is a share of the files"),
+        ('on_change_limit = "0"', "`on_change_limit` in [mirror.a] is at least 1s"),
+        ('[log]\nfile = "nowhere/here.log"', "cannot write the log"),
+    ],
+)
+def test_checking_finds_what_the_service_would_refuse(wrong: str, told: str, said: Said) -> None:
+    put(f'[mirror.a]\nsource = "https://a.example/"\ndest = "a"\n{wrong}\n')
+
+    assert run(["config", "check"]) == 2
+
+    captured = said.readouterr()
+    assert told in captured.err
+    assert captured.out.splitlines()[-2:] == ["1 mistake in resourcesync.toml", "exit 2"]
+    assert run(["watch"]) in {2, 8}
+
+
+def test_checking_leaves_no_log_behind(tmp_path: Path, said: Said) -> None:
+    log = tmp_path / "here.log"
+    text = '[mirror.a]\nsource = "https://a.example/"\ndest = "a"\n[log]\nfile = "here.log"\n'
+    put(text)
+
+    assert run(["config", "check"]) == 0
+    assert not log.exists()
+    log.write_text("before\n")
+    assert run(["config", "check"]) == 0
+
+    assert log.read_text() == "before\n"

@@ -19,7 +19,7 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, 
 from resourcesync.cli.pull_options import KEYS
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.config import files
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Take the mark off what you want, then: resourcesync config check
@@ -77,7 +77,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     \b
     init   write an example, unless there is a file
-    check  tell of every mistake, and of secrets that are not there; nobody is asked
+    check  tell of every mistake, also of what watch would refuse, and of secrets that are
+           not there; nobody is asked
     show   what counts for each mirror, with [defaults] and the environment
     path   which file counts
     schema the JSON Schema of the file, for editors and programs
@@ -194,7 +195,11 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> Outcome:
 
 
 def _check(file: files.ConfigFile, screen: Screen) -> Outcome:
-    errors = list(configured.mistakes_of(file))
+    errors: list[ResourceSyncError] = list(configured.mistakes_of(file))
+    if not errors:
+        from resourcesync.cli.watch_service import problems_of  # noqa: PLC0415 - help stays quick
+
+        errors += problems_of(Configuration(file))
     for error in errors:
         screen.problem(problem_of(error))
     for warning in configured.warnings_of(file):

@@ -2,6 +2,7 @@
 
 import logging
 import logging.handlers
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,14 +32,7 @@ def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Say]:
     Raises:
         StorageError: It cannot be opened.
     """
-    try:
-        handler = _Handler(path, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise StorageError(
-            f"cannot write the log {path}: {error.strerror or error}",
-            evidence=(("kept", "nothing was changed"),),
-            hint="name a file in a folder that exists and may be written: --log-file FILE",
-        ) from error
+    handler = _opened(path)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logger = logging.getLogger(_NAME)
     before = logger.level
@@ -50,6 +44,29 @@ def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Say]:
         logger.setLevel(before)
         logger.removeHandler(handler)
         handler.close()
+
+
+def check_log(path: Path) -> None:
+    """Check that a log can be kept in a file; one that was not there is not there afterwards.
+
+    Raises:
+        StorageError: It cannot be opened.
+    """
+    is_there = os.path.lexists(path)
+    _opened(path).close()
+    if not is_there:
+        path.unlink(missing_ok=True)
+
+
+def _opened(path: Path) -> "_Handler":
+    try:
+        return _Handler(path, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the log {path}: {error.strerror or error}",
+            evidence=(("kept", "nothing was changed"),),
+            hint="name a file in a folder that exists and may be written: --log-file FILE",
+        ) from error
 
 
 class _Handler(logging.handlers.WatchedFileHandler):

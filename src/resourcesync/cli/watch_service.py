@@ -16,6 +16,7 @@ from resourcesync.cli import pull as pull_command
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.log_file import check_log
 from resourcesync.cli.output import Outcome, Screen, problem_of
 from resourcesync.cli.pulling import Arguments, Chosen, Target
 from resourcesync.cli.status_formats import Labels
@@ -26,7 +27,7 @@ from resourcesync.cli.watch_push import Subscriptions
 from resourcesync.cli.watch_words import fields_of
 from resourcesync.cli.watch_work import USUAL_LIMIT, Report, Watched, Work
 from resourcesync.cli.words import QUIET, Line
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.server.admin import Admin
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
@@ -81,6 +82,15 @@ class Wish:
         """
         chosen = Chosen(self.configuration, _defaults(), frozenset())
         return {name: self._one(name, chosen) for name in self.names}, chosen
+
+    def problems(self) -> Iterator[ConfigurationError]:
+        """Yield what `watched` refuses, of each mirror."""
+        chosen = Chosen(self.configuration, _defaults(), frozenset())
+        for name in self.names:
+            try:
+                self._one(name, chosen)
+            except ConfigurationError as error:
+                yield error
 
     def _one(self, name: str, chosen: Chosen) -> Watched:
         target = self._bounded(chosen.target(name))
@@ -140,6 +150,19 @@ class Wish:
         own = target.arguments.jobs
         jobs = share if own is None else min(own, share)
         return replace(target, arguments=replace(target.arguments, jobs=jobs))
+
+
+def problems_of(configuration: Configuration) -> Iterator[ResourceSyncError]:
+    """Yield what keeps a configuration without other mistakes from being watched."""
+    log = configuration.log.get("file")
+    if log is not None:
+        try:
+            check_log(Path(log.value))
+        except StorageError as error:
+            yield error
+    names = configuration.names
+    wish = Wish(configuration=configuration, names=names, every=None, parallel=1, jobs=1, grace=0)
+    yield from wish.problems()
 
 
 def _defaults() -> dict[str, Any]:
