@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
-from resourcesync.errors import ConfigurationError
+from cronsim import CronSim, CronSimError
 
-if TYPE_CHECKING:
-    from cronsim import CronSim
+from resourcesync.errors import ConfigurationError
 
 JITTER: Final = 0.1
 """The part of an interval by which it may be longer: mirrors do not ask all at once."""
@@ -76,7 +75,7 @@ class Cron:
             ``5 2 * * * Europe/Vienna``. Around a change of the clock it does as Debian's cron does.
 
     Raises:
-        ConfigurationError: The line makes no sense, or the extra ``watch`` is not installed.
+        ConfigurationError: The line makes no sense.
     """
 
     line: str
@@ -98,26 +97,14 @@ class Cron:
         return now.steady + wait + dice.uniform(0, 10.0)
 
     def _after(self, moment: datetime) -> datetime:
-        simulator, mistake = _cronsim()
         try:
-            return next(simulator(self._fields, moment.astimezone(self._zone)))
-        except (mistake, StopIteration) as error:
+            return next(CronSim(self._fields, moment.astimezone(self._zone)))
+        except (CronSimError, StopIteration) as error:
             raise ConfigurationError(
                 f"{self.line!r} is no line of crontab",
                 evidence=(("got", str(error) or "no such day"),),
                 hint="write five fields: minute hour day month weekday, such as 5 2 * * *",
             ) from error
-
-
-def _cronsim() -> tuple["type[CronSim]", type[Exception]]:
-    try:
-        from cronsim import CronSim, CronSimError  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigurationError(
-            "`cron` needs what is not installed: cronsim",
-            hint="pip install 'resourcesync[watch]', or use every = \"15m\"",
-        ) from error
-    return CronSim, CronSimError
 
 
 def _zone_of(name: str) -> tzinfo:
