@@ -72,7 +72,7 @@ def test_a_file_that_is_brought_back_is_no_foreign_file_and_stays(
         for mode in ("auto", "baseline"):
             assert run(["pull", "museum", "--mode", mode, "--delete", "absent"]) == 0
             assert GONE[0] in here()
-    assert "1 resource here brought back from the trash, not listed" in said.readouterr().out
+    assert "1 resource here brought back from the trash, kept" in said.readouterr().out
 
 
 def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:

@@ -192,6 +192,38 @@ def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(
         assert after.count() == 22
 
 
+def test_what_a_table_cannot_do_is_refused_and_a_trash_is_brought_back_without_one(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, home = tmp_path / "store", str(tmp_path / "home")
+    store.mkdir()
+    pull = ["pull", site.url, f"file://{store}", "--state", home]
+    assert run([*pull, "--engine", "processes:1"]) == 0
+    gone = site.root / "data" / "22.txt"
+    body = gone.read_bytes()
+    gone.unlink()
+    site.publish()
+    assert run(pull) == 0
+
+    assert run([*pull, "--prune", "--include", "/data/*"]) == 2
+    assert run(["trash", "restore", home, "--all"]) == 2
+    assert "resourcesync tables unmake" in capsys.readouterr().err
+    assert run(["trash", "list", home]) == 0
+    assert run(["tables", "unmake", home]) == 0
+    assert run(["trash", "restore", home, "--all"]) == 0
+    assert run(["tables", "make", home]) == 0
+    for more in ([], ["--mode", "baseline", "--delete", "absent"]):
+        assert run([*pull, *more]) == 0
+        assert (store / "data/22.txt").read_bytes() == body
+    gone.write_bytes(body)
+    site.publish()
+    assert run([*pull, "--mode", "baseline"]) == 0
+    gone.unlink()
+    site.publish()
+    assert run([*pull, "--mode", "baseline", "--delete", "absent"]) == 0
+    assert not (store / "data/22.txt").exists()
+
+
 def test_an_engine_needs_a_place_that_workers_reach(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

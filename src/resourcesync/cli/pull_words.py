@@ -363,7 +363,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
         yield f"          {kept} here that the filters do not want any more; --prune deletes them"
     if report.restored:
         kept = words.counted(report.restored, "resource")
-        yield f"          {kept} here brought back from the trash, not listed: repair --delete"
+        yield f"          {kept} here brought back from the trash, kept; repair --delete drops them"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"

@@ -14,7 +14,7 @@ from resourcesync.adapters.tables.arrow import pc
 from resourcesync.adapters.tables.columns import COPIES, COPY, LISTED, WORK
 from resourcesync.adapters.tables.parquet import GROUP, Writer
 from resourcesync.adapters.tables.session import Session, scan
-from resourcesync.ports.mirror import Copy
+from resourcesync.ports.mirror import Copy, Fixity
 from resourcesync.ports.tables import Joined, ListedRow, Slice
 
 ALTERED: Final = "altered"
@@ -56,9 +56,11 @@ FROM told JOIN won ON told.n = won.n
 """
 
 # No more than is compared, since all of it may have to be spilled: most copies have the digest
-# that the Source listed.
+# that the Source listed. One that was brought back from the trash equals nothing listed.
 _HERE: Final = f"""
-SELECT uri, CASE WHEN signature = '{ALTERED}' THEN -1 ELSE length END AS length,
+SELECT uri, CASE
+        WHEN signature = '{ALTERED}' OR fixity = '{Fixity.RESTORED}' THEN -1 ELSE length
+    END AS length,
     digests, nullif(listed, digests) AS listed, lastmod, n
 FROM copies
 """  # noqa: S608 - the same
