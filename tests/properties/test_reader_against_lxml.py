@@ -5,7 +5,6 @@ fuzz.differential --count 100000`` compares them on as many documents as wanted.
 """
 
 import gzip
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,26 +14,19 @@ from fuzz.differential import STRICTER, difference, document
 from tests.support import hostile_documents
 from tests.support.documents import CHANGE_LIST, url
 from tests.support.documents import document as written
+from tests.support.examples import Example, examples
 
 lxml = pytest.importorskip("lxml.etree", reason="the second reader needs lxml")
 second_reader = pytest.importorskip("fuzz.second_reader", reason="the second reader needs lxml")
 theirs = second_reader.theirs
 
-CORPUS: Final = Path(__file__).parents[2].parent / "shared" / "corpus"
-EXAMPLES: Final = sorted(path for path in CORPUS.rglob("*.xml") if path.parent.name != "spec-0.9")
-"""The examples of 1.0 and 1.1: the second reader knows no older dialect."""
-
 COUNT: Final = 1_500
 
 
-@pytest.mark.skipif(not EXAMPLES, reason="the specification's examples are not here")
-def test_the_specification_has_the_examples_that_are_compared() -> None:
-    assert len(EXAMPLES) >= 65
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_the_readers_agree_on_an_example_of_the_specification(path: Path) -> None:
-    assert difference(path.read_bytes(), theirs) == ""
+# The second reader knows no dialect before 1.0.
+@pytest.mark.parametrize("example", examples("1.0", "1.1", "archives"), ids=str)
+def test_the_readers_agree_on_an_example(example: Example) -> None:
+    assert difference(example.path.read_bytes(), theirs) == ""
 
 
 def test_the_readers_agree_on_generated_documents() -> None:
