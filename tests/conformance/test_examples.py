@@ -11,7 +11,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Pa
 from resourcesync.model.digests import disagree
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect, Relation
 from tests.support.documents import Told, tell
 from tests.support.examples import MUSEUM, Example, examples, ours
 
@@ -246,8 +246,10 @@ def test_an_index_says_the_times_of_each_part() -> None:
 
 
 def test_a_part_leads_to_its_index() -> None:
-    assert ours("1.1", "resource-list-part").header.link("index") == f"{MAPS}/resourcelist.xml"
-    assert ours("1.1", "change-list-part").header.link("index") == f"{MAPS}/changelist.xml"
+    assert (
+        ours("1.1", "resource-list-part").header.link(Relation.INDEX) == f"{MAPS}/resourcelist.xml"
+    )
+    assert ours("1.1", "change-list-part").header.link(Relation.INDEX) == f"{MAPS}/changelist.xml"
 
 
 def test_a_dump_offers_three_packages_each_with_its_manifest() -> None:
