@@ -23,11 +23,13 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.configured import Configuration, load
 from resourcesync.cli.main import run
+from resourcesync.cli.status import table
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
 from resourcesync.server.admin import Admin
 from resourcesync.server.dashboard.app import Dashboard
+from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.views import Audited, Brief, Pushed
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
@@ -362,3 +364,27 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
             text = answer.read().decode()
     assert (caught.value.code, str(tmp_path) in text) == (503, False)
     assert "Permission denied." in text
+
+
+def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) -> None:
+    world, place = World(tmp_path / "m"), str(tmp_path / "m")
+    for number in range(40):
+        world.put(f"{number}", "same")
+    world.publish()
+    world.pull()
+    for number in range(30):
+        world.remove(f"{number}")
+    world.publish()
+    world.clock.advance(hours=2)
+    assert world.pull().held == 30
+
+    (tmp_path / "empty.toml").write_text("")
+    configuration = load(tmp_path / "empty.toml")
+    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place, 1)
+    assert found is not None
+    page = mirror_page(found, 1)
+    assert (found.brief.right, found.brief.listed) == (10, 10)
+    assert "  25 %  " in table([found.brief.status], world.clock.now())[1]
+    assert page.count(">25 %<") >= 2  # the tile, and the table of the chart
+    assert "30 deletions held" in page
+    assert "40 listed" not in page

@@ -310,6 +310,36 @@ def test_the_worst_pull_of_an_interval_is_shown() -> None:
     assert "in sync: 100 %</title>" not in page
 
 
+def test_copies_that_the_source_lists_no_more_are_not_called_listed() -> None:
+    held = ran("a")
+    assert held.report is not None
+    report = replace(held.report, state=MirrorState.STOPPED, listed=100, held=400, created=0)
+    before = detail("museum")
+    status = replace(
+        before.brief.status, state=MirrorState.STOPPED, resources=500, pending=0, held=400
+    )
+    museum = replace(before.brief, status=status, right=100, listed=100)
+    page = mirror_page(replace(before, brief=museum, runs=(replace(held, report=report),)), 1)
+    texts = Seen(page).texts
+
+    assert "500 listed" not in page
+    assert "100 listed" in texts
+    assert "20 %" in texts
+    assert "400 deletions held" in texts
+    assert "in sync: 20 %</title>" in page
+    assert "stopped; 400 deletions held" in page
+
+
+def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart() -> None:
+    bad = ran("a")
+    assert bad.report is not None
+    bad = replace(bad, report=replace(bad.report, pending=9))
+    page = mirror_page(replace(detail("museum"), runs=(bad,)), 1)
+    chart = page.partition("In sync, the worst pull")[2].partition("</figure>")[0]
+
+    assert "<td>0 %</td>" in chart
+
+
 def test_what_was_made_before_the_window_counts_for_no_latency() -> None:
     old = Change(time=NOW - HOUR, kind="created", uri="a", dated=NOW - 999 * HOUR)
     both = replace(detail("museum"), changes=(*detail("museum").changes, old))

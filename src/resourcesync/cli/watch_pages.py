@@ -230,7 +230,7 @@ class WatchPages:
 
     def _brief(self, seen: Seen, folder: Path, push: Pushed | None) -> Brief:
         status = seen.status
-        right, listed = as_listed(status)
+        right, every = as_listed(status)
         notes = tuple(notes_of(status))
         if seen.is_too_quiet:
             notes = (*notes, "the Source says nothing new for long: see that it has not stopped.")
@@ -238,7 +238,7 @@ class WatchPages:
             status=status,
             lag=seen.lag,
             right=right,
-            listed=listed,
+            listed=every - status.held,
             notes=notes,
             days=mirror_views.changes_by_day(folder, self._clock.now(), _DAYS),
             max_lag=seen.limits.max_lag,

@@ -7,7 +7,7 @@ from math import ceil
 from statistics import median
 from typing import Final
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
@@ -71,11 +71,11 @@ def _numbers(it: Detail, days: int) -> Markup:
     waits = _latencies(it)
     late = f"95 % within {wording.duration(_p95(waits))}" if waits else "no dated change came"
     cost = sum(ran.report.received for ran in it.runs if ran.report is not None)
-    of = f"of {wording.count(brief.listed)} listed"
+    listed = f"{wording.count(brief.listed)} listed"
     shown = (
-        ("In sync", share(brief), f"{wording.count(status.pending)} not here as listed"),
+        ("In sync", share(brief), ", ".join(_waiting(status))),
         ("Lag", lag, f"in sync at {since}" if status.in_sync_at else since),
-        ("Resources", wording.count(status.resources), of),
+        ("Resources", wording.count(status.resources), listed if status.is_counted else ""),
         ("Latency, median", wording.duration(median(waits)) if waits else "-", late),
         (
             "Received" if days > 1 else "Received, 24 h",
@@ -95,6 +95,15 @@ def _numbers(it: Detail, days: int) -> Markup:
         ],
         class_="numbers",
     )
+
+
+def _waiting(status: MirrorStatus) -> Iterator[str]:
+    """Say what keeps it from being in sync: what is not as listed, and what is listed no more."""
+    if status.pending or not status.held:
+        yield f"{wording.count(status.pending)} not here as listed"
+    if status.held:
+        word = "held" if status.state is MirrorState.STOPPED else "not done"
+        yield f"{wording.counted(status.held, 'deletion')} {word}"
 
 
 def _latencies(it: Detail) -> list[float]:
@@ -196,10 +205,10 @@ def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:
     for ran in it.runs:
         index = (ran.ended - since) // step
         report = ran.report
-        if report is None or not report.listed or not 0 <= index < count:
+        every = 0 if report is None else report.listed + report.held
+        if report is None or not every or not 0 <= index < count:
             continue
-        missing = report.pending + report.refused + report.held
-        value = 100.0 * max(report.listed - missing, 0) / report.listed
+        value = 100.0 * max(report.listed - report.pending - report.refused, 0) / every
         before = worst[index]
         worst[index] = value if before is None else min(before, value)
     least = min((value for value in worst if value is not None), default=99.0)

@@ -97,6 +97,7 @@ def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
 
 
 def share(it: Brief) -> str:
-    """Return which share is here as listed, where that is known."""
-    is_known = it.listed > 0 or it.status.state is MirrorState.IN_SYNC
-    return wording.share(it.right, it.listed) if is_known and it.status.is_counted else "-"
+    """Return which share is right, of what is listed or to be deleted, where that is known."""
+    every = it.listed + it.status.held
+    is_known = every > 0 or it.status.state is MirrorState.IN_SYNC
+    return wording.share(it.right, every) if is_known and it.status.is_counted else "-"

@@ -122,7 +122,7 @@ def bars(plot: Plot) -> Markup:
             )
 
     drawn = [stack(index) for index in range(plot.length)]
-    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), drawn))
+    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), drawn), bool)
 
 
 def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = None) -> Markup:
@@ -149,7 +149,11 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
         y = scale.y(plot.limit)
         title = tag("title", f"limit: {plot.form(plot.limit)}")
         limit = tag("line", title, x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, class_="limit")
-    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), limit, drawn))
+    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), limit, drawn), _is_known)
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None
 
 
 def _day(ago: int) -> str:
@@ -283,7 +287,7 @@ def _days(plot: Plot) -> Markup:
     return tag("g", marks, class_="days")
 
 
-def _figure(plot: Plot, drawn: Markup) -> Markup:
+def _figure(plot: Plot, drawn: Markup, is_shown: Callable[[float | None], bool]) -> Markup:
     picture = tag(
         "svg",
         tag("title", plot.title),
@@ -293,7 +297,9 @@ def _figure(plot: Plot, drawn: Markup) -> Markup:
         aria_label=plot.title,
         class_="plot",
     )
-    return tag("figure", tag("figcaption", plot.title, _legend(plot)), picture, _table(plot))
+    return tag(
+        "figure", tag("figcaption", plot.title, _legend(plot)), picture, _table(plot, is_shown)
+    )
 
 
 def _legend(plot: Plot) -> Markup | None:
@@ -306,12 +312,12 @@ def _legend(plot: Plot) -> Markup | None:
     return tag("span", keys, class_="legend")
 
 
-def _table(plot: Plot) -> Markup:
+def _table(plot: Plot, is_shown: Callable[[float | None], bool]) -> Markup:
     head = tag("tr", tag("th", "From (UTC)"), [tag("th", it.name) for it in plot.series])
     rows = []
     for index in range(plot.length - 1, -1, -1):
         values = [it.values[index] for it in plot.series]
-        if any(values):
+        if any(map(is_shown, values)):
             cells = [tag("td", "-" if it is None else plot.form(it)) for it in values]
             rows.append(tag("tr", tag("td", _when(plot, index)), cells))
     body = tag("table", tag("thead", head), tag("tbody", rows))

@@ -232,6 +232,8 @@ def saying(ran: Ran) -> str:
     ]
     if ran.report.failed:
         parts.append(f"{wording.count(ran.report.failed)} failed")
+    if ran.report.held:
+        parts.append(f"{wording.counted(ran.report.held, 'deletion')} held")
     return f"{ran.report.state.value}; {', '.join(parts) or 'nothing new'}"
 
 

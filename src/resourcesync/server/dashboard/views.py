@@ -115,7 +115,7 @@ class Brief:
     Attributes:
         status: What it says of itself.
         lag: Seconds since it was known to be in sync; ``None``: it never was.
-        right, listed: How many resources are here as listed, and of how many.
+        right, listed: How many resources are here as listed, and how many are listed.
         notes: What is to be known of it, and what to do.
         days: How many changes came on each of the last days, the oldest first.
         max_lag: The longest lag that is fine, in seconds.
