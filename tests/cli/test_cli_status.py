@@ -81,6 +81,38 @@ def test_status_tells_what_is_wrong(source: TinySource, said: Said) -> None:
     assert f"! {source.url}/new.txt" in out
 
 
+def test_status_says_when_a_resource_that_failed_often_is_tried_again(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+    source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
+    source.put("/new.txt", b"newer")
+    for _ in range(4):
+        run(["pull", "museum"])
+    said.readouterr()
+    run(["status", "museum"])
+    assert "not here as listed; the next pull tries again." in said.readouterr().out
+    run(["pull", "museum"])
+    before = [it.target for it in source.asked].count("/new.txt")
+    run(["pull", "museum"])
+    assert [it.target for it in source.asked].count("/new.txt") == before, "it rests"
+    said.readouterr()
+
+    run(["status", "museum"])
+    out = said.readouterr().out
+    assert "the next pull tries again" not in out
+    assert re.search(r"1 listed resource not here as listed; tried again from 20\S+ \S+Z on\.", out)
+    assert "the list says 3 B, the Source served more (Content-Length: 5)" in out
+    run(["status", "museum", "--json"])
+    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
+    assert mirror["resting"] == 1
+    assert mirror["tried_again"] == mirror["failures"][0]["due"] > mirror["last_run"]
+    run(["why", "museum", f"{source.url}/new.txt", "--offline"])
+    assert re.search(
+        r"Tried     5 times since .*; again from 20\S+ \S+Z on\n", said.readouterr().out
+    )
+
+
 def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.answers.clear()

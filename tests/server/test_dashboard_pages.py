@@ -330,6 +330,16 @@ def test_copies_that_the_source_lists_no_more_are_not_called_listed() -> None:
     assert "stopped; 400 deletions held" in page
 
 
+def test_each_cause_says_when_its_resources_are_tried_again() -> None:
+    museum = detail("museum")
+    late = replace(museum.causes[0], due=NOW + HOUR)
+    early = replace(museum.causes[0], due=NOW - HOUR)
+    texts = Seen(mirror_page(replace(museum, causes=(late, early)), 1)).texts
+
+    assert f"from {wording.moment(NOW + HOUR)} on" in texts
+    assert "by the next pull" in texts
+
+
 def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart() -> None:
     bad = ran("a")
     assert bad.report is not None

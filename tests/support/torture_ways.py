@@ -144,7 +144,7 @@ def contents() -> Iterator[Way]:
         name="too-long",
         answers=(answer(body=SMALL * 9),),
         code="length-mismatch",
-        words="bigger than allowed",
+        words="the Source served more",
     )
     yield Way(
         name="too-short",
@@ -157,7 +157,7 @@ def contents() -> Iterator[Way]:
         name="chunks-without-end",
         answers=(endless,),
         code="length-mismatch",
-        words="bigger than allowed",
+        words="the Source served more",
     )
     for name, script in (
         ("other-bytes", answer(body=SMALL.upper())),
@@ -168,7 +168,7 @@ def contents() -> Iterator[Way]:
             name=name,
             answers=(script,),
             code="hash-mismatch" if name != "login-page" else "length-mismatch",
-            words="bigger than allowed" if name == "login-page" else "the Source served sha-256",
+            words="the Source served more" if name == "login-page" else "the Source served sha-256",
         )
     yield Way(
         name="no-length-other-bytes",

@@ -143,6 +143,17 @@ def test_deletions_are_counted_by_when_they_were_met(state: SqliteMirrorState) -
     assert state.pending_count(Task.DELETE, met_before=10, listed_before=20) == 1
 
 
+def test_rows_that_are_due_only_later_are_counted_with_the_moment_of_the_first(
+    state: SqliteMirrorState,
+) -> None:
+    dues = {"a": 5, "b": 30, "c": 20}
+    rows = [pending(uri, Task.FETCH)._replace(due=due) for uri, due in dues.items()]
+    state.commit(Step(pending=[*rows, pending("d", Task.DELETE)._replace(due=99)]))
+
+    assert state.pending_after(Task.FETCH, 5) == (2, 20)
+    assert state.pending_after(Task.FETCH, 30) == (0, 0)
+
+
 def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
     state.commit(Step(pending=[pending("a", generation=1), pending("b", generation=2)]))
     state.commit(Step(outdated=2))

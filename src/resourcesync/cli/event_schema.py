@@ -48,7 +48,7 @@ _FIELDS: Final = {
         "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
         "packages_unopened packages packages_kept filtered packed_entries "
         "packed_bytes contradicting hubs plain_sitemaps versions patches taken seed "
-        "lies wrong restored"
+        "lies wrong restored resting"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -60,7 +60,7 @@ _FIELDS: Final = {
         "is_altered asked ours all_read is_local"
     ),
     "moment": (
-        "again as_of at completed from in_sync_at last last_run newest "
+        "again tried_again as_of at completed from in_sync_at last last_run newest "
         "proven_since since time until lastmod installed"
     ),
     "texts": "documents mirrors profiles set_aside targets via written",
@@ -166,8 +166,9 @@ EVENTS: Final = {
         meaning="One of several mirrors: it begins, or its status.",
         always="mirror",
         sometimes=(
-            "source state resources pending contradicting refused held counted lag_seconds? as_of? "
-            "in_sync_at? last_run? outcome failed_run? failures set offered doubted:any"
+            "source state resources pending contradicting resting tried_again? refused held "
+            "counted lag_seconds? as_of? in_sync_at? last_run? outcome failed_run? failures set "
+            "offered doubted:any"
         ),
     ),
     "admin": Event(meaning="Where operators can look while it runs.", always="uri"),

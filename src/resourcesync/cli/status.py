@@ -333,7 +333,7 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         )
     if mirror.pending:
         waiting = words.counted(mirror.pending, "listed resource")
-        notes.append(f"{waiting} not here as listed; the next pull tries again.")
+        notes.append(f"{waiting} not here as listed; {_tried_again(mirror)}.")
         if mirror.contradicting:
             copies = words.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
@@ -341,6 +341,17 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
     if mirror.refused:
         notes.append(f"{words.count(mirror.refused)} listed that cannot be used.")
     return notes
+
+
+def _tried_again(mirror: MirrorStatus) -> str:
+    """Say when what is not here is tried again: what failed often rests."""
+    if not mirror.resting or mirror.tried_again is None:
+        return "the next pull tries again"
+    rest = f"tried again from {words.moment(mirror.tried_again)} on"
+    if mirror.resting >= mirror.pending:
+        return rest
+    soon = words.count(mirror.pending - mirror.resting)
+    return f"the next pull tries {soon} again, the others are {rest}"
 
 
 def _why_failed(mirror: MirrorStatus) -> list[str]:
@@ -373,6 +384,8 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "resources": status.resources,
         "pending": status.pending,
         "contradicting": status.contradicting,
+        "resting": status.resting,
+        "tried_again": status.tried_again,
         "refused": status.refused,
         "held": status.held,
         "counted": status.is_counted,
@@ -383,7 +396,13 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "outcome": status.outcome,
         "failed_run": _failed_fields(status.failed),
         "failures": [
-            {"uri": one.uri, "code": one.code, "reason": one.reason, "tries": one.tries}
+            {
+                "uri": one.uri,
+                "code": one.code,
+                "reason": one.reason,
+                "tries": one.tries,
+                "due": one.due,
+            }
             for one in status.failures
         ],
     }

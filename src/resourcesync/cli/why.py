@@ -21,6 +21,7 @@ from resourcesync.model.timestamps import from_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.destination.explaining import Explanation
+    from resourcesync.ports.mirror import Pending
 
 
 @click.command("why")
@@ -119,7 +120,7 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     if pending is not None and pending.tries:
         tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = words.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{_again(pending)}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried", pending.reason
     if found.finding is not None:
@@ -132,6 +133,15 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     step = next_step(found, mirror)
     if step:
         yield step
+
+
+def _again(pending: "Pending") -> str:
+    """Say when a resource is tried again that failed so often that it rests."""
+    from resourcesync.destination.tasks import rests  # noqa: PLC0415 - help stays quick
+
+    return (
+        f"; again from {words.moment(from_microseconds(pending.due))} on" if rests(pending) else ""
+    )
 
 
 def _since(found: "Explanation") -> str:

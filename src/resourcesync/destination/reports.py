@@ -46,12 +46,22 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """One listed resource that is not here as listed, and why."""
+    """One listed resource that is not here as listed, and why.
+
+    Attributes:
+        uri: Its URI.
+        code: A stable word for why.
+        reason: The same in a sentence.
+        tries: How often it was tried, over all runs.
+        due: Before this moment no run tries it again, UTC, as long as the Source lists nothing new
+            of it; ``None`` where that is not known.
+    """
 
     uri: str
     code: str
     reason: str
     tries: int = 1
+    due: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +258,8 @@ class MirrorStatus:
         outdated: Of the pending, those of which another copy is here.
         contradicting: Of the pending, those of which bytes are kept that are not what the list
             says (``verify="lenient"``).
+        resting: Of the pending, those that failed so often that not every run tries them again.
+        tried_again: When the first of the resting is tried again, UTC; ``None`` when none rests.
         refused: Entries of the Source that cannot be used.
         held: Deletions on hold.
         as_of: The Source's time up to which the mirror is complete, UTC.
@@ -268,6 +280,8 @@ class MirrorStatus:
     pending: int = 0
     outdated: int = 0
     contradicting: int = 0
+    resting: int = 0
+    tried_again: datetime | None = None
     refused: int = 0
     held: int = 0
     as_of: datetime | None = None

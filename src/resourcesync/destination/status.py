@@ -29,6 +29,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     identity, last = memory.identity, state.last_run()
     pending = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
+    resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
@@ -37,6 +38,8 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         pending=pending,
         outdated=state.pending_here(Task.FETCH) if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
+        resting=resting,
+        tried_again=from_microseconds(due) if resting else None,
         refused=memory.refused,
         held=held,
         as_of=memory.as_of,
@@ -66,5 +69,12 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
     """
     rows = islice(state.pending(Task.FETCH), most)
     return tuple(
-        Failing(uri=row.loc, code=row.code, reason=row.reason, tries=row.tries) for row in rows
+        Failing(
+            uri=row.loc,
+            code=row.code,
+            reason=row.reason,
+            tries=row.tries,
+            due=from_microseconds(row.due),
+        )
+        for row in rows
     )

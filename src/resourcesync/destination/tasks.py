@@ -23,6 +23,11 @@ def next_try(tries: int, now: int) -> int:
     return now + min(_LONGEST_WAIT, _MINUTE << doublings)
 
 
+def rests(row: Pending) -> bool:
+    """Whether a resource failed so often that not every run tries it again."""
+    return row.task == Task.FETCH and row.tries >= _PATIENT_TRIES
+
+
 def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     listed: Listed,
     *,

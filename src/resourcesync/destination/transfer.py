@@ -286,11 +286,12 @@ class Transfer:
         if attempt.place.is_patch:
             self._go_on(self._unpatched(attempt, error, tries=outcome.tries))
             return
-        code, known = error.code, attempt.fetch.listed.length is not None
-        mismatch = code == "too-big" and known
+        code, reason, length = error.code, _reason(error), attempt.fetch.listed.length
+        mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
-        self._go_on(attempt.failed(code, _reason(error), mismatch=mismatch, tries=outcome.tries))
+            reason = f"the list says {length} B, the Source served more ({_got(error)})"
+        self._go_on(attempt.failed(code, reason, mismatch=mismatch, tries=outcome.tries))
 
     def _go_on(self, attempt: Attempt) -> None:
         """Try the next place that may help; where there is none, the resource is not to be had."""
@@ -386,8 +387,12 @@ class Transfer:
 
 def _reason(error: ResourceSyncError) -> str:
     """Return what went wrong, with what the server gave: it is all that is kept of the error."""
-    got = next((text for label, text in error.evidence if label in _TELLING), "")
+    got = _got(error)
     return f"{error.message} ({got})" if got else error.message
+
+
+def _got(error: ResourceSyncError) -> str:
+    return next((text for label, text in error.evidence if label in _TELLING), "")
 
 
 def _staged(request: Request) -> Staged:

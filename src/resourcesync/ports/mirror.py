@@ -247,6 +247,10 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Count a task's rows whose URI has a copy."""
         ...
 
+    def pending_after(self, task: Task, moment: int) -> tuple[int, int]:
+        """Return how many of a task's rows are due only after a moment, and when the first is."""
+        ...
+
     def pending_coded(self, code: str) -> int:
         """Count the rows that are not done for this reason, by its stable word."""
         ...

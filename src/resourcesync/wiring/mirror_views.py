@@ -110,8 +110,8 @@ def read_detail(
             awaited=tuple(_awaited(state, first)),
             notices=tuple(it for it in notices if since <= it <= until),
             causes=tuple(
-                Cause(code=code, count=count, uri=uri, reason=reason)
-                for code, count, uri, reason in state.causes()
+                Cause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
+                for code, count, uri, reason, due in state.causes()
             ),
         )
 

@@ -88,15 +88,16 @@ class MirrorLogs(ABC):
             ).fetchone()
         return None if row is None else _run(*row)
 
-    def causes(self) -> list[tuple[str, int, str, str]]:
+    def causes(self) -> list[tuple[str, int, str, str, int]]:
         """Return why what is listed is not here: code, how many, a URI and a reason of them.
 
-        The code is empty for what was not tried yet. Most first, at most 100.
+        Last stands when the first of them is due. The code is empty for what was not tried yet.
+        Most first, at most 100.
         """
         with self._guard():
             return self._db.execute(
-                "SELECT code, count(*), min(loc), reason FROM pending WHERE task = 'fetch'"
-                " GROUP BY code ORDER BY count(*) DESC, code LIMIT 100"
+                "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
+                " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100"
             ).fetchall()
 
     def documents(self, limit: int) -> list[SeenDocument]:

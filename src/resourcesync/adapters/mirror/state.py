@@ -251,6 +251,14 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0])
 
+    def pending_after(self, task: Task, moment: int) -> tuple[int, int]:
+        """Return how many of a task's rows are due only after a moment, and when the first is."""
+        with self._guard():
+            row = self._db.execute(
+                "SELECT count(*), min(due) FROM pending WHERE task = ? AND due > ?", (task, moment)
+            ).fetchone()
+        return int(row[0]), int(row[1] or 0)
+
     def pending_coded(self, code: str) -> int:
         """Count the rows that are not done for this reason, by its stable word."""
         with self._guard():

@@ -19,7 +19,7 @@ from resourcesync.server.dashboard.views import Brief, Cause, Detail, Ran
 from resourcesync.server.dashboard.windows import DAY, HOUR, STEPS, begin, choice, every
 
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
-_CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "One of them")
+_CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of them")
 _SHOWN_RUNS: Final = 12
 
 
@@ -267,6 +267,8 @@ def _cause(it: Detail, cause: Cause) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
     yield wording.count(cause.count)
     yield cause.reason
+    rests = cause.due is not None and cause.due > it.until
+    yield f"from {wording.moment(cause.due)} on" if rests and cause.due else "by the next pull"
     place = address("resource", name=it.brief.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 

@@ -87,12 +87,14 @@ class Cause:
         count: How many.
         uri: One of them.
         reason: The reason of one, in a sentence.
+        due: Before this moment no pull tries any of them again, UTC; ``None``: the next does.
     """
 
     code: str
     count: int
     uri: str
     reason: str
+    due: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
