@@ -1,6 +1,8 @@
 """A bucket keeps what a store promises, against a real server; small bodies and those in parts."""
 
+import re
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from io import BytesIO
 
 import pytest
@@ -11,6 +13,7 @@ from resourcesync.adapters.objects.store import BucketStore
 from resourcesync.errors import LockedError, StorageError
 from resourcesync.ports.storing import Content, Store
 from resourcesync.testing import StoreSuite
+from tests.support.commands import free_port
 from tests.support.interposed import interposed
 from tests.support.object_server import ObjectServer
 
@@ -59,6 +62,46 @@ class TestBucketInParts(TestBucket):
         other = super().again(store)
         other.largest_whole = -1
         return other
+
+
+def test_a_server_that_is_away_is_asked_again_until_it_is_back(
+    bucket: str, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = free_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    patient, hasty = (Bucket(bucket, patience=it, pauses=(0.001, 0.02)) for it in (60, 0.2))
+    store = BucketStore(patient, hasty, seconds=60)
+
+    def hold() -> bool:
+        with store.hold("who"):
+            return store.look("a.bin") is None
+
+    with ThreadPoolExecutor() as pool:
+        asked: list[Future[object]] = [
+            pool.submit(store.put, "b.bin", Content(BytesIO(b"b"), 1, ()), None),
+            pool.submit(store.look, "a.bin"),
+            pool.submit(lambda: list(store.keys("a"))),
+            pool.submit(hold),
+        ]
+        done, _ = wait(asked, timeout=1)  # dozens of tries
+        assert not done
+        with interposed(object_server.port, at=port):
+            put, looked, listed, held = [it.result(60) for it in asked]
+    assert put
+    assert (looked, listed, held) == (None, [], True)
+
+
+def test_a_server_that_stays_away_is_told_with_how_long_it_was_asked(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    away = Bucket(bucket, patience=0.2, pauses=(0.001, 0.02))
+
+    with pytest.raises(StorageError) as caught:
+        away.head("a.bin")
+    assert caught.value.code == "store"
+    tried = dict(caught.value.evidence)["tried"]
+    assert re.fullmatch(r"\d\d+ times in 0\.[234] s", tried), tried
 
 
 def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_machine(

@@ -96,8 +96,8 @@ for _method in ("GET", "PUT", "POST", "HEAD", "DELETE"):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, behind: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, behind: int, at: int) -> None:
+        super().__init__(("127.0.0.1", at), _Handler)
         self.behind = behind
         self.between = Interposed(f"http://127.0.0.1:{self.server_address[1]}")
 
@@ -106,9 +106,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def interposed(port: int) -> Iterator[Interposed]:
-    """Stand in front of a server on loopback while the block runs."""
-    server = _Server(port)
+def interposed(port: int, *, at: int = 0) -> Iterator[Interposed]:
+    """Stand in front of a server on loopback while the block runs, at a port or at any."""
+    server = _Server(port, at)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -25,7 +25,10 @@ _AT_ONCE: Final = 4
 _PAGE: Final = 1_000
 _BUFFER: Final = 1 << 18
 _SECONDS: Final = timedelta(seconds=120)
+_PAUSES: Final = (0.1, 5.0)
+_NO_LIMIT: Final = 1_000_000
 _STATUS: Final = re.compile(r"status code: (\d{3})")
+_RETRIED: Final = re.compile(r" in ([0-9.]+)(m?s), after (\d+) retries")
 _SAID: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
 
@@ -64,7 +67,9 @@ class Bucket:
 
     Args:
         address: ``s3://BUCKET/PREFIX``.
-        patience: Seconds for which a request that fails is sent again.
+        patience: Seconds for which a request that fails is sent again. Nothing else ends that: a
+            server that is started anew may be away for most of a minute.
+        pauses: The first and the longest pause before it is sent again, in seconds.
 
     Raises:
         ConfigurationError: obstore is not installed, or cannot work with its settings.
@@ -73,15 +78,17 @@ class Bucket:
     largest_copy: int = 5 << 30
     """The most bytes that a server copies by itself."""
 
-    def __init__(self, address: str, *, patience: float) -> None:
+    def __init__(
+        self, address: str, *, patience: float, pauses: tuple[float, float] = _PAUSES
+    ) -> None:
         self._obstore = _obstore()
         self.name, self.prefix = split(address)
-        self._patience = patience
+        self._patience, self._pauses = patience, pauses
         self._store = self._opened()
         self._if_absent = self._opened(copy_if_not_exists="header:If-None-Match:*")
 
     def _opened(self, **settings: str) -> Any:  # obstore is imported when it is needed
-        pause = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=10)}
+        first, longest = (timedelta(seconds=it) for it in self._pauses)
         try:
             return self._obstore.store.S3Store(
                 self.name,
@@ -95,8 +102,8 @@ class Bucket:
                     "timeout": timedelta(days=1),
                 },
                 retry_config={
-                    "max_retries": 10,
-                    "backoff": pause,
+                    "max_retries": _NO_LIMIT,
+                    "backoff": {"init_backoff": first, "max_backoff": longest},
                     "retry_timeout": timedelta(seconds=self._patience),
                 },
                 **settings,
@@ -383,10 +390,19 @@ def _told(error: Exception, place: str, doing: str) -> StorageError:
         )
     return StorageError(
         f"{place} failed while {doing}",
-        evidence=evidence,
+        evidence=(*evidence, *_tries(error)),
         hint="see that the store can be reached, then run the same command",
         code="store",
     )
+
+
+def _tries(error: Exception) -> tuple[tuple[str, str], ...]:
+    """Return how often a request was sent, and for how long; nothing where it was sent once."""
+    match = _RETRIED.search(str(error))
+    if match is None or match[3] == "0":
+        return ()
+    seconds = float(match[1]) / (1_000 if match[2] == "ms" else 1)
+    return (("tried", f"{int(match[3]) + 1} times in {seconds:.1f} s"),)
 
 
 def _is_refusal(error: Exception) -> bool:

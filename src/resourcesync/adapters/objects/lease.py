@@ -19,7 +19,8 @@ from resourcesync.errors import LockedError, ResourceSyncError
 
 SECONDS: Final = 60.0
 """How long a lease lives that is not written again."""
-_KEY: Final = ".resourcesync/lease"
+KEY: Final = ".resourcesync/lease"
+"""Where it is."""
 _ASKED: Final = ".resourcesync/tmp/now-"
 _MOST_BYTES: Final = 4_096
 _LONGEST: Final = 3_600.0
@@ -109,7 +110,7 @@ class Lease:
             )
 
     def _take_over(self) -> str:
-        there = self._bucket.read(_KEY, _MOST_BYTES)
+        there = self._bucket.read(KEY, _MOST_BYTES)
         if there is None:
             version = self._write(ABSENT)
         else:
@@ -148,11 +149,11 @@ class Lease:
         lives = self._seconds if seconds is None else seconds
         text = {"who": self._who, "holder": self._holder, "seconds": lives}
         body = json.dumps({**text, "write": secrets.token_hex(8)}).encode()
-        version = self._bucket.put(_KEY, body, over=over)
+        version = self._bucket.put(KEY, body, over=over)
         if version is not None:
             return version
         # A write may have come to pass although its answer was lost, and was sent again.
-        there = self._bucket.read(_KEY, _MOST_BYTES)
+        there = self._bucket.read(KEY, _MOST_BYTES)
         return there[0].version if there is not None and there[1] == body else None
 
     def _renew(self) -> None:

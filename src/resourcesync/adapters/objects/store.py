@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket
-from resourcesync.adapters.objects.lease import SECONDS, Lease
+from resourcesync.adapters.objects.lease import KEY, SECONDS, Lease
 from resourcesync.errors import StorageError
 from resourcesync.ports.storing import Content, Stored
 
 TEMPORARY: Final = ".resourcesync/tmp/"
 """Below it is what is on its way; whoever holds the store removes what others left there."""
-_OWN: Final = (TEMPORARY, ".resourcesync/lease")
+_OWN: Final = (TEMPORARY, KEY)
 PATIENCE: float = 60.0
 """Seconds for which a request that fails is sent again."""
 _IN_FLIGHT: Final = 16
@@ -143,6 +143,7 @@ class BucketStore:
         Raises:
             LockedError: Somebody else holds it.
         """
+        self._bucket.head(KEY)  # a lease cannot wait for a server that is away
         lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)
         with lease:
             self._lease = lease
