@@ -51,6 +51,7 @@ class OaiWorld:
         self.told: dict[str, Resource] = {}
         self.fetcher = MemoryFetcher(self._serve)
         self.killed_after: int | None = None
+        self.allow_empty = False
 
     def _serve(self, request: Request) -> Answer | Exception:
         if self.killed_after is not None:
@@ -85,6 +86,7 @@ class OaiWorld:
             out=str(self.out),
             clock=self.clock,
             fetcher=fetcher,
+            allow_empty=self.allow_empty,
             values={key.replace("_", "-"): value for key, value in self.values.items()},
         )
         with open_account(options) as account:

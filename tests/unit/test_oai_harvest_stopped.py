@@ -131,6 +131,8 @@ def test_a_format_that_is_suddenly_empty_is_not_taken_for_withdrawn(tmp_path: Pa
         made.fill()
 
     assert caught.value.code == "oai-many-gone"
+    assert "--allow-empty" in caught.value.hint
+    assert "remove" not in caught.value.hint
     made.provider.quirks.empty = ""
     assert made.follow() == {}
     made.provider.remove("10673/1")
@@ -138,6 +140,27 @@ def test_a_format_that_is_suddenly_empty_is_not_taken_for_withdrawn(tmp_path: Pa
     made.provider.quirks.empty = "mods"
     made.fill()
     assert len(made.metadata()) == 10, "ten may go at once"
+
+
+def test_who_says_that_most_may_be_gone_needs_nothing_else(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(page=6), count=11, prefixes="oai_dc,mods")
+    made.fill()
+    made.provider.quirks.empty = "mods"
+    made.allow_empty = True
+
+    made.fill()
+
+    assert len(made.metadata()) == 11
+
+
+def test_tokens_that_always_die_are_told_with_what_helps(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(page=4, dying_tokens=[1] * 9))
+
+    with pytest.raises(BadResponseError) as caught:
+        made.fill()
+
+    assert dict(caught.value.evidence)["got"].startswith("badResumptionToken")
+    assert "window=30d" in caught.value.hint
 
 
 def test_a_memory_that_is_another_one_is_noticed(tmp_path: Path) -> None:
@@ -204,9 +227,18 @@ def test_a_damaged_memory_says_what_to_do(tmp_path: Path, content: bytes) -> Non
     assert "remove it" in caught.value.hint
 
 
-def test_a_page_that_is_no_provider_is_refused_by_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<!DOCTYPE html><html/>",
+        b"<!doctype html><title>Down for maintenance</title><p>Back soon",
+        b"  <!doctype HTML>\n<html>",
+        b"<html><br></html>",
+    ],
+)
+def test_a_page_that_is_no_provider_is_refused_by_name(tmp_path: Path, page: bytes) -> None:
     made = titled(tmp_path)
-    made.provider.quirks.junk_before = b"<!DOCTYPE html><html/>"
+    made.provider.quirks.junk_before = page
 
     with pytest.raises(BadResponseError) as caught:
         made.fill()

@@ -29,6 +29,8 @@ class AccountOptions:
         clock: Time. It may end a run by raising, wherever it is asked.
         fetcher: Opens what fetches over http for an origin, given by any URL of it, as politely
             and with the secrets that the operator asked for.
+        allow_empty: Whether the operator said that most of what was known, or all, may be gone.
+            Who refuses that by himself believes it then.
     """
 
     address: str
@@ -38,6 +40,7 @@ class AccountOptions:
     clock: Clock
     fetcher: Callable[[str], AbstractContextManager[Fetcher]] = field(repr=False)
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allow_empty: bool = False
 
 
 class Told(NamedTuple):

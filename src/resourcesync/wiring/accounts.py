@@ -160,6 +160,7 @@ def _following(
             out=str(followed.out),
             clock=clock,
             fetcher=partial(open_fetcher, network=followed.network, clock=clock),
+            allow_empty=asked.allow_empty,
         )
         account = held.enter_context(opened(options))
         if catalogue is None:

@@ -112,9 +112,8 @@ class OaiAccount:
             namespace=provider.namespace,
             now=now,
         )
-        Harvest(provider, self._choice, self._memory, records, self._options.clock).run(
-            is_full=is_full
-        )
+        harvest = Harvest(provider, self._choice, self._memory, records, self._options.clock)
+        harvest.run(is_full=is_full, allow_empty=self._options.allow_empty)
         telling = Telling(
             self._memory,
             self._choice,

@@ -41,6 +41,7 @@ BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 KEPT: Final = ("kept", "what was published before")
 _LOOK: Final = "open that address in a browser; if it says the same there, tell the repository"
+_SHORTER: Final = "run it again; if its tokens always die, read shorter lists: --with window=30d"
 _AGAIN: Final = "run the same command again: it goes on from there"
 
 
@@ -65,7 +66,7 @@ class ProviderError(BadResponseError):
             uri=uri,
             status=200,
             evidence=(("got", said[:500]), sent(uri), KEPT),
-            hint=_LOOK,
+            hint=_SHORTER if fault.code == BAD_TOKEN else _LOOK,
         )
         self.fault = fault
 

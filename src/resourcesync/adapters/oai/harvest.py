@@ -114,8 +114,12 @@ class Harvest:
         self._clock = clock
         self._by_days = provider.identity.granularity.strip().upper() == DAY
 
-    def run(self, *, is_full: bool) -> None:
+    def run(self, *, is_full: bool, allow_empty: bool = False) -> None:
         """List all, or what changed since the last harvest; go on with one that was stopped.
+
+        Args:
+            is_full: Whether all is listed.
+            allow_empty: Whether most of a format may be listed no more.
 
         Raises:
             SourceError: The provider does not answer, refuses, or its lists have no end. What was
@@ -134,7 +138,8 @@ class Harvest:
             if is_full and state.is_blind:
                 _log.warning("what is gone is not looked for: records cannot be identified")
             elif is_full:
-                self._check_lost(state.first)
+                if not allow_empty:
+                    self._check_lost(state.first)
                 lost = self._records.lose(connection, state.first)
                 _log.info("%d records are listed no more", lost)
             write_note(connection, _SINCE, state.began)
@@ -159,8 +164,7 @@ class Harvest:
                         sent(self._endpoint.address),
                         ("kept", "nothing is taken for withdrawn"),
                     ),
-                    hint=f"run it again when the repository is whole; if it is meant, remove"
-                    f" {self._memory.path} and add --allow-empty",
+                    hint="run it again when the repository is whole; if it is meant: --allow-empty",
                     code="oai-many-gone",
                 )
 

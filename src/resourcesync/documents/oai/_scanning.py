@@ -139,7 +139,7 @@ class Scan:
 
     def _doctype(self, name: str, *_identifiers: object) -> None:
         if name.lower() == "html":
-            raise self._not_an_answer("a page of HTML")
+            raise self.not_an_answer("a page of HTML")
         raise MalformedDocumentError(
             "the answer has a DOCTYPE, which none needs",
             uri=self._uri,
@@ -166,7 +166,7 @@ class Scan:
         namespace, local = _parted(name)
         if not self._path:
             if local != _ROOT:
-                raise self._not_an_answer(f"an element {local[:64]!r}")
+                raise self.not_an_answer(f"an element {local[:64]!r}")
             self._namespace = namespace
         elif self._path[2:] == ["record", "metadata"]:
             self._begin_copy(name, attributes, around, declared)
@@ -308,7 +308,13 @@ class Scan:
         if len(self._path) > _DEEPEST:
             raise over(_DEEPEST, "elements inside each other", uri=self._uri)
 
-    def _not_an_answer(self, got: str) -> NotAListError:
+    @property
+    def is_begun(self) -> bool:
+        """Whether an element of it was met."""
+        return bool(self._namespace or self._path)
+
+    def not_an_answer(self, got: str) -> NotAListError:
+        """Return the error for what is something else."""
         return NotAListError(
             "this is no answer of an OAI-PMH provider",
             uri=self._uri,

@@ -6,6 +6,7 @@ than its provider wrote it.
 """
 
 import pyexpat
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import BinaryIO, Final, final
@@ -27,6 +28,7 @@ from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 __all__ = ["Answer", "AnswerLimits"]
 
 _USUAL: Final = AnswerLimits()
+_HTML: Final = re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
 _JUNK_AFTER: Final = 9
 """expat's code for something behind the root: warnings of the program that wrote the answer."""
 
@@ -68,6 +70,8 @@ class Answer:
                 yield scan.records.popleft()
             if scan.is_over and error.code == _JUNK_AFTER:
                 return
+            if not scan.is_begun:
+                self._check_html(start)
             yield from self._rest(error, start)
 
     def read(self) -> "Answer":
@@ -119,6 +123,12 @@ class Answer:
         found = blocks(self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri)
         first = next(found, b"").lstrip()  # blanks of a program stand before the declaration
         return chain((first,), found)
+
+    def _check_html(self, start: int) -> None:
+        """Say that it is a page, if it is one that is no XML, as those for maintenance."""
+        self._stream.seek(start)
+        if _HTML.match(next(self._blocks(), b"")):
+            raise self._scan.not_an_answer("a page of HTML")
 
     def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[Record]:
         """Yield the records behind those that were read before something was not well-formed."""
