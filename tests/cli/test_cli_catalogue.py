@@ -53,6 +53,16 @@ def test_what_is_imported_and_posted_is_published(said: Said) -> None:
     assert said.readouterr().out == "Nothing changed\n"
 
 
+def test_only_the_lists_are_to_be_uploaded_where_there_is_no_folder_of_files(said: Said) -> None:
+    told({"uri": BASE + "a", "length": 1, "hash": "md5:" + "0" * 32})
+    assert run(["catalogue", "import", "c.db", str(LINES)]) == 0
+    said.readouterr()
+
+    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out"]) == 0
+
+    assert "Next      upload what is in out, then check:" in said.readouterr().out
+
+
 def test_what_is_exported_can_be_imported(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

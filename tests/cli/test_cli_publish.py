@@ -43,6 +43,22 @@ def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) 
     assert lines[-1] == ("          Sitemap: https://museum.example/resourcesync/resourcelist.xml")
 
 
+def test_an_index_is_told_with_its_lists_and_not_as_if_they_were_resources(
+    tree: Path, said: Said
+) -> None:
+    arguments = ["publish", "public", "--url", "https://museum.example", "--max-entries", "5"]
+    assert run(arguments) == 0
+
+    lines = [line.removeprefix("Wrote").split() for line in said.readouterr().out.splitlines()]
+    notes = {line[0].rpartition("/")[2]: " ".join(line[1:]) for line in lines}
+    assert notes.pop("resourcelist.xml") == "3 lists"
+    assert sorted(note for name, note in notes.items() if name.startswith("resourcelist-")) == [
+        "2 resources",
+        "5 resources",
+        "5 resources",
+    ]
+
+
 def test_publish_again_says_that_nothing_changed(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     said.readouterr()

@@ -34,6 +34,7 @@ def test_copies_go_into_the_folder_and_the_memory_stays_here(
     shared.parent.mkdir()
     address = f"file://{shared}".replace(" ", "%20")
     assert run(["pull", source.url, address, "--state", "state"]) == 0
+    assert f" in {address}  (12 created" in said.readouterr().out
     assert copies(shared) == MIRRORED
     assert [path.name for path in (here / "state").iterdir()] == [".resourcesync"]
     assert run(["audit", "state"]) == 0

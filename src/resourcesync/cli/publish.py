@@ -178,7 +178,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     if publish_originals.is_named(target):
         done, root, seconds = publish_originals.publish(target, chosen, asked, values)
         report(done, screen)
-        return conclude(done, root, seconds)
+        return conclude(done, root, seconds, has_files=False)
     publish_told.check_folder(target, values)
     tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
@@ -206,7 +206,7 @@ def _publish_told(
         return told.keep(*_watch_reports(name, screen))
     done, root, seconds = told.publish()
     report(done, screen)
-    return conclude(done, root, seconds)
+    return conclude(done, root, seconds, has_files=False)
 
 
 def _watch(

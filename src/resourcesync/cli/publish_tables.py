@@ -112,4 +112,4 @@ def _lines(done: "Published", lists: int, source: "TableSource") -> Iterator[Lin
             yield Line(f"          {source.out}/{it.name}", level=QUIET)
     if publication.first:
         where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
-        yield Line(f"upload as usual, then check:{where}", "Next")
+        yield Line(f"upload what is in {source.out}, then check:{where}", "Next")

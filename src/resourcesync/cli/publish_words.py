@@ -41,11 +41,18 @@ def report(done: "Published", screen: Screen) -> None:
         )
 
 
-def conclude(done: "Published", tree: Path, seconds: float) -> Outcome:
-    """Return how publishing ended, in the words of its closing lines."""
+def conclude(done: "Published", tree: Path, seconds: float, *, has_files: bool = True) -> Outcome:
+    """Return how publishing ended, in the words of its closing lines.
+
+    Args:
+        done: What was published.
+        tree: The folder that ``--out`` is relative to.
+        seconds: How long it took.
+        has_files: Whether the folder has the files that are listed; else it has lists alone.
+    """
     left = done.scan.changing + done.scan.unreadable
     code = ExitCode.PARTIAL if left else ExitCode.OK
-    lines = _would(done) if done.dry_run else _did(done, tree)
+    lines = _would(done) if done.dry_run else _did(done, tree, has_files=has_files)
     if left:
         files = words.counted(left, "file")
         line = Line(f"{files} changed while read, or could not be read: see the next run", "!")
@@ -69,7 +76,7 @@ def _would(done: "Published") -> list[Line]:
     ]
 
 
-def _did(done: "Published", tree: Path) -> list[Line]:
+def _did(done: "Published", tree: Path, *, has_files: bool) -> list[Line]:
     publication = done.publication
     if not publication.written:
         touched = done.scan.touched
@@ -81,31 +88,39 @@ def _did(done: "Published", tree: Path) -> list[Line]:
     lines += _kept(done)
     lines += _notified(done)
     if publication.first:
-        lines += _next(done)
+        lines += _next(done, "" if has_files else _out(done, tree))
     return lines
 
 
 def _written(done: "Published", tree: Path) -> list[Line]:
     """Say which documents were written; what is behind them stands after the list it went into."""
-    told = done.settings.out
-    out = told if "://" in told else os.path.normpath(tree / told)
+    out = _out(done, tree)
     publication = done.publication
     names = [f"{out}/{written.name}" for written in publication.written]
     width = max(map(len, names)) + 6
     lists = [one for one in publication.written if one.capability == "changelist"]
     several = [one for one in lists if "/changelist." not in one.name]  # not their index
     newest = next(reversed(several or lists), None)
+    pages = [it for it in publication.written if it.capability == "resourcelist"]
+    has_index = any("/resourcelist." not in one.name for one in pages)
     lines: list[Line] = []
     for name, written in zip(names, publication.written, strict=True):
         note = ""
         if written.capability == "resourcelist":
-            note = words.counted(written.entries, "resource")
+            is_index = has_index and "/resourcelist." in written.name
+            note = words.counted(written.entries, "list" if is_index else "resource")
         elif written is newest:
             note = _changes(done)
         label = "          " if lines else ""
         text = f"{label}{name.ljust(width)}{note}".rstrip()
         lines.append(Line(text, "" if lines else "Wrote", QUIET))
     return lines
+
+
+def _out(done: "Published", tree: Path) -> str:
+    """Return where the documents are."""
+    told = done.settings.out
+    return told if "://" in told else os.path.normpath(tree / told)
 
 
 def _notified(done: "Published") -> list[Line]:
@@ -130,12 +145,18 @@ def _changes(done: "Published") -> str:
     return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
 
 
-def _next(done: "Published") -> list[Line]:
-    """Say what to do after the first time; in a store, the documents are where they belong."""
+def _next(done: "Published", lists: str) -> list[Line]:
+    """Say what to do after the first time; in a store, the documents are where they belong.
+
+    Args:
+        done: What was published.
+        lists: The folder that has lists alone; empty where they are with the files.
+    """
     url = done.settings.url
     base = url if url.endswith("/") else f"{url}/"
     indent = "          "
-    first = "" if "://" in done.settings.out else "upload as usual, then "
+    first = f"upload {f'what is in {lists}' if lists else 'as usual'}, then "
+    first = "" if "://" in done.settings.out else first
     allowed = "".join(f" --allow-origin {origin}" for origin in done.elsewhere)
     return [
         Line(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),

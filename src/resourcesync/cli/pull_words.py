@@ -199,6 +199,7 @@ def conclude(
     first: bool,
     plan: Mapping[str, object],
     pruning: bool = False,
+    place: str = "",
 ) -> Outcome:
     """Return how a pull ended, in the words of its closing lines.
 
@@ -208,6 +209,7 @@ def conclude(
         first: Whether this was the mirror's first pull.
         plan: The fields of its ``plan`` event.
         pruning: Whether it was to delete what the filters do not want.
+        place: Where the copies are, if not in the folder.
     """
     code = exit_code_of(report)
     lines: tuple[Line, ...]
@@ -218,7 +220,7 @@ def conclude(
     elif report.lists_only:
         lines = _inventory(report, folder, plan)
     elif code is ExitCode.OK:
-        lines = _in_sync(report, folder, first=first)
+        lines = _in_sync(report, place or folder, first=first)
     else:
         lines = _not_in_sync(report, folder, code, pruning=pruning)
     return Outcome(
@@ -311,7 +313,7 @@ def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tu
     )
 
 
-def _in_sync(report: RunReport, folder: str, *, first: bool) -> tuple[Line, ...]:
+def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[Line, ...]:
     resources = words.counted(report.resources, "resource")
     seconds = words.duration(report.seconds)
     requests = words.counted(report.requests, "request")
@@ -319,7 +321,7 @@ def _in_sync(report: RunReport, folder: str, *, first: bool) -> tuple[Line, ...]
     more = [Line(text) for text in _remarks(report)]
     changes = _changes(report)
     if first and changes:
-        text = f"{resources}, {words.size(report.useful)} in {folder}  ({changes}{_proven(report)})"
+        text = f"{resources}, {words.size(report.useful)} in {place}  ({changes}{_proven(report)})"
         lines = [Line(f"{text}  {seconds}", "In sync", QUIET), *more]
         state = f"state as of {as_of}. " if as_of else ""
         return (*lines, Line(f"          {state}Run the same command again to update."))

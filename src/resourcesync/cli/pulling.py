@@ -233,8 +233,8 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
         review = showing_items(tell) if one.target.arguments.dry_run else None
         chosen = replace(_options(one, clock.now()), review=review)
         found = destination.pull(address, chosen)
-    pruning = one.target.arguments.prune
-    return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning)
+    place, pruning = one.target.store or str(folder), one.target.arguments.prune
+    return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
 
 def _home(one: _One) -> "Path | Home":
