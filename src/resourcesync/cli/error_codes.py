@@ -128,6 +128,7 @@ warning
   cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
   lists-moved        The Source's lists are not where they were; they are looked for anew.
   log-lost           The log of another system cannot be gone on with: all is read again.
+  held-back          Another system logged changes whose effect cannot be seen there yet.
   memory-restored    A mirror without a memory here begins with the copy in its store.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.

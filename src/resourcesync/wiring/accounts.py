@@ -203,6 +203,7 @@ class _Follower:
             self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
         self._sayable = Sayable()
         self._warnings: list[Left] = []
+        self._waits = ""
         self._left: int | None = None
         self.is_over = False
 
@@ -269,7 +270,8 @@ class _Follower:
         self._note(_PUBLISHED, str(self._left))
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
         omitted, omissions = self._sayable.taken()
-        left, self._warnings = (*found.left, *self._warnings), []
+        waits = [Left(code="held-back", reason=self._waits)] if self._waits else []
+        left, self._warnings = (*found.left, *self._warnings, *waits), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
     def _position(self) -> str:
@@ -295,7 +297,7 @@ class _Follower:
             **self._kept,
         }
         resources = self._sayable.of(self._account.resources(), self._catalogue.known)
-        self._left = None
+        self._left, self._waits = None, ""
         return self._catalogue.fill(
             self._some(resources, allow_empty=allow_empty),
             now,
@@ -306,6 +308,7 @@ class _Follower:
     def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
         until = self._clock.monotonic() + most
         done = Posted() if self._position() else self._record(Told(position, ()), allow_empty=True)
+        self._waits = ""
         with closing(self._account.changes(position, wait)) as lots:
             for told in lots:
                 if told.changes or told.position != position:
@@ -313,7 +316,7 @@ class _Follower:
                     position = told.position
                 for omission in told.omissions:
                     self._sayable.omit(omission)
-                self.is_over = told.is_last
+                self.is_over, self._waits = told.is_last, told.waits
                 if self._clock.monotonic() >= until:
                     break
         return done

@@ -14,6 +14,7 @@ from resourcesync.adapters.elastic.layout import TIMES, Place, Query
 from resourcesync.adapters.elastic.positions import Dated, Position, advance, narrowed
 from resourcesync.adapters.elastic.views import Hit, View, check_whole
 from resourcesync.errors import BadResponseError, DiscontinuityError
+from resourcesync.model import wording
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -165,8 +166,16 @@ class ChangeLog:
                 told += names[entry.uri]
                 some.append(_change(entry, state))
         after = advance(position, told, boundary=boundary, held=min(held, default=None))
-        if some or after != position:
-            yield Told(after.encode(), some)
+        if some or held or after != position:
+            yield Told(after.encode(), some, waits=self._waits(len(held)))
+
+    def _waits(self, held: int) -> str:
+        """Say how many changes are held back, for how long and why."""
+        if not held:
+            return ""
+        seconds = wording.duration(self._window / _MILLI)
+        changes = wording.counted(held, "change")
+        return f"{changes} held back for up to {seconds}: what they did cannot be seen there yet"
 
     def _pending(self, position: Position) -> list[Entry]:
         if position.log != self._place.identity:
