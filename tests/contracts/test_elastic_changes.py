@@ -1,9 +1,11 @@
 """The log of changes of an index: late, tied, half posted, erased; and what we post into it."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from resourcesync.cli.main import run
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -37,6 +39,26 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
         told, position = world.told(account, position)
         assert [(it.kind, it.uri) for it in told] == [("updated", PREFIX + "03")]
         assert world.told(account, position) == ([], position)
+
+
+def test_the_mapping_that_config_prints_makes_an_index_that_is_followed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = world.index
+    assert run(["config", "elasticsearch"]) == 0
+    index.drop()
+    for request in capsys.readouterr().out.split("PUT ")[1:]:
+        place, _, body = request.partition("\n")
+        ask(f"{index.url}{place.replace('INDEX', index.name)}", "PUT", json.loads(body))
+
+    index.refresh()
+    with world.account() as account:
+        start = account.position()
+        index.put(rel_path("new"), b"new")
+        index.refresh()
+        told, _ = world.told(account, start)
+        assert [it.uri for it in told] == [PREFIX + "new"]
+        assert [it.uri for it in account.resources()] == [PREFIX + "new"]
 
 
 def test_a_position_is_not_beyond_what_is_not_seen_yet(world: World) -> None:

@@ -56,11 +56,12 @@ EXAMPLE: Final = """\
 
 
 _ACTIONS: Final = ("init", "check", "show", "path", "schema")
-_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts", "postgres")
+_PRINTED: Final = ("systemd", "cron", "compose", "launchd", "grafana", "alerts")
+_LOGS: Final = ("postgres", "elasticsearch")
 
 
 @click.command("config")
-@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED]))
+@click.argument("action", type=click.Choice([*_ACTIONS, *_PRINTED, *_LOGS]))
 @option("--origin", is_flag=True, help="For show: where each value comes from, built-in ones too.")
 @option("--events", is_flag=True, help="For schema: of the lines that --json writes.")
 @option(
@@ -87,6 +88,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     systemd, cron, compose, launchd: what runs it unattended, made for this file
     grafana a dashboard, alerts rules for Prometheus, from the figures of watch
     postgres the SQL by which a table of PostgreSQL keeps a log of its changes
+    elasticsearch the requests that make an index of resources, and one of their changes
 
     The first of these files counts: --config, RESOURCESYNC_CONFIG, ./resourcesync.toml, the
     user's, /etc/resourcesync/resourcesync.toml. One inside a mirror does not count, unless named.
@@ -95,7 +97,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check_flags(action, values)
 
     def work(screen: Screen) -> Outcome:
-        if action in _PRINTED:
+        if action in _PRINTED or action in _LOGS:
             return _print(_printed(action, values), screen, name=action, as_json=output.json)
         match action:
             case "init":
@@ -182,6 +184,8 @@ def _printed(name: str, values: Mapping[str, Any]) -> str:
             return monitoring.ALERTS
         case "postgres":
             return migrations.postgres(dict(values["with"]))
+        case "elasticsearch":
+            return migrations.elasticsearch()
         case _:
             return service_files.print_file(name, Configuration(files.find(values["config"])))
 

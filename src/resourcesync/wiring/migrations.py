@@ -1,4 +1,4 @@
-"""What the owner of a database runs once, so that its changes can be followed."""
+"""What the owner of a database or an index runs once, so that its changes can be followed."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,3 +18,10 @@ def postgres(values: Mapping[str, str]) -> str:
     from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - seldom needed
 
     return migration.migration(layout.parse(values, _ANY_BASE))
+
+
+def elasticsearch() -> str:
+    """Return the requests that make the two indices of an account, called ``INDEX-…``."""
+    from resourcesync.adapters.elastic import layout  # noqa: PLC0415 - seldom needed
+
+    return layout.requests("INDEX")

@@ -5,6 +5,7 @@ index for both has the keyword ``doc_type`` in each document. The seed's own two
 end with servers of before 2019.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,6 +52,15 @@ RESOURCE_FIELDS: Final[Query] = {
 }
 """The seed's mapping of resources, in the types of today; its ``integer`` ends at 2 GiB."""
 CHANGE_FIELDS: Final[Query] = {**_COMMON, "change": _KEYWORD, "datetime": _DATE}
+
+
+def requests(index: str) -> str:
+    """Return the requests that make the two indices, as the consoles of such servers take them."""
+    kinds = (("resource", RESOURCE_FIELDS), ("change", CHANGE_FIELDS))
+    return "\n".join(
+        f"PUT /{index}-{kind}\n{json.dumps({'mappings': {'properties': fields}}, indent=2)}\n"
+        for kind, fields in kinds
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +244,6 @@ def _unfit(index: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the mapping of {index} does not fit: {why}",
         evidence=(("kept", "what was recorded before"),),
-        hint="the mapping that fits is in the how-to “Publish from Elasticsearch”",
+        hint="resourcesync config elasticsearch prints the mapping that fits",
         code="wrong-mapping",
     )

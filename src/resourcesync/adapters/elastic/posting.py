@@ -52,7 +52,7 @@ class Poster:
         if layout.changes is None:
             raise ConfigurationError(
                 f"{layout.resources.index} has no index of changes beside it",
-                hint="make one with the mapping of the how-to “Publish from Elasticsearch”",
+                hint="make one: resourcesync config elasticsearch prints how",
             )
         self._server = server
         self._resources = layout.resources
