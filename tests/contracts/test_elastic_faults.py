@@ -210,6 +210,20 @@ def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: World)
     assert caught.value.code == "no-index"
 
 
+def test_a_set_that_the_index_does_not_have_is_told_with_those_that_it_has(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["publish", world.address, "--url", PREFIX, "--out", str(tmp_path / "out")]
+    command += ["--with", "resource_set=pfd"]
+
+    assert run(command) == 2
+
+    said = capsys.readouterr().err
+    assert "has no resource of the set pfd" in said
+    assert "pdf" in said.split("pfd", 1)[1]
+    assert run([*command, "--allow-empty"]) == 0
+
+
 def test_what_cannot_be_published_is_left_out_by_name(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,4 +34,10 @@ def open_opensearch(options: AccountOptions) -> Iterator[IndexAccount]:
 def _opened(options: AccountOptions, *, is_opensearch: bool) -> Iterator[IndexAccount]:
     settings = parse(options)
     with SearchServer(settings.server, options.clock) as server:
-        yield IndexAccount(server, settings, options.clock, is_opensearch=is_opensearch)
+        yield IndexAccount(
+            server,
+            settings,
+            options.clock,
+            is_opensearch=is_opensearch,
+            allow_empty=options.allow_empty,
+        )

@@ -14,6 +14,7 @@ from resourcesync.adapters.elastic.settings import IndexSettings
 from resourcesync.adapters.elastic.views import PAGE, View
 from resourcesync.errors import (
     BadResponseError,
+    ConfigurationError,
     DiscontinuityError,
     SourceNotFoundError,
     SourceUnavailableError,
@@ -26,6 +27,8 @@ from resourcesync.ports.catalogue import Posted
 POLL: Final = 5.0
 """Seconds between two looks at the log."""
 _FEW: Final = 100
+_SETS: Final = 20
+"""So many sets are named at most."""
 _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 
 
@@ -38,6 +41,7 @@ class IndexAccount:
         clock: Time.
         is_opensearch: Which of the two servers it is.
         page: Documents of one answer.
+        allow_empty: Whether the set may have no resource.
     """
 
     def __init__(
@@ -48,7 +52,9 @@ class IndexAccount:
         *,
         is_opensearch: bool,
         page: int = PAGE,
+        allow_empty: bool = False,
     ) -> None:
+        self._allow_empty = allow_empty
         self._server = server
         self._settings = settings
         self._clock = clock
@@ -82,6 +88,8 @@ class IndexAccount:
             for hit in hits:
                 yield reading.resource(hit["_id"], hit["_source"])
         reading.finish()
+        if not view.total:
+            self._check_set(place)
         after = self._layout().resources
         if after.identity != place.identity:
             raise BadResponseError(
@@ -152,6 +160,28 @@ class IndexAccount:
 
     def _look_up(self, layout: Layout) -> "_Looking":
         return _Looking(self._lookup(layout.resources), self._locations)
+
+    def _check_set(self, place: Place) -> None:
+        """Refuse a set without resources where others have some: its name is mistyped.
+
+        Raises:
+            ConfigurationError: It is so.
+        """
+        name = self._settings.resource_set
+        if not name or self._allow_empty:
+            return
+        sets = {"terms": {"field": "resource_set", "size": _SETS}}
+        body = {"size": 0, "query": place.of_any_set(), "aggs": {"sets": sets}}
+        answer = self._server.ask("POST", f"/{segment(place.index)}/_search", body)
+        names = [str(it["key"]) for it in answer["aggregations"]["sets"]["buckets"]]
+        if names:
+            raise ConfigurationError(
+                f"{place.index} has no resource of the set {name}",
+                evidence=(("has", ", ".join(names)), ("kept", "what was recorded before")),
+                hint="write one of these: --with resource_set=NAME; if it is empty indeed:"
+                " --allow-empty",
+                code="empty-account",
+            )
 
     def _check_steady(self, place: Place, total: int) -> None:
         """Refuse an index that became another while it was read: it is being filled."""

@@ -94,6 +94,11 @@ class Place:
         """Return the query for these documents, with more conditions."""
         return {"bool": {"filter": [*self.filters, *more]}}
 
+    def of_any_set(self) -> Query:
+        """Return the query for the documents of this kind, whatever set they are of."""
+        ours = [it for it in self.filters if "resource_set" not in it.get("term", {})]
+        return {"bool": {"filter": ours}}
+
     def dated(self, moment: datetime) -> str:
         """Return a date in a form that the mapping takes."""
         if self.is_plain:
