@@ -1,5 +1,6 @@
 """The server on real loopback sockets."""
 
+import asyncio
 import http.client
 import os
 import signal
@@ -9,12 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError
@@ -202,6 +203,29 @@ def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
             stack.enter_context(plug(server))
 
         assert get(server, "/one.txt")[0] == 503
+
+
+def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
+    begun, answers = threading.Event(), []
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        begun.set()
+        await asyncio.Event().wait()
+
+    def ask(server: ServerThread) -> None:
+        with closing(connection(server)) as client:
+            client.request("GET", "/")
+            answer = client.getresponse()
+            answers.append((answer.status, answer.headers["Retry-After"], answer.read()))
+
+    with ServerThread(endless, limits=Limits(grace=1)) as server:
+        asking = threading.Thread(target=ask, args=(server,))
+        asking.start()
+        assert begun.wait(20)
+    asking.join()
+
+    assert answers == [(503, "10", b"The service is stopping.\n")]
 
 
 def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None:

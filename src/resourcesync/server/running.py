@@ -20,6 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.exchange import Exchange, Request, refuse
 from resourcesync.server.guarding import SPARE, Guard, Limits
 from resourcesync.server.mounting import STOPPING, living
 
@@ -118,6 +119,24 @@ class _Beside:
         server = scope.get("server")
         is_second = server is not None and server[1] == self._port
         await (self._second if is_second else self._app)(scope, receive, send)
+
+
+@final
+class _Ending:
+    """Answers requests whose work is cut off: that is no fault of the server."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            reply = refuse(503, "The service is stopping.", (b"retry-after", b"10"))
+            try:
+                await Exchange(Request.read(scope, b""), receive, send).send(reply)
+            except RuntimeError:  # it was begun: what is cut short is seen to be
+                raise asyncio.CancelledError from None
 
 
 @final
@@ -240,6 +259,11 @@ class _Configuration(uvicorn.Config):
         self.limits = limits
         self.spared: int | None = None
         """The port whose connections are not counted."""
+
+    def load(self) -> None:
+        """Load the application; what it has not answered when the server stops is answered too."""
+        super().load()
+        self.loaded_app = _Ending(cast("ASGIApp", self.loaded_app))
 
 
 class _Server(uvicorn.Server):
