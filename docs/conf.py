@@ -21,6 +21,7 @@ autodoc_class_signature = "separated"
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 myst_heading_anchors = 3
+smartquotes_action = "qe"  # not dashes: --json is an option
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"resourcesync {release}"
