@@ -43,6 +43,7 @@ def settled(hub: RunningHub, listener: Listener) -> None:
 # --- subscribing --------------------------------------------------------------------------------
 
 
+@pytest.mark.conformance("NT02", "NT03")
 def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(
     hub: RunningHub, listener: Listener
 ) -> None:
@@ -337,6 +338,7 @@ def test_a_lease_that_is_over_ends_the_subscription(tmp_path: Path, listener: Li
     assert [it.path for it in listener.posts()] == ["/long"]
 
 
+@pytest.mark.conformance("NT05")
 def test_a_lease_has_an_end_whatever_is_asked(tmp_path: Path, listener: Listener) -> None:
     with running_hub(tmp_path / "hub.db") as hub:
         for path, lease in (("/1", "999999999999"), ("/2", "1"), ("/3", "")):

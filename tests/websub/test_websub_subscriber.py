@@ -45,6 +45,7 @@ def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(wor
     assert len(world.hubs.asked) == 1  # once is enough
 
 
+@pytest.mark.conformance("NT04")
 def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None:
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
@@ -70,6 +71,7 @@ def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None
         ("", {}),
     ],
 )
+@pytest.mark.conformance("NT04")
 def test_what_was_not_asked_for_is_not_confirmed(
     world: World, token: str, said: dict[str, str]
 ) -> None:
@@ -153,6 +155,7 @@ def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: World) -> None:
         ["sha256=\udcff"],
     ],
 )
+@pytest.mark.conformance("NT03")
 def test_a_delivery_that_is_not_rightly_signed_is_taken_and_dropped(
     world: World, signatures: list[str]
 ) -> None:
@@ -193,6 +196,7 @@ def test_thousands_of_repetitions_are_one_hint_now_and_one_later(world: World) -
 
 
 @pytest.mark.parametrize("lease", ["0", "-1", "1000000000000", "", "1e3", "60", "99999999", None])
+@pytest.mark.conformance("NT05")
 def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
     world: World, lease: str | None
 ) -> None:

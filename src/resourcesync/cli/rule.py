@@ -136,6 +136,7 @@ _CHECKED = {
     "document": "in each document",
     "together": "between documents: resourcesync validate ADDRESS --live",
     "delivery": "over HTTP: resourcesync validate ADDRESS --live --sample 20",
+    "message": "not by validate, which sees no message of a hub; programs may hand them over",
     "package": "in a package: resourcesync validate PACKAGE.zip",
     "partly": "in part",
     "live": "not by validate",

@@ -1,4 +1,8 @@
-"""Judges messages of WebSub and the answers to them (Notification, WebSub)."""
+"""Judges messages of WebSub and the answers to them (Notification, WebSub).
+
+No command sees them: they pass between a hub and a receiver. A program that stands there, such as
+the test of a hub, hands them over.
+"""
 
 import hashlib
 import hmac
