@@ -41,6 +41,18 @@ def test_a_secret_in_an_address_is_neither_told_nor_noted(
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "elasticsearch:https"])
+def test_who_wrote_a_secret_into_an_address_is_told_how_that_system_takes_it(
+    scheme: str, said: Said
+) -> None:
+    run(["publish", f"{scheme}://me:{SECRET}@h.example/museum", "--url", "https://h/"])
+
+    told = said.readouterr().err
+    assert ("postgresql://NAME@HOST/DATABASE" in told) is (scheme == "postgresql")
+    assert ("--with user=NAME" in told) is (scheme != "postgresql")
+    assert "--with password=env:NAME" in told
+
+
 def test_a_secret_in_an_address_that_is_posted_to_is_not_told(said: Said) -> None:
     assert run(["catalogue", "post", SECRETIVE[6], "--json"]) == 2
 

@@ -80,6 +80,16 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
 }
 
 
+def test_a_server_that_speaks_no_tls_is_told_as_that(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = world.address.replace("http://", "https://")
+
+    assert run(["publish", address, "--url", PREFIX, "--out", str(tmp_path / "out")]) == 4
+
+    assert "it speaks no TLS there: write http://" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_part_of_an_index_is_an_error(world: World, name: str) -> None:
     fault, kind, code = FAULTS[name]

@@ -70,6 +70,28 @@ def test_a_log_that_may_lack_something_is_not_gone_on_with(
         list(opened.changes(position, 0))
 
 
+def test_triggers_that_miss_what_replication_writes_are_warned_of_once(
+    records: Records, opened: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    position = opened.position()
+    assert caplog.messages == []
+    records.run("ALTER TABLE record DISABLE TRIGGER ALL")
+    records.run("ALTER TABLE record ENABLE TRIGGER ALL")
+
+    with account(records.address) as again:
+        list(again.changes(position, 0))
+        list(again.changes(position, 0))
+
+    (message,) = caplog.messages
+    assert "ALTER TABLE record ENABLE ALWAYS TRIGGER record_change_deleted;" in message
+    for statement in re.findall(r"ALTER TABLE [^;]+;", message):
+        records.run(statement)
+    caplog.clear()
+    with account(records.address) as mended:
+        mended.position()
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(
     ("part", "other"),
     [

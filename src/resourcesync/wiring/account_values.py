@@ -18,6 +18,7 @@ _URL: Final = "account.url"
 _GIVEN: Final = "account.first-values"
 _MOST: Final = 64 * 1024
 # What stands behind a user's colon is no port; a password may have a slash that is not escaped.
+_DATABASES: Final = frozenset({"postgresql", "postgres"})
 _SECRET: Final = re.compile(r"pass|secret|token|api_?key|credential", re.IGNORECASE)
 _USER: Final = re.compile(r"[^/?#]*//[^/?#@\[]*:(?![0-9]*(?:[/?#,]|$)).*@", re.DOTALL)
 _PARAMETER: Final = re.compile(r"(?:^|[?&\s:])(?:ssl)?password\s*=", re.IGNORECASE)
@@ -31,9 +32,12 @@ def check_address(address: str) -> None:
     """
     if _USER.match(address) or _PARAMETER.search(address):
         scheme = address.partition(":")[0]
+        user = "--with user=NAME"
+        if scheme in _DATABASES:  # libpq has the user in its address
+            user = f"{scheme}://NAME@HOST/DATABASE"
         raise ConfigurationError(
             f"{scheme}: a secret is never in an address: it would be seen by all",
-            hint="--with user=NAME --with password=env:NAME; over http: --auth NAME",
+            hint=f"{user} --with password=env:NAME; over http: --auth NAME",
         )
 
 

@@ -268,10 +268,12 @@ class SearchServer:
                 code="tls",
             )
         reason = str(error) or type(error).__name__
+        is_plain = isinstance(error, ssl.SSLError) and "WRONG_VERSION" in reason
         return SourceUnavailableError(
             f"{self.address} does not answer",
             uri=self.address,
             evidence=(("got", reason[:_SAID]),),
+            hint="it speaks no TLS there: write http:// in the address" if is_plain else "",
         )
 
     def _error(self, status: int, answer: bytes, path: str) -> SourceError:

@@ -140,4 +140,6 @@ class PostgresAccount:
         if self._known_rows is None:
             types = reading.types(statements.described(self._layout))
             self._known_rows = Rows(self._layout, types)
+            if self._layout.log:
+                log.warn_of_weakened(reading, self._layout)
         return self._known_rows

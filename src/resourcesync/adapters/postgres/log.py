@@ -1,5 +1,6 @@
 """Whether a log of changes can be gone on with, and up to where it can be read now."""
 
+import logging
 from typing import NamedTuple
 
 from resourcesync.adapters.postgres import statements
@@ -7,6 +8,8 @@ from resourcesync.adapters.postgres.connecting import Reading
 from resourcesync.adapters.postgres.layout import Layout, check_column
 from resourcesync.adapters.postgres.positions import NO_ROW, Place, Position, end, oldest
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
+
+_log = logging.getLogger(__name__)
 
 
 class _Standing(NamedTuple):
@@ -58,6 +61,17 @@ def check(reading: Reading, layout: Layout, position: Position) -> str:
     if position.row != NO_ROW and not now.has_row and position.row[0] > now.pruned_to:
         raise _broken("changes that were read already are gone")
     return now.snapshot
+
+
+def warn_of_weakened(reading: Reading, layout: Layout) -> None:
+    """Warn of triggers that miss what replication writes, with what mends them."""
+    answer = reading.one(statements.weakened(layout))
+    if answer is not None and answer[0]:
+        _log.warning(
+            "PostgreSQL: changes that are written with session_replication_role = replica are not"
+            " logged, until all is read again; to mend it: %s",
+            answer[0],
+        )
 
 
 def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:

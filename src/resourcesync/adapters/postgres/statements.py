@@ -83,6 +83,21 @@ SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
 """  # noqa: S608 - the same
 
 
+def weakened(layout: Layout) -> str:
+    """Return the statement that tells which triggers of the log miss what replication writes.
+
+    They are made to write always. Who disables and enables them, as pg_dump does, leaves them so.
+    """
+    tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
+    triggers = ", ".join(text(it) for it in triggers_of(layout).values())
+    return f"""
+SELECT coalesce(string_agg(format(
+    'ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;', tgrelid::regclass, tgname
+), ' ' ORDER BY tgrelid, tgname), '') FROM pg_trigger
+WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled = 'O'
+"""  # noqa: S608 - the same
+
+
 def triggers_of(layout: Layout) -> dict[str, str]:
     """Return the names of the triggers by what they are for."""
     log = layout.log[-1]
