@@ -25,9 +25,11 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: World) -> None:
 
         (lot,) = account.changes(start, 0)
         assert [it.uri for it in lot.changes] == [PREFIX + "04"]
-        assert lot.waits.startswith("2 changes held back for up to 30 s: ")
+        ((code, reason),) = lot.warnings
+        assert code == "held-back"
+        assert reason.startswith("2 changes held back for up to 30 s: ")
         (again,) = account.changes(lot.position, 0)
-        assert (again.position, again.changes, again.waits) == (lot.position, [], lot.waits)
+        assert again == lot._replace(changes=[])
         position = lot.position
 
         index.put(later, b"here it is")

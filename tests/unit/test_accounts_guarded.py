@@ -122,7 +122,7 @@ def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follo
 
 def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follower) -> None:
     fill(follower, 3)
-    follower.system.lots = [Told("3", (), waits="2 changes held back")]
+    follower.system.lots = [Told("3", (), warnings=[("held-back", "2 changes held back")])]
     assert follower.publish().scan.left == (Left(code="held-back", reason="2 changes held back"),)
 
     follower.system.lots = [Told("3", ())]

@@ -129,6 +129,7 @@ warning
   lists-moved        The Source's lists are not where they were; they are looked for anew.
   log-lost           The log of another system cannot be gone on with: all is read again.
   held-back          Another system logged changes whose effect cannot be seen there yet.
+  log-partial        Some changes are not logged there, until all is read again; see the reason.
   memory-restored    A mirror without a memory here begins with the copy in its store.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.

@@ -53,14 +53,15 @@ class Told(NamedTuple):
             that was recorded before, and not in the future.
         omissions: What was told and says nothing that could be a change: a line that is no JSON.
         is_last: Whether nothing will ever follow: the other system closed the feed.
-        waits: What is known already and told only later, and why, in a sentence; empty for nothing.
+        warnings: What the operator is to know of the log itself: a stable word and a sentence for
+            each. Those of the last one count.
     """
 
     position: str
     changes: Sequence[Change]
     omissions: Sequence[Omission] = ()
     is_last: bool = False
-    waits: str = ""
+    warnings: Sequence[tuple[str, str]] = ()
 
 
 class Account(Protocol):

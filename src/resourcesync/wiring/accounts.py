@@ -1,7 +1,7 @@
 """What other systems say of their resources is followed in a catalogue of ours, and published."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -203,7 +203,7 @@ class _Follower:
             self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
         self._sayable = Sayable()
         self._warnings: list[Left] = []
-        self._waits = ""
+        self._told: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
         self.is_over = False
 
@@ -270,8 +270,8 @@ class _Follower:
         self._note(_PUBLISHED, str(self._left))
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
         omitted, omissions = self._sayable.taken()
-        waits = [Left(code="held-back", reason=self._waits)] if self._waits else []
-        left, self._warnings = (*found.left, *self._warnings, *waits), []
+        told = [Left(code=code, reason=reason) for code, reason in self._told]
+        left, self._warnings = (*found.left, *self._warnings, *told), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
     def _position(self) -> str:
@@ -297,7 +297,7 @@ class _Follower:
             **self._kept,
         }
         resources = self._sayable.of(self._account.resources(), self._catalogue.known)
-        self._left, self._waits = None, ""
+        self._left, self._told = None, ()
         return self._catalogue.fill(
             self._some(resources, allow_empty=allow_empty),
             now,
@@ -308,7 +308,7 @@ class _Follower:
     def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
         until = self._clock.monotonic() + most
         done = Posted() if self._position() else self._record(Told(position, ()), allow_empty=True)
-        self._waits = ""
+        self._told = ()
         with closing(self._account.changes(position, wait)) as lots:
             for told in lots:
                 if told.changes or told.position != position:
@@ -316,7 +316,7 @@ class _Follower:
                     position = told.position
                 for omission in told.omissions:
                     self._sayable.omit(omission)
-                self.is_over, self._waits = told.is_last, told.waits
+                self.is_over, self._told = told.is_last, told.warnings
                 if self._clock.monotonic() >= until:
                     break
         return done

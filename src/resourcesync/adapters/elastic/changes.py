@@ -167,15 +167,16 @@ class ChangeLog:
                 some.append(_change(entry, state))
         after = advance(position, told, boundary=boundary, held=min(held, default=None))
         if some or held or after != position:
-            yield Told(after.encode(), some, waits=self._waits(len(held)))
+            yield Told(after.encode(), some, warnings=self._warnings(len(held)))
 
-    def _waits(self, held: int) -> str:
+    def _warnings(self, held: int) -> Sequence[tuple[str, str]]:
         """Say how many changes are held back, for how long and why."""
         if not held:
-            return ""
+            return ()
         seconds = wording.duration(self._window / _MILLI)
         changes = wording.counted(held, "change")
-        return f"{changes} held back for up to {seconds}: what they did cannot be seen there yet"
+        why = "what they did cannot be seen there yet"
+        return (("held-back", f"{changes} held back for up to {seconds}: {why}"),)
 
     def _pending(self, position: Position) -> list[Entry]:
         if position.log != self._place.identity:

@@ -50,6 +50,7 @@ class PostgresAccount:
         self._layout = layout
         self._clock = clock
         self._known_rows: Rows | None = None
+        self._is_warned = False
 
     @property
     def tells_all(self) -> bool:
@@ -75,22 +76,32 @@ class PostgresAccount:
     def changes(self, after: str, wait: float) -> Iterator[Told]:
         """Yield what the rows are now whose keys were logged after a position."""
         told = position = Position.parse(after)
+        warnings: Sequence[tuple[str, str]] = ()
         until = self._clock.monotonic() + wait
         if wait > 0 and self._layout.notifies:
             self._session.listen(self._layout.log[-1])
         while True:
             with self._session.snapshot() as reading:
                 position, changes = self._next(reading, position)
-            if changes:
+                fresh = self._warned(reading)
+            warnings = fresh or warnings
+            if changes or fresh:
                 told = position
-                yield Told(position.text, changes)
+                yield Told(position.text, changes, warnings=warnings)
             if position.to:
                 continue
             if self._clock.monotonic() >= until:
                 break
             self._rest(until)
         if position != told:
-            yield Told(position.text, ())
+            yield Told(position.text, (), warnings=warnings)
+
+    def _warned(self, reading: Reading) -> Sequence[tuple[str, str]]:
+        """Return what is to be known of the log; once, however often it is asked."""
+        if self._is_warned:
+            return ()
+        self._is_warned = True
+        return log.warnings(reading, self._layout)
 
     def _rest(self, until: float) -> None:
         """Wait until something may have changed, but not less than a second."""
@@ -140,6 +151,4 @@ class PostgresAccount:
         if self._known_rows is None:
             types = reading.types(statements.described(self._layout))
             self._known_rows = Rows(self._layout, types)
-            if self._layout.log:
-                log.warn_of_weakened(reading, self._layout)
         return self._known_rows

@@ -1,6 +1,6 @@
 """Whether a log of changes can be gone on with, and up to where it can be read now."""
 
-import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from resourcesync.adapters.postgres import statements
@@ -8,8 +8,6 @@ from resourcesync.adapters.postgres.connecting import Reading
 from resourcesync.adapters.postgres.layout import Layout, check_column
 from resourcesync.adapters.postgres.positions import NO_ROW, Place, Position, end, oldest
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
-
-_log = logging.getLogger(__name__)
 
 
 class _Standing(NamedTuple):
@@ -63,15 +61,13 @@ def check(reading: Reading, layout: Layout, position: Position) -> str:
     return now.snapshot
 
 
-def warn_of_weakened(reading: Reading, layout: Layout) -> None:
-    """Warn of triggers that miss what replication writes, with what mends them."""
+def warnings(reading: Reading, layout: Layout) -> Sequence[tuple[str, str]]:
+    """Return what is to be known of triggers that miss what replication writes."""
     answer = reading.one(statements.weakened(layout))
-    if answer is not None and answer[0]:
-        _log.warning(
-            "PostgreSQL: changes that are written with session_replication_role = replica are not"
-            " logged, until all is read again; to mend it: %s",
-            answer[0],
-        )
+    if answer is None or not answer[0]:
+        return ()
+    missed = "changes that are written with session_replication_role = replica are not logged"
+    return (("log-partial", f"{missed}; what mends it: {answer[0]}"),)
 
 
 def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
