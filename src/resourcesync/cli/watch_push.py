@@ -12,7 +12,7 @@ from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import Pushed
 from resourcesync.websub.standing import Standing, Subscribed
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.pushing import Push
+from resourcesync.wiring.pushing import Push, PushState
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -39,17 +39,18 @@ class Subscriptions:
         self,
         callback: str,
         listen: tuple[str, int],
-        folder: Path,
+        state: PushState,
         on_hint: Callable[[str], None],
     ) -> Iterator[None]:
         """Subscribe mirrors, and take their notifications, while the block runs.
 
         Raises:
             ConfigurationError: The address cannot be listened on, or the callback is none.
+            LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be remembered.
         """
         push = Push(
-            callback=callback, listen=listen, folder=folder, on_hint=on_hint, clock=self._clock
+            callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
         )
         with push:
             self._push = push

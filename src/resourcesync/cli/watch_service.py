@@ -35,6 +35,7 @@ from resourcesync.watch.keeping import Done, Watch
 from resourcesync.watch.rota import Kind, Past, Rota, Wanted
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
+from resourcesync.wiring.pushing import PushState
 from resourcesync.wiring.watched import Audited, past_of
 
 USUAL: Final = 3_600.0
@@ -91,6 +92,15 @@ class Wish:
                 self._one(name, chosen)
             except ConfigurationError as error:
                 yield error
+
+    def push_state(self) -> PushState:
+        """Return where the subscriptions of this configuration are remembered."""
+        file = self.configuration.file
+        return PushState(
+            folder=config.state_folder() if self.state is None else Path(self.state),
+            configuration=None if file is None else file.path,
+            mirrors=frozenset((*self.configuration.names, *self.names)),
+        )
 
     def _one(self, name: str, chosen: Chosen) -> Watched:
         target = self._bounded(chosen.target(name))
@@ -235,13 +245,14 @@ class _Service:
 
         Raises:
             ConfigurationError: An address cannot be listened on.
+            LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be remembered.
         """
         wish = self._wish
         with ExitStack() as stack:
             if wish.callback:
-                folder = config.state_folder() if wish.state is None else Path(wish.state)
-                opened = self._push.opened(wish.callback, wish.listen, folder, self._hint)
+                state = wish.push_state()
+                opened = self._push.opened(wish.callback, wish.listen, state, self._hint)
                 stack.enter_context(opened)
             if wish.admin is not None:
                 host, port = wish.admin

@@ -1,10 +1,14 @@
 """Push for a Destination: subscriptions of many mirrors, their callbacks, and the hints."""
 
+import fcntl
+import hashlib
 import logging
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random, SystemRandom
 from types import TracebackType
@@ -19,8 +23,14 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import Memory
 from resourcesync.discovery.documents import DocumentFetcher
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import (
+    ConfigurationError,
+    LockedError,
+    ResourceSyncError,
+    StorageError,
+)
 from resourcesync.ports import Clock, Failure, Request, Response
+from resourcesync.ports.subscriptions import Follower
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.running import ServerThread
 from resourcesync.websub.finding import Found, find_channels
@@ -34,7 +44,81 @@ _LOG: Final = logging.getLogger(__name__)
 _HINT_EVERY: Final = 0.2
 _LOOK_AGAIN: Final = 86_400.0
 _PAUSE: Final = 5.0
-_STORE: Final = "push.db"
+_SHARED: Final = "push.db"
+"""The file that all services of a user had together, in earlier versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushState:
+    """Where the subscriptions of one configuration are remembered.
+
+    A service ends and renews only what is in its file. So the file is that of one configuration,
+    and of one running service.
+
+    Attributes:
+        folder: The folder of the file; those of other configurations may be there too.
+        configuration: The configuration file; ``None`` for none.
+        mirrors: The mirrors that the configuration names.
+    """
+
+    folder: Path
+    configuration: Path | None = None
+    mirrors: frozenset[str] = frozenset()
+
+    @property
+    def path(self) -> Path:
+        """The file: named after the real path of the configuration file."""
+        real = "" if self.configuration is None else os.path.realpath(self.configuration)
+        return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
+
+    @contextmanager
+    def opened(self, callback: str) -> Iterator[FileFollowers]:
+        """Open the file for this service alone.
+
+        Subscriptions in the file that all services once shared are moved here if they deliver to
+        our callback, or, where no callback is noted yet, if they are of a mirror of ours.
+
+        Args:
+            callback: The address below which hubs reach us.
+
+        Raises:
+            LockedError: Another service of the same configuration runs.
+            StorageError: The file cannot be opened.
+        """
+
+        def is_ours(it: Follower) -> bool:
+            return it.base == base if it.base else it.name in self.mirrors
+
+        base = callback if callback.endswith("/") else f"{callback}/"
+        with ExitStack() as held:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(_alone(self.path.with_suffix(".lock")))
+            store = held.enter_context(closing(FileFollowers(self.path)))
+            store.take_over(self.folder / _SHARED, is_ours)
+            yield store
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise LockedError(
+            "another `watch` takes the notifications of this configuration",
+            evidence=(("got", str(path)),),
+            hint="end it, or give this one another --state DIR",
+        ) from error
+    except OSError:  # where nothing can be locked, all else still works
+        _LOG.warning("cannot lock %s", path)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 @final
@@ -45,12 +129,13 @@ class Push:
         callback: The address by which hubs reach ``listen``, such as
             ``https://aggregator.example/push/``.
         listen: Host and port to take deliveries at; a proxy with TLS stands in front.
-        folder: Where subscriptions are remembered.
+        state: Where subscriptions are remembered.
         on_hint: Told the name of a mirror that should be pulled now; must return at once.
         clock: Time.
 
     Raises:
         ConfigurationError: The address cannot be listened on, or the callback is none.
+        LockedError: Another service of the same configuration runs.
         StorageError: Subscriptions cannot be remembered.
     """
 
@@ -59,7 +144,7 @@ class Push:
         *,
         callback: str,
         listen: tuple[str, int],
-        folder: Path,
+        state: PushState,
         on_hint: Callable[[str], None],
         clock: Clock,
     ) -> None:
@@ -69,10 +154,10 @@ class Push:
                 f"{callback[:200]!r} cannot be a callback",
                 hint="write https://HOST/push/, without ? and #",
             )
-        folder.mkdir(parents=True, exist_ok=True)
         self._clock = clock
         self._bell = threading.Event()
-        self._store = FileFollowers(folder / _STORE)
+        self._held = ExitStack()
+        self._store = self._held.enter_context(state.opened(callback))
         self._messenger = _Carrier(clock)
         self._subscriber = Subscriber(
             self._store,
@@ -130,7 +215,7 @@ class Push:
         self._thread.join()
         self._server.__exit__(kind, error, trace)
         self._messenger.close()
-        self._store.close()
+        self._held.close()
 
     def keep(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
         """End the subscriptions of all mirrors but these.

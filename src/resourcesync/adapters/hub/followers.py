@@ -3,6 +3,8 @@
 One table, ``follower``: a row for each channel that a mirror follows.
 """
 
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +55,26 @@ class FileFollowers:
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM follower").fetchall()  # noqa: S608
         return [_follower(row) for row in rows]
+
+    def take_over(self, shared: Path, is_ours: Callable[[Follower], bool]) -> None:
+        """Move subscriptions here from a file that several services share; once more is harmless.
+
+        Args:
+            shared: The file; nothing happens when there is none.
+            is_ours: Whether a subscription belongs here; the others stay where they are.
+
+        Raises:
+            StateError: The shared file is damaged, of another kind, or from a newer version.
+            StorageError: It cannot be opened.
+        """
+        if not shared.exists():
+            return
+        known = {(it.name, it.topic) for it in self.followers()}
+        with closing(FileFollowers(shared)) as others:
+            for it in filter(is_ours, others.followers()):
+                if (it.name, it.topic) not in known:
+                    self.save(it)
+                others.remove(it)
 
     def find_token(self, token: str) -> Follower | None:
         """Return the subscription that has a token, in use, asked for or former."""
