@@ -246,6 +246,16 @@ def test_rules_that_say_nothing_forbid_nothing(body: bytes) -> None:
     assert rules.delay == 0.0
 
 
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [("86400", 30.0), ("1e308", 30.0), ("1e999", 0.0), ("inf", 0.0), ("30", 30.0), ("0.5", 0.5)],
+)
+def test_a_delay_that_is_asked_for_is_kept_up_to_half_a_minute(asked: str, kept: float) -> None:
+    rules = read_rules(f"User-agent: *\nCrawl-delay: {asked}\n".encode())
+
+    assert rules.delay == kept
+
+
 def test_rules_with_a_byte_order_mark_count() -> None:
     rules = read_rules(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /x\r\n")
 

@@ -125,7 +125,7 @@ EVENTS: Final = {
     "warning": Event(
         meaning="What is not as it should be, though the run goes on.",
         always="code message",
-        sometimes="evidence mirror path uri",
+        sometimes="evidence hint mirror path uri",
     ),
     "source": Event(
         meaning="Where the Source's lists were found.",

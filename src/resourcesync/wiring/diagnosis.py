@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
+from resourcesync.adapters.http.robots import LONGEST_DELAY
+
 Level = Literal["ok", "warning", "problem"]
 Version = tuple[int, ...]
 
@@ -333,7 +335,10 @@ def judge_reach(reach: Reach) -> Iterator[Verdict]:
         text = "robots.txt keeps us out of this address"
         yield Verdict("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
     elif reach.crawl_delay:
-        text = f"robots.txt asks for {reach.crawl_delay:g} s between requests: pulls take long"
+        text = (
+            f"robots.txt asks for {reach.crawl_delay:g} s between requests"
+            f" (at most {LONGEST_DELAY:g} s are kept): pulls take long"
+        )
         yield Verdict("robots", "warning", text, "ask the Source for a dump, or for less delay")
     else:
         yield Verdict("robots", "ok", "robots.txt lets us in")

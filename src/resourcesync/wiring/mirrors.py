@@ -217,14 +217,13 @@ def open_destination(
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_parts(mirror)
         timed, network = Deadline(clock), _as_before(network, Memory(state))
+        address, rules = source or _followed(Memory(state)), MirrorRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
-            transports.open_fetcher(
-                source or _followed(Memory(state)),
-                network.settings,
-                timed,
-                MirrorRules(state, clock),
-            ) as (fetcher, traffic),
+            transports.open_fetcher(address, network.settings, timed, rules, report) as (
+                fetcher,
+                traffic,
+            ),
             ways_of(mirror, home, source, network, timed, report) as ways,
         ):
             yield Destination(

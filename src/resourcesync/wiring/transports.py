@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from math import floor
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.robots import KnownRules
+from resourcesync.adapters.http.robots import LONGEST_DELAY, KnownRules
 from resourcesync.discovery.addresses import accept_scheme
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports import Clock, Fetcher
+from resourcesync.ports import Clock, Fetcher, Reporter
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
     from resourcesync.ports.transporting import TransportFactory
 
+_LONGEST_NAMED: Final = 2_592_000.0
 _OURS: Final = ("http", "https", "")
 
 
@@ -24,6 +26,7 @@ def open_fetcher(
     settings_of: Callable[[str], FetchSettings],
     clock: Clock,
     known_rules: KnownRules,
+    report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[tuple[Fetcher, Callable[[], tuple[int, int]]]]:
     """Open what fetches from a Source.
 
@@ -35,6 +38,7 @@ def open_fetcher(
         settings_of: Returns how things are fetched from a Source.
         clock: Time.
         known_rules: Remembers what ``robots.txt`` said.
+        report: Receives a warning when a host asks for a longer delay than is kept.
 
     Yields:
         It, and what returns how many requests it sent and how many bytes it received.
@@ -49,7 +53,11 @@ def open_fetcher(
         accept_scheme(scheme)
     settings = settings_of(address)
     dice = Random()  # noqa: S311 - jitter
-    with closing(CurlFetcher(settings, clock, dice, known_rules)) as http:
+
+    def shortened(origin: str, asked: float) -> None:
+        report("warning", _shortened(origin, asked))
+
+    with closing(CurlFetcher(settings, clock, dice, known_rules, shortened)) as http:
 
         def by_http() -> tuple[int, int]:
             return http.stats.requests, http.stats.received
@@ -65,6 +73,18 @@ def open_fetcher(
         with closing(Transports(http, open_other, settings.body_limits)) as fetcher:
             open_other(scheme)  # what is wrong with it is told before anything is done
             yield fetcher, lambda: _sum(by_http(), fetcher.traffic)
+
+
+def _shortened(origin: str, asked: float) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "code": "crawl-delay",
+        "message": f"robots.txt of {origin} asks for {asked:g} s between two requests;"
+        f" {LONGEST_DELAY:g} s are kept",
+    }
+    if asked <= _LONGEST_NAMED:
+        per_hour = floor(3_600_000_000 / asked) / 1_000_000
+        fields["hint"] = f"to wait as long as it asks: --rate {per_hour:.6g}/h"
+    return fields
 
 
 def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

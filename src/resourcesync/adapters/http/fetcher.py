@@ -8,7 +8,7 @@ from typing import Final
 
 from resourcesync.adapters.http.authorities import check_authorities
 from resourcesync.adapters.http.engine import Engine
-from resourcesync.adapters.http.origins import Origins
+from resourcesync.adapters.http.origins import OnShortened, Origins
 from resourcesync.adapters.http.robots import Forgetful, KnownRules
 from resourcesync.adapters.http.run import Counts, Run
 from resourcesync.adapters.http.settings import FetchSettings
@@ -48,6 +48,8 @@ class CurlFetcher:
         clock: Time.
         random: Where the jitter of back-off comes from.
         known_rules: Remembers what ``robots.txt`` said, from one fetcher to the next.
+        on_shortened: Receives an origin whose ``robots.txt`` asks for more than 30 seconds between
+            two requests, and what it asks for; they are not kept.
 
     Raises:
         ConfigurationError: The file of authorities cannot be used. It is not looked at where only
@@ -60,13 +62,14 @@ class CurlFetcher:
         clock: Clock,
         random: Random,
         known_rules: KnownRules = _FORGETFUL,
+        on_shortened: OnShortened = lambda _name, _asked: None,
     ) -> None:
         if _may_need_authorities(settings):
             check_authorities(settings.ca_file)
         self._settings = settings
         self._clock = clock
         self._random = random
-        self._origins = Origins(settings, random, clock, known_rules)
+        self._origins = Origins(settings, random, clock, known_rules, on_shortened)
         self._engines: list[Engine] = []
         self._counts = Counts()
 

@@ -1,6 +1,7 @@
 """What is remembered of each origin from one ``fetch`` to the next."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from random import Random
 
 from resourcesync.adapters.http.addresses import host_of, origin_of
@@ -15,6 +16,7 @@ from resourcesync.ports import Clock, Purpose
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
+_MOST_SHORTENED = 10
 _AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 """What is asked for in no coding of the transfer."""
 
@@ -90,16 +92,27 @@ def _special(errand: Errand) -> list[str]:
     return fields
 
 
+OnShortened = Callable[[str, float], None]
+"""Receives an origin whose robots.txt asks for a longer delay than is kept, and its seconds."""
+
+
 class Origins:
     """The origins met lately, at most 1,024."""
 
     def __init__(
-        self, settings: FetchSettings, random: Random, clock: Clock, known_rules: KnownRules
+        self,
+        settings: FetchSettings,
+        random: Random,
+        clock: Clock,
+        known_rules: KnownRules,
+        on_shortened: OnShortened = lambda _name, _asked: None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._known_rules = known_rules
         self._random = random
+        self._on_shortened = on_shortened
+        self._shortened: set[str] = set()
         self._known: OrderedDict[str, Origin] = OrderedDict()
 
     def find(self, authority: str, uri: str) -> Origin:
@@ -156,6 +169,14 @@ class Origins:
         origin.rules_until = self._clock.monotonic() + good_for
         if rules.delay:
             origin.politeness.slow_to(rules.delay)
+        if rules.asked > max(rules.delay, 1 / (self._settings.rate or 1.0)):
+            self._shorten(origin.name, rules.asked)
+
+    def _shorten(self, name: str, asked: float) -> None:
+        """Report an origin once, and only a few of many."""
+        if name not in self._shortened and len(self._shortened) < _MOST_SHORTENED:
+            self._shortened.add(name)
+            self._on_shortened(name, asked)
 
     def ruled(self, origin: Origin, rules: Rules, read: bytes) -> None:
         """Give an origin the rules that were just read, and remember what was read."""

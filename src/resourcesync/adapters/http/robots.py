@@ -1,6 +1,7 @@
 """What an origin's ``robots.txt`` asks of us (RFC 9309)."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from resourcesync.errors import (
@@ -26,7 +27,9 @@ READ_AT_MOST = 500 * 1024
 GOOD_FOR = 86_400.0
 """Seconds that the rules are believed (§2.4)."""
 
-_LONGEST_DELAY = 86_400.0
+LONGEST_DELAY = 30.0
+"""Most seconds between two requests that a ``robots.txt`` gets by asking."""
+
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
 
 
@@ -90,12 +93,17 @@ class Rules:
     Attributes:
         robots: The parsed file; ``None`` when there are no rules.
         unread: Why the file could not be had; discovery must then not guess.
-        delay: Seconds between two requests; 0 when not asked for.
+        asked: Seconds between two requests that the file asks for; 0 when it asks for none.
     """
 
     robots: "Protego | None" = None
     unread: SourceError | None = None
-    delay: float = 0.0
+    asked: float = 0.0
+
+    @property
+    def delay(self) -> float:
+        """Seconds between two requests that are kept: those that are asked for, at most 30."""
+        return min(self.asked, LONGEST_DELAY)
 
     def refuse(self, uri: str, purpose: Purpose) -> SourceError | None:
         """Return why a URI must not be fetched, or ``None`` when it may."""
@@ -115,8 +123,8 @@ def read_rules(body: bytes) -> Rules:
 
     text = body.decode("utf-8-sig", "replace").replace("\0", "")
     robots = Protego.parse(text)
-    delay = robots.crawl_delay(AGENT) or 0.0
-    return Rules(robots=robots, delay=min(delay, _LONGEST_DELAY))
+    asked = robots.crawl_delay(AGENT) or 0.0
+    return Rules(robots=robots, asked=asked if 0 < asked < inf else 0.0)
 
 
 def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:

@@ -1,0 +1,81 @@
+"""A Source whose robots.txt asks for days between two requests."""
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.http import FetchSettings
+from resourcesync.adapters.http.robots import Forgetful
+from resourcesync.config import parse_rate
+from resourcesync.wiring.transports import open_fetcher
+from tests.support.fetching import request
+from tests.support.hostile_server import HostileServer, answer
+
+Warnings = list[dict[str, object]]
+
+
+class Known:
+    """Rules that were read before."""
+
+    def __init__(self, read: bytes) -> None:
+        self.read = read
+
+    def recall(self, origin: str) -> tuple[bytes, float] | None:
+        return self.read, 60.0
+
+    def remember(self, origin: str, read: bytes) -> None:
+        raise AssertionError(f"{origin} was asked")
+
+
+def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> Warnings:
+    """Fetch one resource of a Source with that robots.txt, and return the warnings of it."""
+    warnings: Warnings = []
+
+    def settings(_: str) -> FetchSettings:
+        return FetchSettings(trusted_origins=frozenset({server.origin}), rate=rate)
+
+    with HostileServer() as server:
+        server.on("/robots.txt", answer(body=body))
+        server.on("/x", answer(body=b"x"))
+        opened = open_fetcher(
+            server.origin,
+            settings,
+            SystemClock(),
+            Known(body) if known else Forgetful(),
+            lambda event, fields: warnings.append({"event": event, **fields}),
+        )
+        with opened as (fetcher, _):
+            list(fetcher.fetch([request(f"{server.origin}/x")]))
+        for warning in warnings:
+            warning["message"] = str(warning["message"]).replace(server.origin, "ORIGIN")
+    return warnings
+
+
+def test_what_it_asks_for_is_a_warning_with_the_rate_that_keeps_to_it() -> None:
+    [warning] = fetched(b"User-agent: *\nCrawl-delay: 86400\n")
+
+    assert (warning["event"], warning["code"]) == ("warning", "crawl-delay")
+    assert warning["message"] == (
+        "robots.txt of ORIGIN asks for 86400 s between two requests; 30 s are kept"
+    )
+    hint = str(warning["hint"])
+    assert hint == "to wait as long as it asks: --rate 0.041666/h"
+    assert 1 / parse_rate(hint.rsplit(maxsplit=1)[-1]) >= 86_400
+
+
+def test_a_delay_that_no_rate_can_name_has_no_hint() -> None:
+    [warning] = fetched(b"User-agent: *\nCrawl-delay: 1e308\n")
+
+    assert "1e+308 s" in str(warning["message"])
+    assert "hint" not in warning
+
+
+@pytest.mark.parametrize("delay", ["30", "0", "-1", "nan", "inf"])
+def test_a_delay_that_is_kept_or_makes_no_sense_is_no_warning(delay: str) -> None:
+    assert fetched(f"User-agent: *\nCrawl-delay: {delay}\n".encode()) == []
+
+
+def test_who_asks_as_rarely_as_that_anyway_is_not_warned() -> None:
+    robots = b"User-agent: *\nCrawl-delay: 86400\n"
+
+    assert len(fetched(robots, known=True, rate=1.0)) == 1
+    assert fetched(robots, known=True, rate=1 / 100_000) == []
