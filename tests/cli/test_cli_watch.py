@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_a_next_program_that_takes_too_long_is_ended_told_of_and_told_again(
 
 def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:
     with dead_address() as dead:
-        table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1s"\n'
+        table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1h"\n'
         put(table + museum(source, 'every = "1s"\n'))
         asked = len(source.asked)
 
@@ -135,6 +136,9 @@ def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: 
     lines = [it for it in rows(said) if it["type"] == "watch.pull"]
     failing = [it for it in lines if it["mirror"] == "dead"]
     assert [(it["exit"], it["tries"], it["code"]) for it in failing] == [(4, 1, "connect")]
+    [failure] = failing
+    wait = datetime.fromisoformat(failure["again"]) - datetime.fromisoformat(failure["time"])
+    assert 50 <= wait.total_seconds() <= 61
     assert len([it for it in lines if it["mirror"] == "museum"]) >= 2
 
 

@@ -167,6 +167,18 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
     assert 'aria-label="Changes: 1, 0, 5"' in spark((1, 0, 5), "Changes")
 
 
+def test_the_next_pull_is_shown_where_it_is_known() -> None:
+    waits = replace(brief("museum"), next="13:45:00Z (retry 1)")
+    page = mirrors_page([waits, brief("other")], NOW)
+    cells = [it.partition("</td>")[0] for it in page.split('data-label="Next pull">')[1:]]
+    assert sorted(cells) == ["-", "13:45:00Z (retry 1)"]
+    assert "Next pull" not in mirrors_page([brief("other")], NOW)
+
+    known = mirror_page(replace(detail("museum"), brief=waits), 1)
+    assert "next pull: 13:45:00Z (retry 1)" in known
+    assert "next pull" not in mirror_page(detail("museum"), 1)
+
+
 def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors() -> None:
     def cell(push: Pushed | None) -> str:
         page = mirrors_page([replace(brief("museum"), push=push), brief("other")], NOW)

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from resourcesync.watch.keeping import Bell, Done, IsStopped, Watch
-from resourcesync.watch.rota import Ended, Errand, Kind, Rota, Verdict, Wanted
+from resourcesync.watch.rota import TURN, Ended, Errand, Kind, Rota, Verdict, Wanted
 from resourcesync.watch.times import Cron, Every
 
 GOOD = Ended(verdict=Verdict.DONE)
@@ -22,12 +22,13 @@ class _SetClock:
 
     def __init__(self) -> None:
         self.ahead = 0.0
+        self.passed = 0.0
 
     def now(self) -> datetime:
         return datetime(2026, 11, 21, 12, 0, tzinfo=UTC) + timedelta(seconds=self.ahead)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.monotonic() + self.passed
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -78,6 +79,39 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
         watch.turn(5)
 
     assert busy[1] == 3
+    assert watch.finish(1)
+    watch.close()
+
+
+def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later() -> None:
+    told: list[Done] = []
+    clock, go_on = _SetClock(), threading.Event()
+
+    def work(errand: Errand, is_stopped: IsStopped) -> tuple[Ended, object]:
+        while errand.mirror.startswith("a slow") and not go_on.is_set():
+            if is_stopped():
+                return Ended(verdict=Verdict.CUT), "stopped"
+            time.sleep(0.005)
+        return GOOD, "done"
+
+    watch = watch_of(work, told, clock, most=2)
+    watch.want({it: Wanted(pull=Every(6_000)) for it in ("a slow one", "a slow two", "quick")}, {})
+    for _ in range(3):
+        watch.turn(0.01)
+    assert {it.mirror for it in watch.running} == {"a slow one", "a slow two"}
+    assert told == []
+
+    clock.passed = TURN + 1
+    while "quick" not in {it.errand.mirror for it in told}:
+        watch.turn(0.01)
+
+    assert [it.report for it in told] == ["stopped", "done"]
+    watch.turn(0.01)
+    assert sum(True for _ in watch.running) == 1  # who had to stop leaves a place to the quick ones
+    go_on.set()
+    while len(told) < 4:
+        watch.turn(0.01)
+    assert {it.errand.mirror for it in told[2:]} == {"a slow one", "a slow two"}
     assert watch.finish(1)
     watch.close()
 

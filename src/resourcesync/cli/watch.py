@@ -30,9 +30,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
     the configuration file that say `every` or `cron`. A Source that fails is asked again after
-    15 minutes, then 30, up to a day; others do not wait for it. SIGHUP reads the configuration
-    anew, SIGTERM and Ctrl-C end all in good order, with exit 0. Begun again, it goes on where it
-    was. To pull each mirror once: resourcesync pull --all
+    a minute, then two, up to a day; others do not wait for it. SIGHUP reads the configuration
+    anew and tries at once what failed, SIGTERM and Ctrl-C end all in good order, with exit 0.
+    Begun again, it goes on where it was. To pull each mirror once: resourcesync pull --all
     """
     names: tuple[str, ...] = values["names"]
     given = given_options()

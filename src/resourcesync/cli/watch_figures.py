@@ -14,7 +14,9 @@ from resourcesync.cli.notes import Notes
 from resourcesync.cli.status import Check, look
 from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
 from resourcesync.cli.watch_push import Subscriptions, fields_of
+from resourcesync.cli.watch_words import next_fields
 from resourcesync.server.figures import Figure
+from resourcesync.watch.keeping import Next
 from resourcesync.websub.standing import Standing, Subscribed
 
 _CHANGES: Final = ("created", "updated", "deleted")
@@ -27,6 +29,7 @@ class WatchFigures:
         names: Gives the mirrors, and the configuration that names them.
         intervals: Gives the seconds between two pulls of mirrors that have an interval.
         push: Knows the subscriptions, and how many notifications came; ``None``: there are none.
+        planned: Gives the next pull of a mirror.
     """
 
     def __init__(
@@ -34,7 +37,9 @@ class WatchFigures:
         names: Callable[[], tuple[tuple[str, ...], Configuration]],
         intervals: Callable[[], Mapping[Labels, float]],
         push: Subscriptions | None = None,
+        planned: Callable[[str], Next | None] = lambda _: None,
     ) -> None:
+        self._planned = planned
         self._names, self._intervals, self._push = names, intervals, push
         self._runs: Counter[Labels] = Counter()
         self._changes: Counter[Labels] = Counter()
@@ -90,9 +95,16 @@ class WatchFigures:
         ended = [msgspec.json.decode(line_of("ended", "", it)) for it in list(self._last.values())]
         pushed = [fields_of(it) for it in self._standings()]
         told = [msgspec.json.decode(line_of("watch.subscription", "", it)) for it in pushed]
+        plans = [msgspec.json.decode(line_of("next", "", it)) for it in self._plans()]
         return msgspec.json.encode(
-            {"v": 1, "mirrors": lines, "ended": ended, "subscriptions": told}
+            {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": told}
         )
+
+    def _plans(self) -> Iterator[dict[str, object]]:
+        for name in self._names()[0]:
+            planned = self._planned(name)
+            if planned is not None:
+                yield next_fields(name, planned)
 
     def _counts(self) -> Mapping[str, int]:
         return {} if self._push is None else self._push.counts

@@ -17,7 +17,7 @@ from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import Check, look, notes_of
 from resourcesync.cli.status_formats import Limits, Seen, as_listed
-from resourcesync.cli.watch_words import what_of
+from resourcesync.cli.watch_words import next_words, what_of
 from resourcesync.cli.why import lines_of, named
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -34,6 +34,7 @@ from resourcesync.server.dashboard.views import (
     Pushed,
     Ran,
 )
+from resourcesync.watch.keeping import Next
 from resourcesync.wiring import mirror_views, mirrors, sets
 from resourcesync.wiring.mirrors import Network
 
@@ -49,6 +50,7 @@ class WatchPages:
         names: Gives the mirrors, and the configuration that names them.
         clock: The time.
         pushed: Gives, for the mirrors whose Sources are to tell of changes, how that stands.
+        planned: Gives the next pull of a mirror.
     """
 
     def __init__(
@@ -56,7 +58,9 @@ class WatchPages:
         names: Callable[[], tuple[tuple[str, ...], Configuration]],
         clock: Clock,
         pushed: Callable[[], Mapping[str, Pushed]] = dict,
+        planned: Callable[[str], Next | None] = lambda _: None,
     ) -> None:
+        self._planned = planned
         self._names, self._clock, self._pushed = names, clock, pushed
         self._explorer = Explorer(clock)
         self._ended: deque[Ended] = deque(maxlen=_KEPT)
@@ -218,7 +222,13 @@ class WatchPages:
         for seen in found.seen:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)
-            yield self._brief(seen, folder, pushed.get(_name_of(folder, watched))), folder
+            watched_as = _name_of(folder, watched)
+            brief = self._brief(seen, folder, pushed.get(watched_as))
+            yield dataclasses.replace(brief, next=self._next(watched_as)), folder
+
+    def _next(self, name: str) -> str:
+        planned = self._planned(name)
+        return "" if planned is None else next_words(planned, self._clock.now())
 
     def _watched(self) -> dict[Path, str]:
         names, configuration = self._names()

@@ -31,18 +31,19 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StateErro
 from resourcesync.server.admin import Admin
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
-from resourcesync.watch.keeping import Done, Watch
+from resourcesync.watch.keeping import Done, Next, Watch
 from resourcesync.watch.rota import Kind, Past, Rota, Wanted
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
 from resourcesync.wiring.pushing import PushState
-from resourcesync.wiring.watched import Audited, past_of
+from resourcesync.wiring.watched import Audited, good_pull, past_of
 
 USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
 
 _LOG: Final = logging.getLogger(__name__)
 _PULSE: Final = 30.0
+_LOOK_EVERY: Final = 5.0
 _STUCK: Final = 120.0
 _PARTS: Final = 3
 
@@ -234,10 +235,15 @@ class _Service:
             lambda: (self._wish.names, self._wish.configuration),
             lambda: self._intervals,
             self._push,
+            self._planned,
         )
         self._pages = WatchPages(
-            lambda: (self._wish.names, self._wish.configuration), self._clock, self._push.pushed
+            lambda: (self._wish.names, self._wish.configuration),
+            self._clock,
+            self._push.pushed,
+            self._planned,
         )
+        self._looked = 0.0
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -268,6 +274,10 @@ class _Service:
         """Take a notification: the mirror is due."""
         self._pages.notice(mirror)
         self.watch.hint(mirror)
+
+    def _planned(self, mirror: str) -> Next | None:
+        """Return when a mirror is pulled next, on any thread."""
+        return self.watch.planned(mirror)
 
     def _look(self) -> None:
         """See that the loop turns."""
@@ -318,12 +328,27 @@ class _Service:
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
         self._supervisor.tell(READY=1, STATUS=self._status())
         while not signals.stop:
-            self.watch.turn(pulse)
+            self.watch.turn(min(pulse, _LOOK_EVERY) if self.watch.failing() else pulse)
+            self._heed_others()
             self._push.tell()
             self._supervisor.tell(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(wish)
+
+    def _heed_others(self) -> None:
+        """See whether somebody pulled a mirror meanwhile that waits after a failure."""
+        now = self._clock.monotonic()
+        if now - self._looked < _LOOK_EVERY:
+            return
+        self._looked = now
+        for name, failed in self.watch.failing().items():
+            try:
+                moment = good_pull(self._wish.configuration.folder(name), failed)
+            except ResourceSyncError:  # the next pull tells it
+                continue
+            if moment is not None:
+                self.watch.pulled(name, moment)
 
     def finish(self) -> None:
         """End all work in good order, as far as the grace allows."""
@@ -339,6 +364,7 @@ class _Service:
             problem = problem_of(error)
             kept = (*problem.evidence, ("kept", "the configuration as it was before"))
             self._screen.problem(replace(problem, evidence=kept))
+        self.watch.retry()
         self._supervisor.tell(READY=1, STATUS=self._status())
 
     def _status(self) -> str:

@@ -9,7 +9,7 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_work import Report
-    from resourcesync.watch.keeping import Done
+    from resourcesync.watch.keeping import Done, Next
 
 _COUNTS: Final = (
     "resources",
@@ -92,9 +92,8 @@ def _subscription(fields: Mapping[str, Any]) -> Line:
 def _line(kind: str, fields: Mapping[str, Any]) -> Line:
     parts = [_stamp(fields["time"]), fields["mirror"], *what_of(kind, fields)]
     if fields["again"] is not None:
-        parts.append(f"next {_clock(fields['again'], fields['time'])}")
-    if fields["tries"]:
-        parts.append(f"attempt {fields['tries'] + 1}")
+        which = f"retry {fields['tries']} at" if fields["tries"] else "next"
+        parts.append(f"{which} {_clock(fields['again'], fields['time'])}")
     if fields["exit"]:
         parts.append(f"exit {fields['exit']}")
     return Line("  ".join(parts), level=_level(kind, fields))
@@ -125,6 +124,26 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     for name in ("failed", "refused", "held"):
         if fields.get(name):
             yield f"{forms.count(fields[name])} {name}"
+
+
+def next_words(planned: "Next", now: datetime) -> str:
+    """Return when a mirror is pulled next, and why then, in a few words."""
+    reason = f"retry {planned.failures}" if planned.why == "retry" else planned.why.value
+    if planned.time is None:
+        return reason
+    moment = datetime.fromtimestamp(planned.time, UTC)
+    when = _clock(moment, now) if moment > now else "now"
+    return when if planned.why == "scheduled" else f"{when} ({reason})"
+
+
+def next_fields(mirror: str, planned: "Next") -> dict[str, object]:
+    """Return the next pull of a mirror as fields."""
+    return {
+        "mirror": mirror,
+        "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
+        "reason": planned.why.value.replace(" ", "_"),
+        "tries": planned.failures,
+    }
 
 
 def _word(fields: Mapping[str, Any]) -> str:

@@ -113,7 +113,7 @@ class Work:
                 case Kind.HAND_ON:
                     return self._hand_on(it, is_stopped)
         except StoppedError:
-            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.TERMINATED, stopped=True)
+            return Ended(verdict=Verdict.CUT), Report(exit=ExitCode.TERMINATED, stopped=True)
         except ResourceSyncError as error:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             return _ended(Report(exit=problem_of(error).exit, problem=problem_of(error)), again)

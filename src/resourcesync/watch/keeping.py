@@ -6,12 +6,12 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isfinite
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import Ended, Errand, Kind, Past, Rota, Verdict, Wanted
+from resourcesync.watch.rota import Ended, Errand, Kind, Past, Rota, Verdict, Wanted, Why
 from resourcesync.watch.times import Now
 
 _logger = logging.getLogger(__name__)
@@ -68,6 +68,21 @@ Tell = Callable[["Done"], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    """The next pull of a mirror.
+
+    Attributes:
+        time: Seconds since 1970, UTC; ``None`` when that is open.
+        why: Why then.
+        failures: How many times in a row it failed.
+    """
+
+    time: float | None
+    why: Why
+    failures: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """An errand that ended.
 
@@ -107,12 +122,39 @@ class Watch:
         self._ended: SimpleQueue[tuple[Errand, Ended, object]] = SimpleQueue()
         self._hints: SimpleQueue[str] = SimpleQueue()
         self._threads: dict[Errand, tuple[threading.Thread, float]] = {}
+        self._cut: set[Errand] = set()
         self._ahead: float | None = None
         self._stop = threading.Event()
 
     def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past]) -> None:
         """Take what is wanted from now on; on the thread of the loop only."""
         self._rota.want(wanted, past, self._now())
+
+    def retry(self) -> None:
+        """Try again now what waits after a failure; on the thread of the loop only."""
+        self._rota.retry(self._now())
+
+    def failing(self) -> dict[str, float]:
+        """Return the mirrors that wait after a failed pull, and when it ended (Unix time)."""
+        return self._rota.failing()
+
+    def pulled(self, mirror: str, moment: float) -> None:
+        """Take note that another program pulled a mirror; on the thread of the loop only.
+
+        Args:
+            mirror: The mirror.
+            moment: When that ended, in seconds since 1970, UTC.
+        """
+        self._rota.pulled(mirror, moment, self._now())
+
+    def planned(self, mirror: str) -> "Next | None":
+        """Return when a mirror is pulled next; on any thread. ``None`` for no mirror of ours."""
+        found = self._rota.planned(mirror)
+        if found is None:
+            return None
+        ahead = self._clock.now().timestamp() - self._clock.monotonic()
+        time = found.due + ahead if isfinite(found.due) else None
+        return Next(time=time, why=found.why, failures=found.failures)
 
     def hint(self, mirror: str) -> None:
         """Say, on any thread, that a mirror's Source calls for a pull."""
@@ -132,6 +174,9 @@ class Watch:
         for errand in self._rota.begin(now, *self._room()):
             self._begin(errand)
         work, tell = self._room()
+        for mirror in self._rota.had_turn(now, work):
+            _logger.info("the pull of %s stops for others, and goes on later", mirror)
+            self._cut.add(Errand(mirror=mirror, kind=Kind.PULL))
         due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
         self.bell.wait(max(0.0, min(due, longest)))
         self._collect()
@@ -180,8 +225,11 @@ class Watch:
         thread.start()
 
     def _do(self, errand: Errand) -> None:
+        def is_stopped() -> bool:
+            return errand in self._cut or self._stop.is_set()
+
         try:
-            ended, report = self._work(errand, self._stop.is_set)
+            ended, report = self._work(errand, is_stopped)
         except Exception as error:  # the work tells its own failures; this is a fault of ours
             _logger.exception("%s of %s", errand.kind.value, errand.mirror)
             ended, report = Ended(verdict=Verdict.FAILED), error
@@ -195,6 +243,7 @@ class Watch:
             errand, ended, report = found
             thread, began = self._threads.pop(errand)
             thread.join()
+            self._cut.discard(errand)
             now = self._now()
             due = self._rota.ended(errand, ended, now)
             failures = self._rota.failures(errand.mirror, errand.kind)

@@ -5,17 +5,21 @@ those of ADR 0055.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
-from resourcesync.watch.times import Dice, Now, Timetable
+from resourcesync.watch.times import Dice, Every, Now, Timetable
 
-FIRST_PAUSE: Final = 900.0
-"""Seconds after the first failure of a Source until it is asked again; doubled by each further."""
+FIRST_PAUSE: Final = 60.0
+"""Most seconds from the first failure to the next try."""
 
 LONGEST_PAUSE: Final = 86_400.0
+TURN: Final = 600.0
+"""Seconds that a pull may take while others wait for its place; doubled each time it stops."""
+
+_MOST_DOUBLINGS: Final = 7
 HELD_PAUSE: Final = 60.0
 """Seconds until a mirror is tried again that another process holds."""
 
@@ -23,11 +27,19 @@ HINT_GAP: Final = 0.2
 """Seconds from the end of a pull to the next one that hints ask for."""
 
 HINT_GAP_FAILING: Final = 60.0
-HAND_ON_PAUSE: Final = 60.0
-"""Seconds after the first failure of the next program; doubled by each further one, up to 1 h."""
-
 _HAND_ON_LONGEST: Final = 3_600.0
 _SPREAD: Final = 0.1
+
+
+def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> float:
+    """Return the seconds from a failure to the next try.
+
+    Args:
+        failures: How many times in a row it failed, at least 1: each further one doubles the pause.
+        every: Seconds between two tries when all is well; a first retry comes no later.
+        longest: Most seconds.
+    """
+    return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), longest)
 
 
 class Kind(StrEnum):
@@ -42,12 +54,39 @@ class Verdict(StrEnum):
     """How something ended, as far as it decides when it is tried again.
 
     ``DONE``: it came to an end of its own. ``FAILED``: it could not be done. ``HELD``: another
-    process works on the mirror.
+    process works on the mirror. ``CUT``: it was asked to stop, and goes on from there.
     """
 
     DONE = "done"
     FAILED = "failed"
     HELD = "held"
+    CUT = "cut"
+
+
+class Why(StrEnum):
+    """Why a mirror is pulled when it is."""
+
+    SCHEDULED = "scheduled"
+    RETRY = "retry"
+    ASKED = "asked to wait"
+    LOCKED = "locked"
+    NOTIFIED = "notified"
+    TURN = "others first"
+    RUNNING = "running"
+
+
+class Planned(NamedTuple):
+    """The next pull of a mirror.
+
+    Attributes:
+        due: When, by the steady clock; ``inf`` when that is open.
+        why: Why then.
+        failures: How many times in a row it failed.
+    """
+
+    due: float
+    why: Why
+    failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +145,13 @@ _CALM: Final = {
     Verdict.DONE: HINT_GAP,
     Verdict.FAILED: HINT_GAP_FAILING,
     Verdict.HELD: HELD_PAUSE,
+    Verdict.CUT: HINT_GAP,
+}
+_REASONS: Final = {
+    Verdict.DONE: Why.SCHEDULED,
+    Verdict.FAILED: Why.RETRY,
+    Verdict.HELD: Why.LOCKED,
+    Verdict.CUT: Why.TURN,
 }
 _NO_PAST: Final = Past()
 
@@ -120,6 +166,18 @@ class _Row:
     running: set[Kind] = field(default_factory=set)
     hinted: bool = False
     calm: float = -inf
+    spared: float = -inf
+    why: Why = Why.SCHEDULED
+    failed: float = -inf
+    cuts: int = 0
+    is_stopping: bool = False
+
+    @property
+    def turn_ends(self) -> float:
+        """When its pull has had its turn, by the steady clock."""
+        if Kind.PULL not in self.running or Kind.PULL not in self.began:
+            return inf
+        return self.began[Kind.PULL].steady + TURN * 2.0 ** min(self.cuts, _MOST_DOUBLINGS)
 
     def is_free(self, kind: Kind) -> bool:
         """Whether nothing stands in its way: one pull or audit at a time, one hand-over."""
@@ -138,6 +196,8 @@ class Rota:
         self._dice = dice
         self._rows: dict[str, _Row] = {}
         self._left: dict[str, set[Kind]] = {}
+        self._blocked = 0
+        self._is_long_full = False
 
     def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past], now: Now) -> None:
         """Take what is wanted from now on; mirrors that are not named are let go.
@@ -190,9 +250,7 @@ class Rota:
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
                 fresh.due[kind] = table.next(last, now, self._dice)
-        fresh.began, fresh.failures, fresh.running = row.began, row.failures, row.running
-        fresh.hinted, fresh.calm = row.hinted and wish.takes_hints, row.calm
-        return fresh
+        return replace(row, wanted=wish, due=fresh.due, hinted=row.hinted and wish.takes_hints)
 
     def reckon(self, now: Now) -> None:
         """Find out again when all is due, after somebody set the clock on the wall."""
@@ -204,8 +262,63 @@ class Rota:
                     since = now.steady - last.steady
                     row.due[kind] = table.next(Now(now.wall - since, last.steady), now, self._dice)
 
+    def retry(self, now: Now) -> None:
+        """End all pauses after failures, but where a Source asked to be left alone."""
+        for row in self._rows.values():
+            for kind in row.failures:
+                if kind in row.due and kind not in row.running:
+                    row.due[kind] = max(now.steady, row.spared if kind is Kind.PULL else -inf)
+            row.failures = {}
+
+    def failing(self) -> dict[str, float]:
+        """Return the mirrors that wait after a failed pull, and when it ended, by the wall."""
+        return {
+            name: row.failed
+            for name, row in self._rows.items()
+            if row.failures.get(Kind.PULL) and Kind.PULL not in row.running
+        }
+
+    def pulled(self, mirror: str, wall: float, now: Now) -> None:
+        """Take note that another program pulled a mirror: its pause after a failure is over."""
+        row = self._rows.get(mirror)
+        if row is not None and row.failures.pop(Kind.PULL, 0):
+            row.due[Kind.PULL] = max(self._first(row.wanted.pull, wall, now), row.spared)
+            row.why = Why.SCHEDULED
+
+    def planned(self, mirror: str) -> Planned | None:
+        """Return when a mirror is pulled next, and why then; ``None`` for no mirror of ours."""
+        row = self._rows.get(mirror)
+        if row is None:
+            return None
+        failures = row.failures.get(Kind.PULL, 0)
+        if Kind.PULL in row.running:
+            return Planned(inf, Why.RUNNING, failures)
+        due = row.due[Kind.PULL]
+        moment = _moment(row, Kind.PULL, due)
+        return Planned(moment, row.why if moment == due else Why.NOTIFIED, failures)
+
+    def had_turn(self, now: Now, room: int) -> list[str]:
+        """Return the mirrors whose pulls are to stop, since others wait for their places.
+
+        Args:
+            now: The present moment.
+            room: How many pulls and audits more can be worked on.
+        """
+        stopping = sum(row.is_stopping for row in self._rows.values())
+        over = sorted(
+            (row.turn_ends, name)
+            for name, row in self._rows.items()
+            if row.turn_ends <= now.steady and not row.is_stopping and (row.cuts or not room)
+        )
+        chosen = [name for _, name in over[: max(self._blocked - stopping, 0)]]
+        for name in chosen:
+            self._rows[name].is_stopping = True
+        return chosen
+
     def begin(self, now: Now, room: int, room_to_tell: int) -> list[Errand]:
         """Return what is to be begun now, what waits longest first; it counts as running.
+
+        Pulls that had to stop for others take all places but one: who is quick always has a place.
 
         Args:
             now: The present moment.
@@ -214,24 +327,47 @@ class Rota:
                 long as they like.
         """
         left = {True: room_to_tell, False: room}
-        waiting = [
+        busy = [it.running for it in self._rows.values()] + list(self._left.values())
+        places = room + sum(len(it - {Kind.HAND_ON}) for it in busy)
+        chosen: list[Errand] = []
+        self._blocked = 0
+        for _, name, kind in self._waiting(now):
+            row = self._rows[name]
+            is_telling = kind is Kind.HAND_ON
+            self._is_long_full = self._long() >= max(places - 1, 1)
+            if not row.is_free(kind):
+                continue
+            if left[is_telling] <= 0 or self._is_too_long(row, kind):
+                self._blocked += not is_telling
+                continue
+            left[is_telling] -= 1
+            self._start(row, kind, now)
+            chosen.append(Errand(mirror=name, kind=kind))
+        self._is_long_full = self._long() >= max(places - 1, 1)
+        return chosen
+
+    def _waiting(self, now: Now) -> list[tuple[float, str, Kind]]:
+        """Return what is due, what waits longest first."""
+        return sorted(
             (_moment(row, kind, due), name, kind)
             for name, row in self._rows.items()
             for kind, due in row.due.items()
             if row.is_free(kind) and _moment(row, kind, due) <= now.steady
-        ]
-        chosen: list[Errand] = []
-        for _, name, kind in sorted(waiting):
-            row = self._rows[name]
-            if left[kind is Kind.HAND_ON] > 0 and row.is_free(kind):
-                left[kind is Kind.HAND_ON] -= 1
-                row.running.add(kind)
-                row.began[kind] = now
-                row.hinted = row.hinted and kind is not Kind.PULL
-                if kind is Kind.HAND_ON:
-                    row.due[kind] = inf
-                chosen.append(Errand(mirror=name, kind=kind))
-        return chosen
+        )
+
+    def _start(self, row: _Row, kind: Kind, now: Now) -> None:
+        row.running.add(kind)
+        row.began[kind] = now
+        row.hinted = row.hinted and kind is not Kind.PULL
+        if kind is Kind.HAND_ON:
+            row.due[kind] = inf
+
+    def _long(self) -> int:
+        """Return how many pulls go on that had to stop for others before."""
+        return sum(row.cuts > 0 and Kind.PULL in row.running for row in self._rows.values())
+
+    def _is_too_long(self, row: _Row, kind: Kind) -> bool:
+        return self._is_long_full and kind is Kind.PULL and row.cuts > 0
 
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
         """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
@@ -246,6 +382,7 @@ class Rota:
                 for row in self._rows.values()
                 for kind, due in row.due.items()
                 if row.is_free(kind) and (tell if kind is Kind.HAND_ON else work)
+                if not self._is_too_long(row, kind)
             ),
             default=inf,
         )
@@ -281,30 +418,43 @@ class Rota:
             row.failures.pop(kind, None)
         row.due[kind] = max(self._again(row, kind, how, now), now.steady + how.retry_after)
         if kind is Kind.PULL:
-            row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
-            self._first_audit(row, how, now)
-        if how.changed and Kind.HAND_ON in row.due and not row.failures.get(Kind.HAND_ON):
-            row.due[Kind.HAND_ON] = now.steady
+            self._pull_ended(row, how, now)
+        if how.changed:
+            self._changes_came(row, now)
         return row.due[kind]
 
-    def _first_audit(self, row: _Row, how: Ended, now: Now) -> None:
-        """Let the first audit of a mirror follow its first pull."""
+    def _changes_came(self, row: _Row, now: Now) -> None:
+        """Let changes be handed on now, or after what goes on; what failed keeps its pause."""
+        is_paused = row.failures.get(Kind.HAND_ON) and Kind.HAND_ON not in row.running
+        if Kind.HAND_ON in row.due and not is_paused:
+            row.due[Kind.HAND_ON] = now.steady
+
+    def _pull_ended(self, row: _Row, how: Ended, now: Now) -> None:
+        """Note why it is pulled next; the first audit of a mirror follows its first pull."""
+        row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
+        row.spared = now.steady + how.retry_after
+        row.why = Why.ASKED if row.due[Kind.PULL] == row.spared else _REASONS[how.verdict]
+        row.failed = now.wall
+        row.is_stopping = False
+        row.cuts = row.cuts + 1 if how.verdict is Verdict.CUT else 0
         is_first = Kind.AUDIT not in row.began and row.due.get(Kind.AUDIT) == inf
         if is_first and how.verdict is Verdict.DONE:
             row.due[Kind.AUDIT] = now.steady
 
     def _again(self, row: _Row, kind: Kind, how: Ended, now: Now) -> float:
+        table = row.wanted.audit if kind is Kind.AUDIT else row.wanted.pull
         if how.verdict is Verdict.HELD:
             return now.steady + HELD_PAUSE
-        first, longest = FIRST_PAUSE, LONGEST_PAUSE
-        if kind is Kind.HAND_ON:
-            first, longest = HAND_ON_PAUSE, _HAND_ON_LONGEST
+        if how.verdict is Verdict.CUT:
+            return now.steady
         if how.verdict is Verdict.FAILED:
-            pause = min(first * 2.0 ** min(row.failures[kind] - 1, 30), longest)
-            return now.steady + pause * self._dice.uniform(1.0, 1.0 + _SPREAD)
+            is_told = kind is Kind.HAND_ON
+            every = table.seconds if isinstance(table, Every) and not is_told else inf
+            longest = _HAND_ON_LONGEST if is_told else LONGEST_PAUSE
+            pause = retry_pause(row.failures[kind], every, longest)
+            return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
         if kind is Kind.HAND_ON:
             return row.due[kind]  # what came meanwhile
-        table = row.wanted.audit if kind is Kind.AUDIT else row.wanted.pull
         return inf if table is None else table.next(row.began.get(kind, now), now, self._dice)
 
     def failures(self, mirror: str, kind: Kind) -> int:

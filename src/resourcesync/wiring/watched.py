@@ -9,12 +9,13 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.proving import Rolling
-from resourcesync.destination.reports import AuditReport
+from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.ports import Clock
 from resourcesync.watch.rota import Past
 from resourcesync.wiring import mirrors, sets, states
 
 _SECOND = 1_000_000
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,40 @@ def past_of(folder: Path) -> Past:
         pulled=_longest_ago([it.pulled for it in pasts]),
         audited=_longest_ago([it.audited for it in pasts]),
     )
+
+
+def good_pull(folder: Path, since: float) -> float | None:
+    """Return when a mirror was pulled last; ``None`` if that failed or nobody wrote in it.
+
+    Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
+
+    Args:
+        folder: The mirror.
+        since: The moment from which it counts, like the one returned in seconds since 1970, UTC.
+
+    Raises:
+        StateError: The memory is damaged.
+        StorageError: It cannot be read.
+    """
+    found = [it for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
+    moment = _longest_ago([_good(it, since) for it in found])
+    return moment if moment is not None and moment > since else None
+
+
+def _good(folder: Path, since: float) -> float | None:
+    path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
+    if not any(_written(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))):
+        return None
+    with states.open_state(path, read_only=True) as state:
+        last, word = state.last_run(), Memory(state).word
+    return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _past(folder: Path) -> Past:

@@ -58,7 +58,8 @@ def mirror_page(it: Detail, days: int) -> str:
 
 def _source(it: Brief) -> Piece:
     place = it.status.source
-    explore = tag("a", "its documents", href=address("explore", name=it.name))
+    documents = tag("a", "its documents", href=address("explore", name=it.name))
+    explore = (documents, f" · next pull: {it.next}") if it.next else documents
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore

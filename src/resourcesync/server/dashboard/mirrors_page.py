@@ -24,7 +24,6 @@ _HEADS: Final = (
     "Changes, 7 days",
     "Last pull",
 )
-_PUSH_HEADS: Final = (*_HEADS, "Notified")
 _ORDER: Final = (
     MirrorState.STOPPED,
     MirrorState.FAILING,
@@ -38,7 +37,7 @@ _ORDER: Final = (
 def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
     """Return the page; the worst mirror comes first."""
     ordered = sorted(mirrors, key=_badness)
-    heads = _HEADS if all(it.push is None for it in mirrors) else _PUSH_HEADS
+    heads = _heads(mirrors)
     rows = [part for it in ordered for part in _rows(it, now, heads)]
     body: Piece = tag("div", table(heads, rows), class_="card")
     if not mirrors:
@@ -47,6 +46,15 @@ def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
     return page(
         "Mirrors", head, tag("p", _sum(ordered), class_="muted"), body, now=now, here="Mirrors"
     )
+
+
+def _heads(mirrors: Sequence[Brief]) -> tuple[str, ...]:
+    """Return the heads of the columns; those that say nothing of any mirror are left out."""
+    more = {
+        "Next pull": any(it.next for it in mirrors),
+        "Notified": any(it.push is not None for it in mirrors),
+    }
+    return (*_HEADS, *(head for head, is_known in more.items() if is_known))
 
 
 def _badness(it: Brief) -> tuple[bool, int, float, str]:
@@ -67,7 +75,9 @@ def _rows(it: Brief, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
         cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        yield row(heads, list(_cells(it, now))[: len(heads)])
+        more = {"Next pull": it.next or "-", "Notified": notified(it.push)}
+        shown = [more[head] for head in heads[len(_HEADS) :]]
+        yield row(heads, [*_cells(it, now), *shown])
     notes = it.notes or ((it.trouble,) if it.trouble else ())
     if notes:
         said = [tag("span", sentence(note), " ") for note in _brief(notes)]
@@ -93,7 +103,6 @@ def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
     yield spark(it.days, "Changes of the last 7 days")
     ran = status.last_run
     yield "never" if ran is None else f"{wording.age((now - ran).total_seconds())} ago"
-    yield notified(it.push)
 
 
 def share(it: Brief) -> str:

@@ -123,6 +123,7 @@ class Brief:
         max_lag: The longest lag that is fine, in seconds.
         trouble: Why it cannot be read; empty when it can.
         push: How its Source tells of changes; ``None`` when it is not to.
+        next: When it is pulled next, and why then; empty when that is not known.
     """
 
     status: MirrorStatus
@@ -134,6 +135,7 @@ class Brief:
     max_lag: float | None = None
     trouble: str = ""
     push: Pushed | None = None
+    next: str = ""
 
     @property
     def name(self) -> str:

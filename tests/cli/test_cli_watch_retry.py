@@ -1,0 +1,137 @@
+"""``watch`` after a failure: when it tries again, where that is shown, and what ends the wait."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.cli.watch_words import next_words, words
+from resourcesync.watch.keeping import Next
+from resourcesync.watch.rota import Why
+from tests.support.command_line import FILES, MIRRORED
+from tests.support.commands import files_of, free_port, resourcesync
+from tests.support.meanwhile import meanwhile
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+NOW = datetime(2026, 11, 21, 13, 44, tzinfo=UTC)
+
+
+class Service:
+    """A service that watches one mirror of a Source that is down, and its pages."""
+
+    def __init__(self, source: TinySource) -> None:
+        self.source, self.port = source, free_port()
+        self.page = ""
+        source.answers.clear()
+        put(museum(source, 'every = "2h"\n'))
+
+    def run(self, *steps: Callable[[], object]) -> None:
+        with meanwhile(lambda: self.reason() == "retry", *steps):
+            assert run(["watch", "--admin", f"127.0.0.1:{self.port}"]) == 0
+
+    def get(self, path: str) -> str:
+        with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    def next(self) -> dict[str, Any]:
+        with suppress(OSError):
+            [found] = json.loads(self.get("api/status.json"))["next"]
+            return dict(found)
+        return {}
+
+    def reason(self) -> object:
+        return self.next().get("reason")
+
+    def mend(self) -> bool:
+        self.source.offer(FILES)
+        return True
+
+
+def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_so(
+    source: TinySource,
+) -> None:
+    service = Service(source)
+    seen: dict[str, Any] = {}
+
+    def look() -> bool:
+        seen.update(service.next(), page=service.get(""), mirror=service.get("mirror?name=museum"))
+        return True
+
+    service.run(look)
+
+    wait = datetime.fromisoformat(seen["at"]) - datetime.now(UTC)
+    assert timedelta(seconds=20) < wait < timedelta(seconds=61)
+    assert (seen["mirror"].count("(retry 1)"), seen["tries"]) == (1, 1)
+    assert "(retry 1)</td>" in seen["page"]
+
+
+def test_sighup_tries_at_once_what_waits_after_a_failure(source: TinySource) -> None:
+    service = Service(source)
+
+    def hang_up() -> bool:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return True
+
+    service.run(
+        service.mend, hang_up, lambda: files_of(Path("copies/museum")) == MIRRORED
+    )  # it would take most of a minute otherwise
+
+
+def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> None:
+    service = Service(source)
+
+    def pull() -> bool:
+        return resourcesync("pull", "museum", cwd=Path.cwd()).code == 0
+
+    seen: list[dict[str, Any]] = []
+
+    def is_scheduled() -> bool:
+        seen.append(service.next())
+        return bool(seen[-1]["reason"] == "scheduled")
+
+    service.run(service.mend, pull, is_scheduled)
+
+    wait = datetime.fromisoformat(seen[-1]["at"]) - datetime.now(UTC)
+    assert wait > timedelta(minutes=115)
+    assert seen[-1]["tries"] == 0
+
+
+@pytest.mark.parametrize(
+    ("planned", "text"),
+    [
+        (Next(time=60.0, why=Why.RETRY, failures=2), "13:45:00Z (retry 2)"),
+        (Next(time=60.0, why=Why.SCHEDULED, failures=0), "13:45:00Z"),
+        (Next(time=-5.0, why=Why.SCHEDULED, failures=0), "now"),
+        (Next(time=-5.0, why=Why.TURN, failures=0), "now (others first)"),
+        (Next(time=86_400.0, why=Why.ASKED, failures=1), "2026-11-22T13:44Z (asked to wait)"),
+        (Next(time=None, why=Why.RUNNING, failures=0), "running"),
+    ],
+)
+def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: Next, text: str) -> None:
+    at = None if planned.time is None else NOW.timestamp() + planned.time
+    assert next_words(Next(time=at, why=planned.why, failures=planned.failures), NOW) == text
+
+
+def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
+    fields = {
+        "time": NOW,
+        "mirror": "museum",
+        "exit": 4,
+        "tries": 1,
+        "again": NOW + timedelta(minutes=1),
+        "code": "connect",
+        "message": "the host cannot be connected",
+    }
+    [line] = words("watch.pull", fields)
+    assert line.text.endswith("connected  retry 1 at 13:45:00Z  exit 4")
+    [line] = words("watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW})
+    assert "next 13:44:00Z" in line.text
