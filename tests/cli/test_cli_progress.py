@@ -50,7 +50,7 @@ class Terminal(io.StringIO):
     [
         ({}, True, True, BarProgress),
         ({}, True, False, PlainProgress),
-        ({}, False, True, PlainProgress),
+        ({}, False, True, NoProgress),
         ({"progress": "bar"}, False, True, BarProgress),
         ({"progress": "plain"}, True, True, PlainProgress),
         ({"progress": "off"}, True, True, NoProgress),

@@ -157,17 +157,17 @@ def test_json_and_quiet_leave_one_line(source: TinySource, said: Said) -> None:
     assert json.loads(line)["type"] == "run.end"
 
 
-def test_quiet_leaves_the_closing_line_and_twice_quiet_nothing(
+def test_quiet_leaves_what_went_wrong_and_twice_quiet_nothing(
     source: TinySource, said: Said
 ) -> None:
-    run(["pull", source.url, "one", "-q"])
+    source.answers.pop(next(iter(FILES)))
+    assert run(["pull", source.url, "one", "-q"]) == 3
     once = said.readouterr()
-    run(["pull", source.url, "two", "-qq"])
+    assert run(["pull", source.url, "two", "-qq"]) == 3
     twice = said.readouterr()
 
-    assert once.out.startswith("In sync   12 resources")
-    assert len(once.out.splitlines()) == 1
-    assert twice.out == twice.err == once.err == ""
+    assert once.out.splitlines()[0].startswith("Not in sync")
+    assert twice.out == twice.err == ""
 
 
 def test_options_come_from_the_environment_too(

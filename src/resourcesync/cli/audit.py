@@ -133,6 +133,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     mirrors = list(arguments.mirrors)
     return Job(
         command="audit",
+        acts=True,
         output=output,
         work=work,
         words=AuditWords(is_shown="-" not in lists.values()),

@@ -85,6 +85,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="catalogue",
+        acts=action in {"import", "post"},
         output=output,
         work=work,
         words=_row_words,

@@ -48,6 +48,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="dump",
+        acts=True,
         output=output,
         work=work,
         subject=tree.name,

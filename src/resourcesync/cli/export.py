@@ -70,6 +70,7 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
 
     return Job(
         command="export",
+        acts=True,
         output=output,
         work=work,
         words=_words,

@@ -28,6 +28,8 @@ class Job:
         words: Turns its events into text.
         subject: What it works on, such as the mirror's folder: for progress and ``run.start``.
         fields: More for ``run.start``.
+        acts: Whether it does something, so that ``-q`` has nothing to say when all is well; what
+            only answers a question answers in any case.
         again: The command that goes on after an interruption; empty when that makes no sense.
     """
 
@@ -37,4 +39,5 @@ class Job:
     words: Callable[[str, Mapping[str, object]], Iterable[Line]] = no_words
     subject: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
+    acts: bool = False
     again: str = ""

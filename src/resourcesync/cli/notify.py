@@ -50,6 +50,7 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 
     return Job(
         command="notify",
+        acts=True,
         output=output,
         work=work,
         subject=source.name,

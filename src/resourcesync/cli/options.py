@@ -213,7 +213,7 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         "-q",
         "--quiet",
         count=True,
-        help="Show the closing line and errors only; twice: nothing.",
+        help="Show nothing when all is well, and errors if not; twice: nothing.",
     )
     @option("-v", "--verbose", count=True, help="Show a line per resource.")
     @option(

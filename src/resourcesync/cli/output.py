@@ -32,7 +32,8 @@ class OutputOptions:
 
     Attributes:
         json: One JSON object per line on stdout, and nothing on stderr.
-        quiet: 1 leaves the closing line and errors, 2 leaves nothing.
+        quiet: 1 leaves nothing of what went well, and of the rest errors and the closing lines;
+            2 leaves nothing.
         verbose: 1 adds a line per resource.
         progress: How progress is shown.
         color: Whether words are coloured.

@@ -94,6 +94,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="publish",
+        acts=True,
         output=output,
         work=work,
         words=_watch_words,
@@ -152,6 +153,7 @@ def _job_of_all(
 
     return Job(
         command="publish",
+        acts=True,
         output=output,
         work=work,
         subject="all",

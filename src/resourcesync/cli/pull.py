@@ -70,6 +70,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     fields = {"mirror": str(target.folder), "source": target.address}
     return Job(
         command="pull",
+        acts=True,
         output=output,
         work=keeping_metrics(work, metrics, target.name),
         words=words,
@@ -93,6 +94,7 @@ def _job_of_many(
 
     return Job(
         command="pull",
+        acts=True,
         output=output,
         work=work,
         words=words,

@@ -53,6 +53,7 @@ def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: A
     words = PullWords(first=False, itemize=itemize, dry_run=arguments.dry_run)
     return Job(
         command="repair",
+        acts=True,
         output=output,
         work=lambda screen: _repair(arguments, mirror.network, screen),
         words=words,

@@ -40,6 +40,7 @@ def open_screen(job: Job, environment: Environment) -> Screen:
         options=job.output,
         streams=streams,
         progress=choose_progress(job, environment, sys.stderr, clock),
+        acts=job.acts,
     )
 
 
@@ -64,8 +65,10 @@ def choose_progress(job: Job, environment: Environment, stream: TextIO, clock: C
     style = job.output.progress
     if job.output.quiet or style == "off":
         return NoProgress()
+    if style == "auto" and not stream.isatty():
+        return NoProgress()
     if style == "auto":
-        style = "bar" if stream.isatty() and environment.live else "plain"
+        style = "bar" if environment.live else "plain"
     if style == "bar":
         return BarProgress(stream=stream)
     return PlainProgress(name=job.subject or job.command, stream=stream, clock=clock)

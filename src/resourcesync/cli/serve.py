@@ -109,6 +109,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="serve",
+        acts=True,
         output=output,
         work=work,
         words=_words,

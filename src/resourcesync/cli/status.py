@@ -84,7 +84,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             return Outcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
-    return Job(command="status", output=output, work=work)
+    return Job(command="status", acts=check and style == "text", output=output, work=work)
 
 
 class Check(NamedTuple):

@@ -44,6 +44,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="tables",
+        acts=action != "show",
         output=output,
         work=work,
         words=_words,

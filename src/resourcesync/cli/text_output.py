@@ -49,6 +49,7 @@ class TextScreen:
         options: How much is shown.
         streams: Where it goes.
         progress: Shows progress events.
+        acts: Whether it does something: with ``-q`` there is nothing to say when that went well.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class TextScreen:
         options: OutputOptions,
         streams: Streams,
         progress: Progress | None = None,
+        acts: bool = False,
     ) -> None:
         self._words = words
         self._streams = streams
@@ -67,6 +69,7 @@ class TextScreen:
             self._level = QUIET
         self._silent = options.quiet >= SILENT
         self._erred = False
+        self._is_brief = acts and options.quiet > 0
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Say nothing: the first line of a run is about its subject."""
@@ -102,7 +105,7 @@ class TextScreen:
     def end(self, outcome: Outcome) -> None:
         """Show the closing lines and, unless they say it, a last line ``exit N``."""
         self.close()
-        if self._silent:
+        if self._silent or (self._is_brief and not outcome.exit):
             return
         for line in outcome.closing:
             self._show(line)

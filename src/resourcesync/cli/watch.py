@@ -67,6 +67,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     return Job(
         command="watch",
+        acts=True,
         output=replace(output, progress="off"),
         work=work,
         words=words,

@@ -1,0 +1,69 @@
+"""``-q``: nothing when all is well, errors if not, answers in any case."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import FILES, Said, spoil
+from tests.support.settings_file import museum, put
+from tests.support.tiny_source import TinySource
+
+
+@pytest.fixture
+def mirror(source: TinySource, said: Said) -> Path:
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+    said.readouterr()
+    return Path("copies/museum")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["pull", "--all", "-q"],
+        ["pull", "museum", "-q"],
+        ["audit", "museum", "-q"],
+        ["repair", "museum", "-q"],
+        ["status", "--check", "-q"],
+        ["export", "museum", "--format", "zip", "--out", "there", "-q"],
+    ],
+)
+def test_a_mirror_that_is_well_is_no_news(command: list[str], mirror: Path, said: Said) -> None:
+    assert mirror.is_dir()
+    assert run(command) == 0
+    assert said.readouterr() == ("", "")
+
+
+def test_a_tree_that_is_published_is_no_news(tree: Path, said: Said) -> None:
+    for _ in range(2):
+        assert run(["publish", str(tree), "--url", "https://museum.example", "-q"]) == 0
+    assert run(["dump", str(tree), "-q"]) == 0
+    assert said.readouterr() == ("", "")
+
+
+def test_what_is_wrong_is_said_with_the_same_exit_code(
+    source: TinySource, mirror: Path, said: Said
+) -> None:
+    spoil(str(mirror))
+    assert run(["audit", "museum", "-q"]) == 1
+    assert "Not in sync" in said.readouterr().out
+
+    source.answers.clear()
+    assert run(["pull", "--all", "-q"]) == 5
+    captured = said.readouterr()
+    assert "error[missing]" in captured.err
+    assert "Mirrors   0 of 1" in captured.out
+
+
+def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
+    assert mirror.is_dir()
+    for command in (
+        ["why", "museum", next(iter(FILES)).removeprefix("/"), "-q", "--offline"],
+        ["config", "cron", "-q"],
+        ["rule", "RS402", "-q"],
+        ["status", "-q"],
+        ["status", "--format", "nagios", "-q"],
+    ):
+        assert run(command) == 0
+        assert said.readouterr().out, command
