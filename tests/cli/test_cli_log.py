@@ -4,16 +4,21 @@ import json
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync.cli.log_file import keeping_log
 from resourcesync.cli.main import run
-from tests.support.command_line import Said, rows
+from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
+from tests.support.commands import files_of
+from tests.support.meanwhile import meanwhile
 from tests.support.settings_file import museum, put
-from tests.support.tiny_source import TinySource
+from tests.support.tiny_source import TinySource, dead_address
 
-LINE = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning) resourcesync[\w.]* \S.*")
+LINE = re.compile(
+    r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning|error) resourcesync[\w.]* \S.*"
+)
 
 
 def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_was(
@@ -26,14 +31,16 @@ def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_w
 
     lines = Path("pull.log").read_text().splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
-    texts = [line.split(maxsplit=3)[3] for line in lines]
-    assert [text for text in texts if text.startswith("pull ")] == [
-        "pull begins",
-        "pull ends with exit 0",
-        "pull begins",
-        "pull ends with exit 5",
+    own = [line.split(maxsplit=3)[3] for line in lines if " resourcesync.cli " in line]
+    assert [it for it in own if ": " not in it] == [
+        "pull museum begins",
+        "pull museum ends with exit 0",
+        "pull museum begins",
+        "pull museum ends with exit 5",
     ]
-    assert [text for text in texts if text.startswith("error[missing]: ")]
+    assert own[1].startswith("pull museum: In sync 12 resources")
+    [error] = [it for it in own if it.startswith("error[missing]: ")]
+    assert source.url in error
     assert any("resourcesync.destination" in line for line in lines), "the library's own notes"
 
 
@@ -47,8 +54,9 @@ def test_the_configuration_says_where_and_how_and_the_command_line_stands_above_
     assert run(["status", "museum", "--log-file", "other.log", "--log-format", "text"]) == 0
 
     found = [json.loads(line) for line in Path("logs/all.ndjson").read_text().splitlines()]
-    assert [set(row) for row in found] == [{"time", "level", "logger", "message"}] * len(found)
-    assert found[-1]["message"] == "pull ends with exit 0"
+    assert all({"time", "level", "logger", "message"} <= set(row) for row in found)
+    assert found[-1]["message"] == "pull museum ends with exit 0"
+    assert (found[-1]["exit"], found[-1]["created"]) == (0, 12)
     assert LINE.fullmatch(Path("other.log").read_text().splitlines()[0])
 
 
@@ -65,12 +73,56 @@ def test_a_mistake_in_the_table_is_told(
     assert told in said.readouterr().err
 
 
-def test_a_log_that_cannot_be_opened_ends_the_command_before_anything_is_done(
+def test_a_log_that_cannot_be_opened_is_a_warning_and_the_command_goes_on(
     source: TinySource, said: Said
 ) -> None:
-    assert run(["pull", source.url, "museum", "--log-file", "not/there.log"]) == 8
-    assert "cannot write the log not/there.log" in said.readouterr().err
-    assert not Path("museum").exists()
+    assert run(["pull", source.url, "museum", "--log-file", "not/there.log"]) == 0
+    err = said.readouterr().err
+    assert "warning[log]: cannot write the log not/there.log: No such file or directory" in err
+    assert "fix    name a file in a folder that exists" in err
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said) -> None:
+    log = Path("watch.ndjson")
+
+    def logged(event: str) -> dict[str, dict[str, Any]]:
+        lines = log.read_text().splitlines() if log.exists() else []
+        return {it["mirror"]: it for it in map(json.loads, lines) if it.get("event") == event}
+
+    with dead_address() as dead:
+        put(
+            museum(source)
+            + f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
+            + f'[defaults]\nevery = "1h"\n[log]\nfile = "{log}"\nformat = "json"\n'
+        )
+        with meanwhile(lambda: len(logged("watch.pull")) == 2):
+            assert run(["watch", "-q"]) == 0
+
+    good, bad = logged("watch.pull")["museum"], logged("watch.pull")["dead"]
+    assert (good["exit"], good["created"], good["level"]) == (0, 12, "info")
+    assert (bad["exit"], bad["code"], bad["tries"], bad["level"]) == (4, "connect", 1, "warning")
+    assert bad["uri"].startswith(dead)
+    assert "museum in sync 12 changes" in good["message"]
+    assert f"dead pull: connect: the host cannot be connected ({dead}" in bad["message"]
+    assert "museum" not in said.readouterr().out  # -q is of the screen
+    assert '"message":"watch begins"' in log.read_text()
+    assert '"message":"watch ends with exit 0"' in log.read_text()
+
+
+def test_the_warnings_of_a_watched_mirror_are_shown_and_logged(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source, 'every = "1s"\n'))
+    assert run(["pull", "museum", "-q"]) == 0
+    Path("copies/museum/objects/0005.txt").write_text("mine")
+    source.offer({**FILES, "/objects/0005.txt": b"theirs"}, at=LATER)
+
+    with meanwhile(lambda: Path("w.log").exists() and "set-aside" in Path("w.log").read_text()):
+        assert run(["watch", "--log-file", "w.log"]) == 0
+
+    assert "warning[set-aside]: " in said.readouterr().err
+    assert "warning resourcesync.cli museum warning[set-aside]: " in Path("w.log").read_text()
 
 
 def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> None:

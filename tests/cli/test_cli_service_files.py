@@ -54,6 +54,14 @@ def test_systemd_finds_no_fault_in_the_unit(said: Said, tmp_path: Path) -> None:
     assert "LoadCredential=a-token:" in unit.read_text()
 
 
+def test_the_unit_may_write_the_log_where_there_is_one(said: Said, tmp_path: Path) -> None:
+    put(TABLES)
+    assert printed(said, "systemd").count("ReadWritePaths") == 1
+
+    put(f'{TABLES}[log]\nfile = "logs/watch.log"\n')
+    assert f"ReadWritePaths=-{tmp_path}/logs\n" in printed(said, "systemd")
+
+
 def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it() -> None:
     text = systemd(Installation(command=("/opt/a b/resourcesync", 'x"$%\\')))
     assert 'ExecStart="/opt/a b/resourcesync" "x\\"$$%%\\\\" watch --state ' in text

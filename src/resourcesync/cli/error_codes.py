@@ -123,6 +123,7 @@ warning
   notify               A hub was not told what changed; it is told again the next time.
   published-elsewhere  The lists lead to another address than the one that is served.
   clock-skew         Our clock and the Source's do not agree.
+  log                The log cannot be written; the command goes on without it.
   crawl-delay        robots.txt asks for a longer delay between two requests than is kept.
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.

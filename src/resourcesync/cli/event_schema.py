@@ -179,7 +179,7 @@ EVENTS: Final = {
             always="time mirror exit:integer tries again?",
             sometimes=(
                 "state resources created updated deleted failed refused held requests bytes "
-                "changes:count accuracy code message hint"
+                "changes:count accuracy code message hint uri"
             ),
         )
         for kind, what in (

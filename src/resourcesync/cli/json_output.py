@@ -91,7 +91,7 @@ class JsonScreen:
 
     def _write(self, kind: str, fields: Mapping[str, object]) -> None:
         row = {"v": VERSION, "type": kind, "run": self._run, **fields}
-        write_line(self._stream, self._encoder.encode(_tidied(row)).decode())
+        write_line(self._stream, self._encoder.encode(tidied(row)).decode())
 
 
 def _labelled(evidence: object) -> list[dict[str, str]]:
@@ -102,10 +102,10 @@ def _labelled(evidence: object) -> list[dict[str, str]]:
 def line_of(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
     """Return one line, line break included, for another program than the one that called us."""
     row = {"v": VERSION, "type": kind, "run": run, **fields}
-    return msgspec.json.encode(_tidied(row), enc_hook=_plain) + b"\n"
+    return msgspec.json.encode(tidied(row), enc_hook=_plain) + b"\n"
 
 
-def _tidied(value: object) -> object:
+def tidied(value: object) -> object:
     """Return ``value`` as it may be shown in JSON.
 
     Times are text and lone surrogates are spelled out, for JSON has neither; the user information
@@ -114,9 +114,9 @@ def _tidied(value: object) -> object:
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _tidied(item) for key, item in value.items()}
+        return {str(key): tidied(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_tidied(item) for item in value]
+        return [tidied(item) for item in value]
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, str) and not isinstance(value, Enum):

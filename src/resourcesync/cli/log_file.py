@@ -1,24 +1,38 @@
-"""``--log-file``: what the library notes while a command runs, apart from what the command says."""
+"""``--log-file``: what a command reports without ``-q``, and what the library notes meanwhile."""
 
 import logging
 import logging.handlers
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final, Protocol
 
 import msgspec
 
+from resourcesync.cli.job import Job
+from resourcesync.cli.json_output import tidied
+from resourcesync.cli.output import Outcome, Problem, Screen
 from resourcesync.cli.redaction import without_users
+from resourcesync.cli.words import DETAIL, NORMAL, Line, labelled
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
-Say = Callable[[str], None]
+_OWN: Final = ("time", "level", "logger", "message")
+
+
+class Note(Protocol):
+    """Notes a line of the command's own."""
+
+    def __call__(
+        self, message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
+    ) -> None:
+        """Note it; a log in JSON has the fields too."""
 
 
 @contextmanager
-def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Say]:
+def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Note]:
     """Append what is noted to a file; yield what notes a line of the command's own.
 
     A file that is moved away meanwhile, as logrotate does, is made anew. What cannot be written
@@ -38,8 +52,15 @@ def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Say]:
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    own = logging.getLogger(f"{_NAME}.cli")
+
+    def note(
+        message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
+    ) -> None:
+        own.log(level, "%s", message, extra={"fields": fields or {}})
+
     try:
-        yield logging.getLogger(f"{_NAME}.cli").info
+        yield note
     finally:
         logger.setLevel(before)
         logger.removeHandler(handler)
@@ -64,7 +85,7 @@ def _opened(path: Path) -> "_Handler":
     except OSError as error:
         raise StorageError(
             f"cannot write the log {path}: {error.strerror or error}",
-            evidence=(("kept", "nothing was changed"),),
+            code="log",
             hint="name a file in a folder that exists and may be written: --log-file FILE",
         ) from error
 
@@ -90,9 +111,75 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": without_users(record.getMessage()),
         }
-        return msgspec.json.encode(fields).decode()
+        more = getattr(record, "fields", {})
+        fields |= {name: value for name, value in more.items() if name not in _OWN}
+        return msgspec.json.encode(tidied(fields), enc_hook=str).decode()
 
 
 def _time(record: logging.LogRecord) -> str:
     moment = datetime.fromtimestamp(record.created, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+class LoggedScreen:
+    """A screen whose run is in the log, too: how it begins and ends, its errors and warnings.
+
+    Of ``watch``, which has no end, that is each line that it writes without ``-q``.
+
+    Args:
+        job: What runs.
+        screen: Shows it.
+        note: Notes it.
+    """
+
+    def __init__(self, job: Job, screen: Screen, note: Note) -> None:
+        self._job, self._screen, self._note = job, screen, note
+        self._level = DETAIL if job.output.verbose else NORMAL
+        of = "" if job.subject in {"", job.command} else f" {job.subject}"
+        self._name = f"{job.command}{of}"
+        note(f"{self._name} begins", job.fields)
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Show that the run begins."""
+        self._screen.start(fields)
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show an event, and note it if it is a warning or a line of ``watch``."""
+        self._screen.report(event, fields)
+        if event == "warning":
+            of = f"{fields['mirror']}  " if "mirror" in fields else ""
+            text = f"{of}warning[{fields.get('code')}]: {fields.get('message')}"
+            self._note(text, {"event": event, **fields}, logging.WARNING)
+        elif self._job.command == "watch":
+            level = logging.WARNING if fields.get("exit") else logging.INFO
+            for line in self._job.words(event, fields):
+                if line.level <= self._level:
+                    self._note(_text(line), {"event": event, **fields}, level)
+
+    def problem(self, problem: Problem) -> None:
+        """Show an error, and note it with its evidence."""
+        self._screen.problem(problem)
+        evidence = "".join(f"  {label}: {text}" for label, text in problem.evidence)
+        fields = {"event": "error", "code": problem.code, "exit": int(problem.exit)}
+        self._note(
+            f"error[{problem.code}]: {problem.message}{evidence}",
+            {**fields, "place": problem.place, **dict(problem.evidence)},
+            logging.ERROR,
+        )
+
+    def end(self, outcome: Outcome) -> None:
+        """Note how the run ended, and show it."""
+        for line in outcome.closing if self._job.acts else ():
+            if line.level <= self._level:
+                self._note(f"{self._name}: {_text(line)}")
+        fields = {"event": "run.end", **outcome.fields, "exit": int(outcome.exit)}
+        self._note(f"{self._name} ends with exit {int(outcome.exit)}", fields)
+        self._screen.end(outcome)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        self._screen.close()
+
+
+def _text(line: Line) -> str:
+    return " ".join("".join(labelled(line)).split())

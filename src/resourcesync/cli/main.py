@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
@@ -23,7 +23,7 @@ from resourcesync.cli.output import (
     problem_of,
 )
 from resourcesync.cli.words import QUIET, Line
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ResourceSyncError, StorageError
 
 GROUPS: Final = {
     "Mirror": {
@@ -219,17 +219,15 @@ def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Envi
 
 def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
     """Carry out a job and say how it ended."""
-    with _screen(job, environment) as screen, ExitStack() as held:
-        note: Callable[[str], None] = _note_nothing
+    with _screen(job, environment) as shown, ExitStack() as held:
+        screen = shown
         try:
             screen.start(job.fields)
-            note = _log(job, held)
-            note(f"{job.command} begins")
+            screen = _logged(job, screen, held)
             outcome = job.work(screen)
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
-            note(f"error[{problem.code}]: {problem.message}")
             outcome = Outcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
@@ -241,24 +239,24 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
             screen.problem(problem)
             outcome = Outcome(exit=problem.exit)
             _show_traceback(environment)
-        note(f"{job.command} ends with exit {int(outcome.exit)}")
         screen.end(outcome)
         return outcome.exit
 
 
-def _log(job: Job, held: ExitStack) -> Callable[[str], None]:
-    """Return what notes a line of ours in the log, where one is kept."""
+def _logged(job: Job, screen: Screen, held: ExitStack) -> Screen:
+    """Return the screen, with a log where one is to be; one that cannot be written is a warning."""
     output = job.output
     if output.log_file is None:
-        return _note_nothing
-    from resourcesync.cli.log_file import keeping_log  # noqa: PLC0415 - help stays quick
+        return screen
+    from resourcesync.cli.log_file import LoggedScreen, keeping_log  # noqa: PLC0415 - help stays quick
 
-    form = output.log_format or "text"
-    return held.enter_context(keeping_log(Path(output.log_file), form, verbose=output.verbose))
-
-
-def _note_nothing(_: str) -> None:
-    """Keep no log."""
+    log = keeping_log(Path(output.log_file), output.log_format or "text", verbose=output.verbose)
+    try:
+        return LoggedScreen(job, screen, held.enter_context(log))
+    except StorageError as error:
+        fields = {"code": error.code, "message": error.message, "hint": error.hint}
+        screen.report("warning", fields)
+        return screen
 
 
 @contextmanager

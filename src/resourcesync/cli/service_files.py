@@ -24,6 +24,7 @@ class Installation:
         command: The words that run us.
         file: The configuration file; ``None`` when there is none yet.
         folders: The folders of the mirrors.
+        log: The folder of the log file; ``None`` when none is kept.
         credentials: Names of secrets that the service manager keeps.
         user: Who runs it.
     """
@@ -31,6 +32,7 @@ class Installation:
     command: tuple[str, ...]
     file: Path | None = None
     folders: tuple[Path, ...] = ()
+    log: Path | None = None
     credentials: tuple[str, ...] = ()
     user: str = "resourcesync"
 
@@ -57,9 +59,15 @@ def installation(configuration: Configuration) -> Installation:
         command=command,
         file=None if file is None else file.path.absolute(),
         folders=tuple(sorted(set(_folders(configuration)))),
+        log=_log_folder(configuration),
         credentials=tuple(sorted(set(_credentials(configuration)))),
         user=config.user_name(),
     )
+
+
+def _log_folder(configuration: Configuration) -> Path | None:
+    setting = configuration.log.get("file")
+    return None if setting is None else Path(setting.value).absolute().parent
 
 
 def _folders(configuration: Configuration) -> Iterable[Path]:
@@ -81,6 +89,8 @@ def _credentials(configuration: Configuration) -> Iterable[str]:
 def systemd(here: Installation) -> str:
     """Return a unit of systemd for ``watch``."""
     folders = "\n".join(f"ReadWritePaths={_unit_word(str(it))}" for it in here.folders)
+    if here.log is not None:  # the service begins without it, too
+        folders = f"{folders}\nReadWritePaths={_unit_word(f'-{here.log}')}".strip()
     secrets = "\n".join(f"LoadCredential={it}:{_CREDENTIALS}/{it}" for it in here.credentials)
     own = "\n".join(filter(None, (folders, secrets)))
     command = " ".join(map(_unit_word, here.words("watch", "--state", "/var/lib/resourcesync")))
@@ -204,7 +214,7 @@ def print_file(name: str, configuration: Configuration) -> str:
         ConfigurationError: A folder's name cannot stand in it.
     """
     here = installation(configuration)
-    for folder in here.folders:
+    for folder in (*here.folders, *([here.log] if here.log else [])):
         if not str(folder).isprintable():
             raise ConfigurationError(
                 f"the folder {str(folder)!r} cannot stand in such a file",

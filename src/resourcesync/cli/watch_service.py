@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from math import isfinite
@@ -244,6 +244,7 @@ class _Service:
             self._planned,
         )
         self._looked = 0.0
+        self._warned: dict[str, frozenset[str]] = {}
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -378,8 +379,12 @@ class _Service:
             return
         self._runs += done.errand.kind is Kind.PULL
         now = self._clock.now()
+        mirror = done.errand.mirror
         for problem in report.problems:
-            self._screen.problem(problem)
+            evidence = (("mirror", mirror), *problem.evidence)
+            self._screen.problem(replace(problem, evidence=evidence))
+        if done.errand.kind is Kind.PULL:
+            self._warn(mirror, report.warnings)
         kind = done.errand.kind.value.replace(" ", "-")
         fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
         self._figures.count(kind, fields, done.seconds)
@@ -387,6 +392,14 @@ class _Service:
             return  # there was nothing to tell, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
+
+    def _warn(self, mirror: str, warnings: Sequence[Mapping[str, object]]) -> None:
+        """Show the warnings of a pull that the one before did not have."""
+        before = self._warned.get(mirror, frozenset())
+        self._warned[mirror] = frozenset(str(it.get("message")) for it in warnings)
+        for it in warnings:
+            if it.get("message") not in before:
+                self._screen.report("warning", {"mirror": mirror, **it})
 
     @property
     def runs(self) -> int:

@@ -51,6 +51,8 @@ def fields_of(
     if report.problem is not None:
         problem = report.problem
         fields |= {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        if report.uri:
+            fields["uri"] = report.uri
     return fields
 
 
@@ -110,7 +112,8 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
 def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an errand came to, in a few words."""
     if "code" in fields:
-        yield f"{kind}: {fields['code']}: {fields['message']}"
+        uri, message = fields.get("uri", ""), fields["message"]
+        yield f"{kind}: {fields['code']}: {message}" + (f" ({uri})" if uri not in message else "")
         return
     if kind == "hand-on":
         yield f"told the next program of {forms.counted(fields.get('changes', 0), 'change')}"

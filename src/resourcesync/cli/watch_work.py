@@ -67,7 +67,9 @@ class Report:
         exit: The exit code that the command of that name would have had.
         fields: The fields of its ``run.end``.
         problem: The error that ended it.
-        problems: Those of single sets, and warnings of it.
+        problems: Those of single sets.
+        warnings: The fields of its warnings.
+        uri: What the error is about; empty when that is nothing with an address.
         stopped: Whether it ended because all of it was to stop.
     """
 
@@ -75,6 +77,8 @@ class Report:
     fields: Mapping[str, object] = field(default_factory=dict)
     problem: Problem | None = None
     problems: tuple[Problem, ...] = ()
+    warnings: tuple[Mapping[str, object], ...] = ()
+    uri: str = ""
     stopped: bool = False
 
 
@@ -116,7 +120,8 @@ class Work:
             return Ended(verdict=Verdict.CUT), Report(exit=ExitCode.TERMINATED, stopped=True)
         except ResourceSyncError as error:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
-            return _ended(Report(exit=problem_of(error).exit, problem=problem_of(error)), again)
+            problem, uri = problem_of(error), getattr(error, "uri", "")
+            return _ended(Report(exit=problem.exit, problem=problem, uri=uri), again)
         except Exception as error:  # noqa: BLE001 - our own fault in one mirror stops no other
             problem = write_crash_report(error, ["watch", errand.mirror])
             return _ended(Report(exit=problem.exit, problem=problem), None)
@@ -127,10 +132,16 @@ class Work:
         words = PullWords(itemize=False, dry_run=False)
         way = Way(self._chosen.configuration, words, calls)
         with calls.during(None, is_stopped):
-            outcome = pull(it.target, way, notes, _nobody)
+            outcome = pull(it.target, way, notes, notes.report)
             self._on_pulled(it)
         return _ended(
-            Report(exit=outcome.exit, fields=outcome.fields, problems=tuple(notes.problems)), None
+            Report(
+                exit=outcome.exit,
+                fields=outcome.fields,
+                problems=tuple(notes.problems),
+                warnings=tuple(notes.warnings),
+            ),
+            None,
         )
 
     def _audit(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
@@ -195,10 +206,6 @@ def _line(run: str, below: str, change: Logged) -> bytes:
     if change.path:
         fields["path"] = f"{below}{change.path}"
     return line_of("change", run, fields)
-
-
-def _nobody(event: str, fields: Mapping[str, object]) -> None:
-    del event, fields
 
 
 def _ended(report: Report, retry_after: float | None) -> tuple[Ended, Report]:
