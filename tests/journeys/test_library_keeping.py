@@ -26,7 +26,7 @@ from resourcesync.errors import (
     StoppedError,
 )
 from tests.support.embedding import EARLY, FILES, LATE, here
-from tests.support.tiny_source import TinySource
+from tests.support.tiny_source import Answer, TinySource
 
 
 @pytest.fixture
@@ -129,11 +129,32 @@ def test_changes_are_read_while_the_mirror_is_held(mirror: Mirror) -> None:
 # --- stopping ----------------------------------------------------------------------------------
 
 
-def test_a_program_may_stop_a_pull_and_go_on_later(mirror: Mirror) -> None:
+class _Patient(dict[str, Answer]):
+    """Answers of a Source that gives no resource before somebody asked whether to stop."""
+
+    def __init__(self, answers: dict[str, Answer], asked: threading.Event) -> None:
+        super().__init__(answers)
+        self._asked = asked
+
+    def get(self, key: str, default: Answer | None = None) -> Answer | None:  # type: ignore[override]
+        if key.startswith("/objects/"):
+            self._asked.wait(20)
+        return super().get(key, default)
+
+
+def test_a_program_may_stop_a_pull_and_go_on_later(mirror: Mirror, source: TinySource) -> None:
     done: list[Event] = []
+    asked = threading.Event()
+    source.answers = _Patient(source.answers, asked)
+
+    def stop() -> bool:
+        if not any(it.kind == "plan" for it in done):
+            return False
+        asked.set()
+        return True
 
     with pytest.raises(StoppedError):
-        mirror.pull(on_event=done.append, stop=lambda: any(it.kind == "plan" for it in done))
+        mirror.pull(on_event=done.append, stop=stop)
 
     assert mirror.pull().state is MirrorState.IN_SYNC
     assert here(mirror.folder) == FILES
