@@ -114,6 +114,7 @@ def test_the_help_screen_names_only_codes_that_exist(capsys: pytest.CaptureFixtu
     named = {int(code): word for code, word in re.findall(r"(\d+) ([a-z]+)", said)}
     words = {code.value: code.name.lower() for code in ExitCode}
     assert set(named) <= set(words)
+    assert set(words) - set(named) == {ExitCode.PIPE, ExitCode.TERMINATED}
     assert {code: word for code, word in named.items() if words[code] != word} == {0: "in"}
 
 

@@ -172,6 +172,20 @@ def test_a_key_that_is_like_none_gets_the_names_of_all(tmp_path: Path) -> None:
     assert error.hint == "known: auth, mirror"
 
 
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("path", "did you mean `dest`?"),
+        ("url", "did you mean `source`?"),
+        ("oath", "known: auth, dest, source"),  # like auth, but by chance
+    ],
+)
+def test_the_words_of_other_programs_lead_to_ours(tmp_path: Path, key: str, hint: str) -> None:
+    error = parsed(tmp_path, TEXT).unknown(("mirror", "m"), key, ("source", "dest", "auth"))
+
+    assert error.hint == hint
+
+
 def test_dashes_and_capitals_are_a_near_miss(tmp_path: Path) -> None:
     error = parsed(tmp_path, TEXT).unknown((), "Max-Delete", ("max_delete", "max_size"))
 

@@ -79,7 +79,8 @@ ResourceSync (ANSI/NISO Z39.99-2017) and plain sitemaps.
 
 resourcesync COMMAND -h for options.
 Exit codes: 0 in sync, 1 findings, 2 usage, 3 partial, 4 unreachable,
-5 unusable, 6 refused, 7 stopped, 8 local, 9 locked, 70 bug, 130 interrupted.
+5 unusable, 6 refused, 7 stopped, 8 local, 9 locked, 10 budget, 70 bug,
+130 interrupted.
 """
 
 

@@ -18,6 +18,15 @@ SYSTEM: Final = Path("/etc/resourcesync") / NAME
 VARIABLE: Final = f"{config.PREFIX}_CONFIG"
 MOST_BYTES: Final = 1_048_576
 
+_NEAR: Final = 0.8
+"""How like a known key an unknown one must be to be taken for a slip, from 0 to 1."""
+
+_OTHERS: Final = {
+    **dict.fromkeys(("path", "folder", "directory", "dir", "target", "destination"), "dest"),
+    **dict.fromkeys(("url", "uri", "address"), "source"),
+}
+"""What other programs call our keys."""
+
 _OWN_FOLDER: Final = ".resourcesync"
 _HEADER: Final = re.compile(r"\s*\[[^\[\]]*\]\s*(?:#.*)?")
 _KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
@@ -86,7 +95,9 @@ class ConfigFile:
         where = f"in [{'.'.join(table)}]" if table else "at the top"
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
-        near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
+        word = key.lower().replace("-", "_")
+        near = [it for it in (_OTHERS.get(word),) if it in known]
+        near = near or get_close_matches(word, known, n=1, cutoff=_NEAR)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
         return self._at(f"unknown key `{key[:64]}` {where}", table, key, hint)
 
