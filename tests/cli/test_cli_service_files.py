@@ -98,14 +98,32 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     used = set(re.findall(r"resourcesync_\w+", json.dumps(json.loads(dashboard)["panels"]) + rules))
     assert used <= names
     assert len(used) > 10
-    assert rules.count("- alert:") == 4
+    assert rules.count("- alert:") == 5
+
+
+def expression(said: Said, alert: str) -> str:
+    rule = printed(said, "alerts").partition(f"alert: {alert}")[2].partition("expr:")[2]
+    return " ".join(re.split(r"\n +(?:for|labels):", rule)[0].removeprefix(" >-").split())
+
+
+def test_a_service_that_is_down_is_alerted_of(said: Said) -> None:
+    assert expression(said, "ResourcesyncDown") == "absent(resourcesync_build_info)"
+
+
+def test_a_mirror_is_late_without_a_max_lag_too(said: Said) -> None:
+    assert expression(said, "MirrorLate") == (
+        "resourcesync_mirror_lag_seconds > 2 * resourcesync_mirror_max_lag_seconds"
+        " or (resourcesync_mirror_lag_seconds > 172800"
+        " unless resourcesync_mirror_max_lag_seconds)"
+    )
+    status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
+    names = {it.name for it in figures_of([Seen(status, 1.0)]) if it.values}
+    assert "resourcesync_mirror_lag_seconds" in names
+    assert "resourcesync_mirror_max_lag_seconds" not in names
 
 
 def test_a_mirror_that_never_was_in_sync_is_alerted_of_too(said: Said) -> None:
-    rule = printed(said, "alerts").partition("alert: MirrorWithoutSuccess")[2].partition("for:")[0]
-    expr = " ".join(rule.partition(">-")[2].split())
-
-    assert expr == (
+    assert expression(said, "MirrorWithoutSuccess") == (
         "time() - resourcesync_mirror_last_success_timestamp_seconds"
         " > 3 * resourcesync_mirror_interval_seconds"
         ' or resourcesync_mirror_state{state="failing"} == 1'

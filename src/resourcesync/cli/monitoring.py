@@ -109,8 +109,18 @@ ALERTS: Final = """\
 groups:
   - name: resourcesync
     rules:
-      - alert: MirrorLate
-        expr: resourcesync_mirror_lag_seconds > 2 * resourcesync_mirror_max_lag_seconds
+      - alert: ResourcesyncDown
+        expr: absent(resourcesync_build_info)
+        for: 5m
+        labels: {severity: critical}
+        annotations:
+          summary: "no figures of `resourcesync watch`: it does not run, or cannot be reached"
+          action: "systemctl status resourcesync-watch"
+      - alert: MirrorLate  # without max_lag: two days
+        expr: >-
+          resourcesync_mirror_lag_seconds > 2 * resourcesync_mirror_max_lag_seconds
+          or (resourcesync_mirror_lag_seconds > 172800
+          unless resourcesync_mirror_max_lag_seconds)
         for: 5m
         labels: {severity: warning}
         annotations:
@@ -140,4 +150,4 @@ groups:
           summary: "an audit found copies of {{ $labels.mirror }} that are not as listed"
           action: "resourcesync repair {{ $labels.mirror }}"
 """
-"""Four rules: late, no success, stopped, damaged."""
+"""Five rules: no figures, late, no success, stopped, damaged."""
