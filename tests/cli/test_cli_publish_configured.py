@@ -39,7 +39,7 @@ def sources(tree: Path) -> Path:
 def test_a_source_is_published_by_its_name(sources: Path, said: Said) -> None:
     assert run(["publish", "museum"]) == 0
 
-    listed = (sources / "public/resourcesync/sitemap.xml").read_text()
+    listed = (sources / "public/resourcesync-sitemap.xml").read_text()
     assert "<sitemapindex" in listed  # 12 files, 5 in each
     assert not (sources / "museum").exists()
     assert "secret" not in "".join(

@@ -45,7 +45,7 @@ def test_the_four_files_of_dspace_come_step_by_step(tree: Path, said: Said, dial
 def test_policies_are_remembered_and_taken_back(tree: Path, said: Said) -> None:
     ages = "--rotate 1d --keep 90d --rebase-every 7d --archive 365d"
     run(["publish", "public", *URL, *ages.split(), "--sitemap"])
-    assert "sitemap.xml" in listed(tree)
+    assert (tree / "resourcesync-sitemap.xml").exists()
     (tree / "b.txt").write_text("b")
     run(["publish", "public", "--rebase"])
     assert "resourcelistarchive.xml" in listed(tree)
@@ -112,7 +112,7 @@ def test_robots_txt_is_written_where_there_is_none_and_is_no_resource(
     )
     assert rows(said)[-1]["resources"] == 12
     assert run(["publish", "public", "--sitemap"]) == 0
-    assert robots.read_text().endswith("/resourcesync/sitemap.xml\n")
+    assert robots.read_text().endswith("/resourcesync-sitemap.xml\n")
     assert "robots" not in (tree / "resourcesync/resourcelist.xml").read_text()
     changed = robots.stat().st_mtime_ns
     run(["publish", "public"])

@@ -123,7 +123,7 @@ def test_the_twin_of_the_plain_sitemap_of_a_twin_lists_the_same(site: TinySource
         address = offer(site, a="2026-01-01")
         publish = ["publish", address, "--url", site.url, "--out", "twin", "--sitemap"]
         assert run(publish) == 0
-        (plain,) = Path("twin").rglob("sitemap*.xml")
+        (plain,) = Path("twin").glob("resourcesync-sitemap*.xml")
         assert b"openarchives" not in plain.read_bytes()
         site.answers["/clean.xml"] = Answer(body=plain.read_bytes())
         words = ["--url", "https://mine.example/", "--out", "again"]

@@ -11,13 +11,14 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.source import naming
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy
 from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import scan
 
 BASE = "https://h.example/data/"
-SELECTION = Selection(skip=frozenset({"resourcesync"}))
+SELECTION = Selection(skip=frozenset({"resourcesync"}), is_own=naming.is_sitemap)
 
 
 POLICIES = {

@@ -353,4 +353,15 @@ MORE: Final = [
     case("CH06", CH, "2026-03-01T01", "2026-02-01T01"),
 ]
 
-CASES: Final = [*GENERAL, *MORE, *DESCRIPTIONS, *SNAPSHOTS, *CHANGES, *LINKS]
+LOCATIONS: Final = [
+    Case(
+        rule="SM01",
+        good=PLAIN.replace("e.example/a", "E.example/lists/a"),
+        broken=PLAIN,
+        profile=Profile.SITEMAP,
+        uri="https://e.example/lists/sitemap.xml",
+        shown="https://e.example/a",
+    ),
+]
+
+CASES: Final = [*GENERAL, *MORE, *DESCRIPTIONS, *SNAPSHOTS, *CHANGES, *LINKS, *LOCATIONS]

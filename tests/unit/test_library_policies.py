@@ -34,7 +34,7 @@ def test_a_folder_is_published_by_a_policy_and_in_steps(tree: Path) -> None:
     assert "resourcesync/resourcelist.xml" in lists
     assert "resourcelistarchive.xml" in names(tree)
     assert len([name for name in names(tree) if name.startswith("changelist_")]) == 2
-    assert "sitemap.xml" in names(tree)
+    assert (tree / "resourcesync-sitemap.xml").exists()
 
 
 @pytest.mark.parametrize(

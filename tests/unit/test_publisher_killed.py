@@ -18,6 +18,7 @@ from resourcesync.adapters.memory import ManualClock, MemoryDocuments
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original
+from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
 from tests.support.commands import environment
@@ -32,7 +33,7 @@ def truth(tree: Path) -> dict[str, str]:
     return {
         BASE + path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in tree.iterdir()
-        if path.is_file()
+        if path.is_file() and not is_sitemap(path.name)
     }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.durable_folders import make_folder
 from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.ports.catalogue import TOP
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -23,7 +24,7 @@ _AHEAD: Final = 1 << 17
 
 
 class FolderDocuments:
-    """Documents in some folders below a root, for a web server to serve.
+    """Documents in some folders below a root, and beside these, for a web server to serve.
 
     A document is written beside its place, synced, renamed and synced again: a reader sees the
     old one or the new one, and a crash leaves no more than a temporary file, which the next run
@@ -119,6 +120,8 @@ class FolderDocuments:
         """
         for folder in sorted(self._folders):
             yield from sorted(self._listed(folder))
+        if "" not in self._folders:
+            yield from sorted(self._listed(""))
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none.
@@ -140,7 +143,8 @@ class FolderDocuments:
 
     def _split(self, name: str) -> tuple[str, str]:
         folder, _, file = name.rpartition("/")
-        if folder not in self._folders or file in {"", ".", ".."} or "\0" in file:
+        is_place = folder in self._folders or (not folder and file.startswith(TOP))
+        if not is_place or file in {"", ".", ".."} or "\0" in file:
             raise StorageError(f"{name!r} is no place for a document")
         return folder, file
 
@@ -192,8 +196,10 @@ class FolderDocuments:
         try:
             with os.scandir(self._root / folder) as entries:
                 for entry in entries:
+                    if not folder and not entry.name.startswith(TOP):
+                        continue
                     if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
-                        yield f"{folder}/{entry.name}"
+                        yield f"{folder}/{entry.name}".removeprefix("/")
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.ports.catalogue import TOP
 from resourcesync.ports.storing import Content, Store
 
 _IN_MEMORY: Final = 8 << 20
@@ -138,6 +139,9 @@ class StoredDocuments:
             with _asking("listing the documents"):
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
+        with _asking("listing the documents"):
+            found = sorted(self._store.keys(TOP))
+        yield from (name for name in found if "/" not in name)
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none.
@@ -151,7 +155,8 @@ class StoredDocuments:
 
     def _check(self, name: str) -> None:
         folder, _, file = name.rpartition("/")
-        if folder not in self._folders or file in {"", ".", ".."} or "\0" in file:
+        is_place = folder in self._folders or (not folder and file.startswith(TOP))
+        if not is_place or file in {"", ".", ".."} or "\0" in file:
             raise StorageError(f"{name!r} is no place for a document")
 
 

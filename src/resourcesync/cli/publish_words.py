@@ -8,6 +8,7 @@ from resourcesync.cli import notify, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Outcome, Screen
 from resourcesync.cli.words import QUIET, Line
+from resourcesync.source import naming
 
 if TYPE_CHECKING:
     from resourcesync.wiring.publishing import Published
@@ -157,11 +158,12 @@ def _next(done: "Published", lists: str) -> list[Line]:
     indent = "          "
     first = f"upload {f'what is in {lists}' if lists else 'as usual'}, then "
     first = "" if "://" in done.settings.out else first
+    sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
     allowed = "".join(f" --allow-origin {origin}" for origin in done.elsewhere)
     return [
         Line(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
         Line(f"{indent}to be found by search engines too, add to robots.txt:"),
-        Line(f"{indent}Sitemap: {base}resourcesync/resourcelist.xml"),
+        Line(f"{indent}Sitemap: {base}{sitemap}"),
     ]
 
 

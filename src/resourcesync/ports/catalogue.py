@@ -215,8 +215,16 @@ class Posted:
     touched: int = 0
 
 
+TOP: Final = "resourcesync-"
+"""What the names of documents begin with that are in no folder: others' files are there, too."""
+
+
 class DocumentStore(Protocol):
-    """Where a Source's documents are put for the world to read. Names are relative, with ``/``."""
+    """Where a Source's documents are put for the world to read.
+
+    Names are relative, with ``/``: in the folders ``resourcesync`` and ``.well-known``, and beside
+    these some that begin with ``TOP``.
+    """
 
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None

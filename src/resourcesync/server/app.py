@@ -4,8 +4,8 @@ What it answers, and what not:
 
 - ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
 - ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files and the ``.zip`` packages of dumps are served. All other paths are resources
-  of the tree.
+  only ``.xml`` files and the ``.zip`` packages of dumps are served. The plain sitemap of the
+  publisher is at the top. All other paths are resources of the tree.
 - ``/`` is ``index.html`` of the tree when there is one, else a page that points to the lists. No
   other folder has a page: a folder is no resource that this package lists. ``/robots.txt`` is that
   of the tree, else one that names the Resource List.
@@ -64,6 +64,7 @@ _IMMUTABLE: Final = re.compile(
     rb"|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
     re.DOTALL,
 )
+_SITEMAP: Final = re.compile(rb"resourcesync-sitemap(?:-[0-9]{4,})?\.xml")
 _LINK: Final = re.compile(r"<[!#-;=?-Z_a-z~%\[\]@]*>[ -~]*")
 
 LinksOf = Callable[[str], Sequence[str]]
@@ -117,6 +118,7 @@ class Application:
         self._media_type = served.media_type
         self._prefix = served.documents_names
         self._documents = Folder(served.documents_folder)
+        self._sitemaps = Folder(served.documents_folder.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._tree = Folder(served.root, closed=closed, required=True, is_open=self._is_open)
@@ -213,6 +215,9 @@ class Application:
         depth = len(self._prefix)
         if names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
+        if len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None:
+            headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF)
+            return Place(folder=self._sitemaps, names=names, headers=headers, is_encodable=True)
         names = names or (b"index.html",)
         if is_hidden(names) or not self._is_open(names):
             return None

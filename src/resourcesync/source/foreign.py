@@ -9,6 +9,7 @@ from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Catalogue, DocumentStore
 from resourcesync.source import about, naming
 from resourcesync.source.dump_ledger import read_dumps
+from resourcesync.source.ledger import Record
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
@@ -49,6 +50,34 @@ def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None
     for name in _DUMPS:
         if name not in ours and not _is_free(documents, name):
             raise _taken(name)
+
+
+def refuse_foreign_sitemap(documents: DocumentStore, record: Record | None) -> None:
+    """Refuse to write a plain sitemap where a file of somebody else would be replaced.
+
+    Args:
+        documents: Where it goes.
+        record: What was written before, and where that is.
+
+    Raises:
+        ConfigurationError: What has its name, or that of a part, is no sitemap.
+        StorageError: What is there cannot be read.
+    """
+    ours = set() if record is None else {*record.documents, *record.orphans}
+    for name in documents.names():
+        if naming.is_sitemap(name) and name not in ours and not _is_plain_sitemap(documents, name):
+            raise _taken(name)
+
+
+def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
+    stream = documents.open(name)
+    if stream is None:
+        return True
+    with stream:
+        try:
+            return reading.read(stream, uri=name).header.capability is None
+        except DocumentError:
+            return False
 
 
 def _taken(name: str) -> ConfigurationError:

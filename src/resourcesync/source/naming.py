@@ -22,7 +22,8 @@ ABOUT: Final = "resourcesync/about.xml"
 DESCRIPTION: Final = ".well-known/resourcesync"
 CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
 FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
-SITEMAP: Final = "resourcesync/sitemap.xml"
+SITEMAP: Final = "resourcesync-sitemap.xml"
+"""At the top: a sitemap lists what is in its own folder and below. No site calls its own one so."""
 ARCHIVES: Final = {
     capability: f"resourcesync/{capability.archived}archive.xml"
     for capability in Capability
@@ -52,7 +53,8 @@ _FORMER_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
 _BY_CONTENT: Final = re.compile(r"resourcesync/(?:resource|change)list-sha256-[0-9a-f]{32}\.xml")
-_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
+_SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
+_FORMER_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Naming:
         base_uri: The URI of the resources' root; the Source Description is at its
             ``.well-known/resourcesync`` (§6.3.2).
         documents_uri: The URI of the folder of all other documents; by default
-            ``resourcesync/`` below the base.
+            ``resourcesync/`` below the base. The plain sitemap is at the base.
     """
 
     base_uri: str
@@ -83,7 +85,7 @@ class Naming:
 
     def uri(self, name: str) -> str:
         """Return the URI of a document."""
-        if name == DESCRIPTION:
+        if name == DESCRIPTION or is_sitemap(name):
             return self.base_uri + name
         return self.documents_uri + name.removeprefix(FOLDER)
 
@@ -123,7 +125,12 @@ def archived_change_dump(until: datetime) -> str:
 
 def sitemap_part(number: int) -> str:
     """Return the name of a part of the plain sitemap; parts count from 1."""
-    return f"resourcesync/sitemap-{number:04}.xml"
+    return f"resourcesync-sitemap-{number:04}.xml"
+
+
+def is_sitemap(name: str) -> bool:
+    """Whether the plain sitemap, or a part of it, is called so; such a file is no resource."""
+    return _SITEMAPS.fullmatch(name) is not None
 
 
 def named_by_content(capability: Capability, digest: str) -> str:
@@ -167,7 +174,7 @@ def is_of_dumps(name: str) -> bool:
 
 def is_replaceable(name: str) -> bool:
     """Whether only this package makes such a name, and no head has it."""
-    patterns = (_PART, _NUMBERED, _DATED, _SITEMAP_PART, _BY_CONTENT)
+    patterns = (_PART, _NUMBERED, _DATED, _FORMER_SITEMAP_PART, _BY_CONTENT)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

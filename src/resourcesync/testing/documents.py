@@ -14,6 +14,7 @@ from resourcesync.testing.promises import (
 
 _NAME: Final = "resourcesync/changelist.xml"
 _OTHER: Final = ".well-known/resourcesync"
+_TOP: Final = "resourcesync-sitemap.xml"
 _TIMES: Final = 15
 
 
@@ -22,7 +23,7 @@ class DocumentStoreSuite:
 
     Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
     fixture ``documents`` that returns an empty store, which takes names in the folders
-    ``resourcesync`` and ``.well-known``.
+    ``resourcesync`` and ``.well-known``, and beside these some that begin with ``resourcesync-``.
     """
 
     many: ClassVar[int] = 1_100
@@ -39,6 +40,17 @@ class DocumentStoreSuite:
         expect_equal(content_of(documents.open(_NAME)), b"one two", "open reads what was written")
         expect_equal(content_of(documents.open(_OTHER)), b"", "an empty document is there")
         expect_equal(sorted(documents.names()), [_OTHER, _NAME], "names has what was written")
+
+    def test_a_document_may_stand_at_the_top(self, documents: DocumentStore) -> None:
+        """It is found, read and removed like any other, and others' files there are not found."""
+        documents.write(_TOP, [b"one"])
+        documents.write(_NAME, [b"two"])
+        expect_equal(content_of(documents.open(_TOP)), b"one", "open reads what was written")
+        expect_equal(sorted(documents.names()), [_TOP, _NAME], "names has what is at the top")
+        expect(documents.signature(_TOP) is not None, "it has a signature")
+
+        documents.delete(_TOP)
+        expect_equal(list(documents.names()), [_NAME], "it is gone, and nothing else")
 
     def test_where_nothing_was_written_nothing_is(self, documents: DocumentStore) -> None:
         """Of a name that was never written, all methods say so, and none raises."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit
 
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._nodes import TEXT, Node
@@ -149,6 +150,18 @@ def _read_loc(subject: Subject, entry: EntrySeen, child: Node, count: int) -> No
         subject.tell("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.tell("G13b", "loc has a fragment", child, TEXT)
+    elif subject.profile is Profile.SITEMAP and entry.node.name == "url":
+        _check_location(subject, child)
+
+
+def _check_location(subject: Subject, loc: Node) -> None:
+    """Check that a page lies in the folder of its sitemap, or below (Sitemaps: location)."""
+    sitemap, page = urlsplit(subject.summary.uri), urlsplit(loc.text)
+    if not sitemap.netloc or sitemap.netloc.lower() != page.netloc.lower():
+        return
+    folder = sitemap.path.rpartition("/")[0] + "/"
+    if not (page.path or "/").startswith(folder):
+        subject.tell("SM01", f"{loc.text[:100]} is not below {folder}", loc, TEXT)
 
 
 def _read_rs(subject: Subject, entry: EntrySeen, child: Node) -> None:

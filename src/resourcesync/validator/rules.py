@@ -10,6 +10,7 @@ from resourcesync.validator.rule import EVERY_PROFILE, RESOURCESYNC, Checked, Le
 _PROFILES: Final = {
     "all": EVERY_PROFILE,
     "1.0": frozenset({Profile.RS_1_0}),
+    "sitemap": frozenset({Profile.SITEMAP}),
     "1.1": frozenset({Profile.RS_1_1}),
 }
 

@@ -18,8 +18,6 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.believing import check_clock
-from resourcesync.source.foreign import refuse_foreign
-from resourcesync.source.ledger import read_record
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import documents, publishing
@@ -190,8 +188,7 @@ def publish(
         store = held.enter_context(
             documents.holding(root, settings.out, root, dry_run=asked.dry_run)
         )
-        if read_record(catalogue) is None or settings.out != known.out:
-            refuse_foreign(store)
+        publishing.refuse_foreign(catalogue, store, settings, known)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:

@@ -9,7 +9,7 @@ from resourcesync.adapters.files.names import to_segment
 from resourcesync.server.app import LinksOf
 from resourcesync.server.files import Folder
 from resourcesync.server.mementos import Mementos, Versioned
-from resourcesync.source.naming import FOLDER, Naming
+from resourcesync.source.naming import FOLDER, Naming, is_sitemap
 from resourcesync.source.versions import PLACE, VersionNames
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import CATALOGUE
@@ -56,7 +56,8 @@ def with_timegate(url: str, is_published: Callable[[str], bool], links: LinksOf)
 
     def more(path: str) -> Sequence[str]:
         others = links(path)
-        if path.startswith(_NO_RESOURCES) or path == robots.NAME or not is_published(path):
+        is_none = path.startswith(_NO_RESOURCES) or path == robots.NAME or is_sitemap(path)
+        if is_none or not is_published(path):
             return others
         gate = names.timegate(_uri_of(naming, path))
         return (*others, f'<{gate}>; rel="timegate"')

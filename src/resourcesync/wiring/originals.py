@@ -12,6 +12,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock, Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions
+from resourcesync.source import naming
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.wiring import documents, plugins, robots, stores
 from resourcesync.wiring.publish_settings import Settings
@@ -86,7 +87,9 @@ def selection_of(settings: Settings) -> Selection:
     )
     if settings.robots and settings.out == ".":
         skip |= {robots.NAME}
-    return Selection(include=settings.include, exclude=settings.exclude, skip=skip)
+    return Selection(
+        include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
+    )
 
 
 def check(settings: Settings, known: Settings) -> None:
@@ -159,7 +162,10 @@ class _Selected:
         self._base = url if url.endswith("/") else f"{url}/"
         self._judge = Judge(
             Selection(
-                include=settings.include, exclude=settings.exclude, skip=_documents_in(settings)
+                include=settings.include,
+                exclude=settings.exclude,
+                skip=_documents_in(settings),
+                is_own=naming.is_sitemap,
             )
         )
 

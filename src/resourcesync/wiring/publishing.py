@@ -123,8 +123,7 @@ def publish_tree(
             _check_robots(root, settings)
         own = (root / CATALOGUE).parent
         store = held.enter_context(holding(root, settings.out, own, dry_run=asked.dry_run))
-        if read_record(catalogue) is None or settings.out != known.out:
-            _refuse_foreign(store)
+        refuse_foreign(catalogue, store, settings, known)
         found = held.enter_context(originals.opened(root, settings, clock))
         tree = _Tree(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
@@ -297,9 +296,27 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
 
 
 def _refuse_foreign(documents: DocumentStore) -> None:
-    from resourcesync.source.foreign import refuse_foreign  # noqa: PLC0415 - the first time only
+    from resourcesync.source import foreign  # noqa: PLC0415 - the first time only
 
-    refuse_foreign(documents)
+    foreign.refuse_foreign(documents)
+
+
+def refuse_foreign(
+    catalogue: Catalogue, documents: DocumentStore, settings: Settings, known: Settings
+) -> None:
+    """Refuse to publish where a file of somebody else would be replaced.
+
+    Raises:
+        ConfigurationError: One is there.
+        StorageError: What is there cannot be read.
+    """
+    record = None if settings.out != known.out else read_record(catalogue)
+    if record is None:
+        _refuse_foreign(documents)
+    if settings.sitemap:
+        from resourcesync.source import foreign  # noqa: PLC0415 - few have one
+
+        foreign.refuse_foreign_sitemap(documents, record)
 
 
 def check_address(url: str) -> None:

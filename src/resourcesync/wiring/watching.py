@@ -9,6 +9,7 @@ from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.watching import Watcher
+from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import Asked, Published, publish_tree
 
@@ -110,6 +111,7 @@ class Keeper:
             name.startswith((".", *(f"{one}/" for one in self._ours)))
             or "/." in name
             or name in self._ours
+            or is_sitemap(name)
         )
 
     def _publish(self, chosen: Mapping[str, object], asked: Asked) -> None:

@@ -9,6 +9,10 @@ LEFT_OUT = ""
 """The verdict on what the operator, or this package itself, left out on purpose."""
 
 
+def _is_none(_name: str) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """What of a tree is published.
@@ -20,6 +24,7 @@ class Selection:
             relative to the root; ``*`` matches ``/`` too.
         skip: Files and folders that are never looked at, relative to the root, such as the
             folder that the documents are written to.
+        is_own: Tells of the name of a file at the top whether it is never looked at, either.
         hidden: Whether names that begin with a dot or end with ``~`` are published.
         other_devices: Whether folders on another file system than the root's are published.
     """
@@ -27,6 +32,7 @@ class Selection:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     skip: frozenset[str] = frozenset()
+    is_own: Callable[[str], bool] = _is_none
     hidden: bool = False
     other_devices: bool = False
 
@@ -36,6 +42,7 @@ class Judge:
 
     def __init__(self, selection: Selection) -> None:
         self._skip = frozenset(path.strip("/") for path in selection.skip)
+        self._is_own = selection.is_own
         self._hidden = selection.hidden
         self._include = _union(selection.include or ("*",))
         self._exclude = _union(selection.exclude)
@@ -50,7 +57,7 @@ class Judge:
             name: Its name.
         """
         path = folder + name
-        if path in self._skip:
+        if path in self._skip or (not folder and self._is_own(name)):
             return LEFT_OUT
         if self._chooses and (self._exclude(path) or not self._include(path)):
             return LEFT_OUT
