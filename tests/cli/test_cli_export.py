@@ -369,6 +369,7 @@ def test_an_export_that_is_to_be_served_is_judged_from_its_source_description(
     found = rows(said)
     judged = {row["uri"]: row["kind"] for row in found if row["type"] == "document"}
     assert judged["dump/resourcesync.xml"] == "Source Description"
-    assert len(judged) == 3
+    assert judged["dump/part-00001.zip#/manifest.xml"] == "Resource Dump Manifest"
+    assert len(judged) == 4
     assert found[-1]["judged_alone"] == 0
     assert (code, found[-1]["errors"]) == (0, 0)
