@@ -313,6 +313,8 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
         source.offer({"/0000": b"x"}, at=LATER)
         said.readouterr()
 
+        assert run(["pull", "museum", "--dry-run"]) == 7
+        foreseen = said.readouterr().out.splitlines()
         assert run(["pull", "museum"]) == 7
         first = said.readouterr().out.splitlines()
         held = len(files_of(Path("museum")))
@@ -321,6 +323,12 @@ def test_too_many_deletions_are_held_and_the_way_out_is_named(said: Said) -> Non
         assert run(["pull", "museum", "--max-delete", "59"]) == 0
 
     assert held == 60
+    assert "would create 0, update 0, fetch 0 B; nothing was changed" in foreseen[-3]
+    assert foreseen[-3].endswith("exit 7")
+    assert (
+        foreseen[-2].strip() == "would hold back 59 deletions (98.3 % of what was here; limit 10 %)"
+    )
+    assert foreseen[-1] == first[-1]
     assert first[0] == "Stopped   1 of 60 (0 updated, 59 held)  exit 7"
     assert first[-1].endswith("resourcesync pull museum --max-delete 59")
     assert "stopped" in told

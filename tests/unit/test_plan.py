@@ -175,15 +175,26 @@ def test_every_algorithm_the_source_lets_us_check_is_computed_and_our_own() -> N
 def test_a_few_deletions_are_always_allowed_and_many_never() -> None:
     limit = DeletionLimit()
 
-    assert limit.allows(25, 26)
-    assert not limit.allows(26, 100)
-    assert limit.allows(1_000, 10_000)
-    assert not limit.allows(1_001, 10_000)
+    assert limit.allows(25, 50, untold=25)
+    assert not limit.allows(26, 100, untold=26)
+    assert limit.allows(1_000, 10_000, untold=1_000)
+    assert not limit.allows(1_001, 10_000, untold=0)
+
+
+def test_of_what_no_change_list_tells_more_than_half_is_never_a_few() -> None:
+    limit = DeletionLimit()
+
+    assert limit.allows(1, 2, untold=1)
+    assert not limit.allows(1, 1, untold=1)
+    assert limit.allows(1, 1, untold=0)
+    assert not limit.allows(25, 49, untold=25)
+    assert limit.allows(25, 26, untold=13)
+    assert DeletionLimit(percent=100).allows(20, 20, untold=20)
 
 
 def test_a_limit_given_as_a_number_is_exact() -> None:
-    assert not DeletionLimit(count=0).allows(1, 10_000)
-    assert DeletionLimit(count=5).allows(5, 5)
+    assert not DeletionLimit(count=0).allows(1, 10_000, untold=0)
+    assert DeletionLimit(count=5).allows(5, 5, untold=5)
 
 
 def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom() -> None:

@@ -40,15 +40,16 @@ _FIELDS: Final = {
         "accurate advice applied bytes bytes_done bytes_total checks column copies created "
         "create cursor cut_short damaged delete deleted depth different different_bytes "
         "doubted done entries errors excerpt_column exit extra failed files findings foreign "
-        "held judged_alone length line linked listed lists missing mistakes not_fetched "
+        "held held_of judged_alone length line linked listed lists missing mistakes not_fetched "
         "omitted only_a only_b others parts patched pending present problems read_bytes "
-        "read_again received refused requests resources resources_checked resources_listed "
-        "same seq sets sized surplus tolerated total touched tries unchanged unlisted "
-        "unpatched unproven unprovable unreached unreadable unsized unverified update updated "
-        "useful_bytes warnings weak was_bytes hashed proven changing rules plugins "
-        "packages_unopened packages packages_kept filtered packed_entries "
-        "packed_bytes contradicting hubs plain_sitemaps versions patches taken seed "
-        "lies wrong restored resting"
+        "read_again received refused requests resources resources_checked "
+        "resources_listed same seq sets sized surplus tolerated total touched tries "
+        "unchanged unlisted unpatched unproven unprovable unreached unreadable "
+        "unsized unverified update updated useful_bytes warnings weak was_bytes "
+        "hashed proven changing rules plugins packages_unopened packages "
+        "packages_kept filtered packed_entries packed_bytes contradicting hubs "
+        "plain_sitemaps versions patches taken seed lies wrong restored resting "
+        "refetched"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -103,10 +104,11 @@ EVENTS: Final = {
         sometimes=(
             "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
             "spent pull resources listed:any unchanged applied pending:any same created "
-            "updated deleted failed refused:any held unlisted filtered verified:count weak "
-            "restored unverified contradicting linked patched:any unpatched requests bytes "
-            "useful_bytes as_of? audit in_sync at? present accurate unproven extra foreign begun "
-            "gap coverage? accuracy read_bytes proven? proven_since? stopped:any doubted? "
+            "updated refetched deleted failed refused:any held held_of unlisted filtered "
+            "verified:count weak restored unverified contradicting linked patched:any unpatched "
+            "requests bytes useful_bytes as_of? audit in_sync at? present accurate unproven extra "
+            "foreign begun gap coverage? accuracy read_bytes proven? proven_since? stopped:any "
+            "doubted? "
             "changes:count cursor? path? mistakes entries plain_sitemaps tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings hubs "
@@ -142,7 +144,7 @@ EVENTS: Final = {
     ),
     "plan": Event(
         meaning="What is going to be done, or would be.",
-        always="mode same create update delete bytes unsized",
+        always="mode same create update delete held held_of limit:text bytes unsized",
         sometimes="mirror",
     ),
     "trashed": Event(

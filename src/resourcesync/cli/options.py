@@ -153,7 +153,8 @@ MAX_DELETE = option(
     metavar="N|P%",
     default="10%",
     show_default=True,
-    help="Hold deletions back when there are more; 25 are always allowed unless N is given.",
+    help="Hold deletions back when there are more; 25 are allowed unless N is given, but never more"
+    " than half of what is here that lists only lack.",
 )
 
 

@@ -214,7 +214,7 @@ def conclude(
     code = exit_code_of(report)
     lines: tuple[Line, ...]
     if report.dry_run:
-        lines = (_would(report, plan),)
+        lines = _would(report, folder, plan, pruning=pruning)
     elif report.spent:
         lines = _spent(report, folder, plan)
     elif report.lists_only:
@@ -229,7 +229,9 @@ def conclude(
 
 
 def exit_code_of(report: RunReport) -> ExitCode:
-    """Return the exit code that a pull's report means."""
+    """Return the exit code that a pull's report means; of a dry run, that of what would be held."""
+    if report.dry_run and report.state is MirrorState.STOPPED:
+        return ExitCode.STOPPED
     if report.dry_run or report.state is MirrorState.IN_SYNC:
         return ExitCode.BUDGET if report.spent else ExitCode.OK
     if report.spent and report.state is not MirrorState.STOPPED:
@@ -254,10 +256,12 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "same": report.same,
         "created": report.created,
         "updated": report.updated,
+        "refetched": report.refetched,
         "deleted": report.deleted,
         "failed": report.failed,
         "refused": report.refused,
         "held": report.held,
+        "held_of": report.held_of,
         "unlisted": report.unlisted,
         "filtered": report.filtered,
         "restored": report.restored,
@@ -276,10 +280,31 @@ def fields_of(report: RunReport) -> dict[str, object]:
     }
 
 
-def _would(report: RunReport, plan: Mapping[str, object]) -> Line:
-    counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in _SYMBOLS)
-    text = f"would {counts}, fetch {words.size(whole(plan, 'bytes'))}; nothing was changed"
-    return Line(f"{text}  {words.duration(report.seconds)}", "Dry run", QUIET)
+def _would(
+    report: RunReport, folder: str, plan: Mapping[str, object], *, pruning: bool
+) -> tuple[Line, ...]:
+    """Say what a run would do, and what it would hold back."""
+    names = [name for name in _SYMBOLS if name != "delete" or not report.held]
+    counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in names)
+    unsized = whole(plan, "unsized")
+    more = f" and {words.count(unsized)} of unknown size" if unsized else ""
+    size = f"{words.size(whole(plan, 'bytes'))}{more}"
+    text = f"would {counts}, fetch {size}; nothing was changed  {words.duration(report.seconds)}"
+    if not report.held:
+        return (Line(text, "Dry run", QUIET),)
+    held = words.counted(report.held, "deletion")
+    share = f"{words.share(report.held, report.held_of)} of what was here; limit {plan['limit']}"
+    return (
+        Line(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
+        Line(f"          would hold back {held} ({share})"),
+        _allow(report, folder, pruning=pruning),
+    )
+
+
+def _allow(report: RunReport, folder: str, *, pruning: bool) -> Line:
+    meant = "if that is meant" if pruning else "if the Source really shrank"
+    how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
+    return Line(f"  next   {meant}: resourcesync pull {folder} {how}")
 
 
 def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
@@ -339,6 +364,7 @@ def _changes(report: RunReport) -> str:
         "created": report.created,
         "updated": report.updated,
         "deleted": report.deleted,
+        "fetched again and equal": report.refetched,
     }
     return ", ".join(f"{words.count(n)} {name}" for name, n in counts.items() if n)
 
@@ -388,16 +414,11 @@ def _not_in_sync(
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
-        share = words.share(report.held, report.resources)
-        lines.append(
-            Line(
-                f"          would delete {words.count(report.held)} of "
-                f"{words.count(report.resources)} ({share}); nothing of that was deleted"
-            )
-        )
-        meant = "if that is meant" if pruning else "if the Source really shrank"
-        how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
-        lines.append(Line(f"  next   {meant}: resourcesync pull {folder} {how}"))
+        of = report.held_of or report.resources
+        would = f"would delete {words.count(report.held)} of {words.count(of)}"
+        share = words.share(report.held, of)
+        lines.append(Line(f"          {would} ({share}); nothing of that was deleted"))
+        lines.append(_allow(report, folder, pruning=pruning))
     else:
         lines += _next(report, folder)
     return tuple(lines)

@@ -9,6 +9,8 @@ from resourcesync.destination.linking import with_linked
 from resourcesync.destination.ordering import Spool, in_order
 from resourcesync.destination.plan import Listed, settle
 
+OnConflict = Callable[[Listed, Listed], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
@@ -17,7 +19,7 @@ class Account:
     Attributes:
         spools: The rows of both.
         through: The Source's time up to which it tells, microseconds.
-        complete: Whether what it does not list is really gone.
+        complete: Whether what it does not list is really gone, unless it lists a URI twice.
         history: The changes as read; ``None`` where there are none to read.
         linked: What its entries link to; ``None`` when no links are followed.
     """
@@ -28,9 +30,13 @@ class Account:
     history: History | None = None
     linked: Spool[Listed] | None = None
 
-    def rows(self) -> Iterator[Listed]:
-        """Yield one row for each URI, in order: its last word, or what links to it say."""
-        return with_linked(settled(self.spools, ignore_conflict), self.linked)
+    def rows(self, on_conflict: OnConflict | None = None) -> Iterator[Listed]:
+        """Yield one row for each URI, in order: its last word, or what links to it say.
+
+        Args:
+            on_conflict: Takes what is listed twice, with different content.
+        """
+        return with_linked(settled(self.spools, on_conflict or ignore_conflict), self.linked)
 
 
 def settled(

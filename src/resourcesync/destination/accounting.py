@@ -70,8 +70,8 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     state, memory = equipment.state, Memory(equipment.state)
     tally, swept = pulled.tally, pulled.swept
     to_delete = waiting(state, Task.DELETE)
-    held = to_delete if pulled.is_swept and not dry_run else 0
     local = len(swept.failures)
+    held = _held(pulled, to_delete, dry_run=dry_run) - local
     resources, failed = state.count(), waiting(state, Task.FETCH)
     requests, received = equipment.traffic()
     unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
@@ -79,7 +79,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_word(held=held - local, behind=behind),
+        state=_word(held=held, behind=behind),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -87,14 +87,14 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         same=resources - tally.created - tally.updated,
         created=tally.created,
         updated=tally.updated,
+        refetched=tally.refetched,
         deleted=swept.deleted,
         failed=failed + local,
-        held=held - local,
+        held=held,
+        held_of=swept.held_of if held else 0,
         unlisted=pulled.unlisted,
         **_besides(state),
-        verified=tally.fixity.get(Fixity.VERIFIED, 0),
-        weak=tally.fixity.get(Fixity.WEAK, 0),
-        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        **{kind.name.lower(): tally.fixity.get(kind, 0) for kind in Fixity},
         patched=tally.patched,
         unpatched=tally.unpatched,
         requests=requests,
@@ -114,6 +114,13 @@ def _besides(state: MirrorState) -> dict[str, Any]:
         "contradicting": state.pending_coded(CONTRADICTING),
         "linked": state.linked_count(),
     }
+
+
+def _held(pulled: Pulled, to_delete: int, *, dry_run: bool) -> int:
+    """Return how many deletions are held, or would be."""
+    if dry_run:
+        return pulled.swept.held
+    return to_delete if pulled.is_swept else 0
 
 
 def waiting(state: MirrorState, task: Task) -> int:

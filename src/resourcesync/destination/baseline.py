@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.account import Account, ignore_conflict, settled
-from resourcesync.destination.deletion import sweep
+from resourcesync.destination.deletion import Swept
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
 from resourcesync.destination.former import not_due, still_to_delete
@@ -38,7 +38,7 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step
+from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
 
@@ -97,13 +97,15 @@ class Baseline:
         self._check_time(snapshot, gap=False)
         history = self._since(snapshot, held)
         through, reaches = self._reach(snapshot, history)
+        complete = self._may_sweep(snapshot, through, reaches=reaches)
         spools = [spool] if history is None else [spool, history.spool]
+        linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
         return Account(
             spools=spools,
             through=through,
-            complete=self._may_sweep(snapshot, through, reaches=reaches),
+            complete=complete and not self._pull.selection.refusals.count,
             history=history,
-            linked=linked_by(self._pull, settled(spools, ignore_conflict), held),
+            linked=linked,
         )
 
     def _resource_list(self) -> str:
@@ -192,9 +194,9 @@ class Baseline:
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
         through, sweeping = self._judge(snapshot, history)
-        decisions = self._decisions(spools, self._conflict, sweeping=sweeping)
-        plan, kept, unsure = self._plan(decisions)
-        pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept)
+        counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
+        plan, kept, unsure = counted
+        pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
         pulled.is_written = not self._pull.options.dry_run
@@ -212,8 +214,7 @@ class Baseline:
         if pulled.complete:
             self._finish(snapshot, history, through, unsure=unsure)
         if pulled.is_swept:
-            limit = self._pull.options.max_delete
-            pulled.swept = sweep(self._pull.equipment, limit, through, self._listed_at)
+            self._pull.sweep(pulled)
         return pulled
 
     def _write_entries(self, spools: list[Spool[Listed]]) -> None:
@@ -222,14 +223,45 @@ class Baseline:
             rows = settled(spools, ignore_conflict)
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
-    def _plan(self, decisions: Iterator[Decision]) -> tuple[Plan, int, bool]:
-        """Count what was decided (see `count`), tell it, and show it to whoever reviews it."""
+    def _plan(
+        self, spools: list[Spool[Listed]], *, sweeping: bool
+    ) -> tuple[tuple[Plan, int, bool], Swept, bool]:
+        """Count what is decided, tell it, and show it to whoever reviews it.
+
+        Returns:
+            What `count` says; what is going to be held; and whether what is not listed goes: not
+            so if a URI is listed twice, which shows only here.
+        """
         with Noted(self._pull) as noted:
+            decisions = self._foreseen(spools, sweeping=sweeping)
             reviewed = self._pull.options.review is not None
             counted = count(noted.note(decisions) if reviewed else decisions, Mode.BASELINE)
-            self._pull.tell_plan(counted[0])
-            noted.show(Mode.BASELINE)
-        return counted
+            if not sweeping or self._is_understood():
+                foreseen = self._pull.tell_plan(counted[0])
+                noted.show(Mode.BASELINE)
+                return counted, foreseen, sweeping
+        self._swept_at = None
+        return self._plan(spools, sweeping=False)
+
+    def _foreseen(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Decision]:
+        """Yield what is decided; what the Source called deleted before, and waits, goes too."""
+        waits = any(True for _ in self._pull.state.pending(Task.DELETE))
+        for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
+            if waits and isinstance(decision, Keep) and not decision.listed:
+                known = still_to_delete(self._pull, decision.copy)
+                yield decision if known is None else TakeAway(decision.copy, known.reason)
+            else:
+                yield decision
+
+    def _is_understood(self) -> bool:
+        """Whether all that was read could be used: only then does a list prove absence.
+
+        What cannot be used may be what seems to be gone, under an address that is not understood.
+        """
+        refused = self._pull.selection.refusals.count
+        if refused:
+            self._pull.warn_not_understood(refused)
+        return not refused
 
     def _fetch(
         self, pulled: Pulled, spools: list[Spool[Listed]], through: int, *, sweeping: bool
@@ -273,7 +305,7 @@ class Baseline:
     def _judge(self, snapshot: Snapshot, history: History | None) -> tuple[int, bool]:
         """Return up to when the lists tell, and whether what they do not list goes."""
         through, reaches = self._reach(snapshot, history)
-        may = self._may_sweep(snapshot, through, reaches=reaches)
+        may = self._may_sweep(snapshot, through, reaches=reaches) and self._is_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
         self._has_hole = not reaches

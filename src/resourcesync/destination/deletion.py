@@ -6,15 +6,7 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import (
-    ABSENT,
-    OUT_OF_SCOPE,
-    DeletionLimit,
-    confirmed_before,
-    forgotten,
-    is_doubted,
-    is_forgotten,
-)
+from resourcesync.destination.plan import ABSENT, DeletionLimit, forgotten, is_doubted, is_forgotten
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import set_aside_warning
 from resourcesync.errors import StorageError
@@ -26,36 +18,60 @@ _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
 _TRASHING: Final = "trashing"
 """The note that says whether files are being moved to the trash just now."""
+_HELD_OF: Final = "held-of"
+"""The note that says how many copies were here when deletions were held; 0 when none is."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Swept:
-    """What was deleted, and what was not."""
+    """What was deleted, and what was not.
+
+    Attributes:
+        deleted: Copies that went to the trash.
+        held: Deletions that are more than one run may do, and so were not done.
+        held_of: How many copies were here when they were held first.
+        failures: Copies that could not be deleted.
+    """
 
     deleted: int = 0
     held: int = 0
+    held_of: int = 0
     failures: list[Failing] = field(default_factory=list)
 
 
-def sweep(
-    equipment: Equipment,
-    limit: DeletionLimit,
-    at: int,
-    listed_at: int | None = None,
-    *,
-    generation: int | None = None,
+def foresee(
+    state: MirrorState, limit: DeletionLimit, here: int, deletions: int, untold: int
 ) -> Swept:
-    """Delete the copies whose deletion is pending, as far as the limit allows.
+    """Say which of so many deletions are held: all, or none.
 
-    A deletion is confirmed when it was met at least an hour ago and the Source's newest word,
-    which must be a later one, has not taken it back; confirmed deletions need no limit. The word
-    on what is no longer listed is a Resource List.
+    A hold is of what was here when it began: it does not end because the mirror grows. While the
+    Source lists something that cannot be used, nothing counts as told: what goes under one address
+    may come under another, which is not understood.
+
+    Args:
+        state: What the mirror knows.
+        limit: How many deletions one run may do.
+        here: How many copies were here before the run.
+        deletions: How many wait.
+        untold: How many of them no Change List told.
+    """
+    held_of = int(state.note(_HELD_OF) or 0) or here
+    is_understood = int(state.note("refused") or 0) == 0
+    untold = untold if is_understood else deletions
+    if not deletions or limit.allows(deletions, held_of, untold=untold):
+        return Swept()
+    return Swept(held=deletions, held_of=held_of)
+
+
+def sweep(
+    equipment: Equipment, limit: DeletionLimit, here: int, *, generation: int | None = None
+) -> Swept:
+    """Delete the copies whose deletion is pending if the limit allows them all, else hold them.
 
     Args:
         equipment: What to work with.
-        limit: How many unconfirmed deletions one run may do.
-        at: The Source's time now known, microseconds.
-        listed_at: The ``at`` of the Resource List that this run read; ``None`` if it read none.
+        limit: How many deletions one run may do.
+        here: How many copies were here before the run.
         generation: That of the reading which tells what is to go; ``None`` for all that waits.
 
     Raises:
@@ -63,30 +79,24 @@ def sweep(
         StorageError: The mirror cannot be written.
     """
     state = equipment.state
-    now = to_microseconds(equipment.clock.now())
-    hour_ago = confirmed_before(now)
 
     def meant() -> Iterator[Pending]:
         rows = state.pending(Task.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
-    def is_confirmed(row: Pending) -> bool:
-        if row.reason == OUT_OF_SCOPE:  # what the operator wants is no word of the Source
-            return False
-        word = listed_at if row.reason == ABSENT else at
-        return word is not None and row.first <= hour_ago and row.first_at < word
-
-    confirmed = waiting = 0
-    for waiting, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
-        confirmed += is_confirmed(row)
-    if not waiting:
-        return Swept()
-    all_allowed = limit.allows(waiting - confirmed, state.count())
-    swept = Swept(held=0 if all_allowed else waiting - confirmed)
-    equipment.check_folder()
-    rows = (row for row in meant() if all_allowed or is_confirmed(row))
-    while group := list(islice(rows, _GROUP)):
-        _delete(equipment, group, now, swept)
+    deletions = untold = 0
+    for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
+        untold += row.reason == ABSENT
+    swept = foresee(state, limit, here, deletions, untold)
+    if not swept.held:
+        equipment.check_folder()
+        now = to_microseconds(equipment.clock.now())
+        rows = meant()
+        while group := list(islice(rows, _GROUP)):
+            _delete(equipment, group, now, swept)
+    is_over = not any(True for _ in state.pending(Task.DELETE))
+    if swept.held or is_over:
+        state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
     return swept
 
 

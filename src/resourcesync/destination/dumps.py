@@ -385,6 +385,8 @@ def together(brought: Tally, fetched: Tally) -> Tally:
         fetched,
         created=brought.created + fetched.created,
         updated=brought.updated + fetched.updated,
+        same=brought.same + fetched.same,
+        refetched=brought.refetched + fetched.refetched,
         useful=brought.useful + fetched.useful,
         fixity=fixity,
     )

@@ -1,6 +1,6 @@
 """What earlier readings of a Source left to be done, and whether it still counts."""
 
-from resourcesync.destination.plan import Listed, spares
+from resourcesync.destination.plan import ABSENT, Listed, spares
 from resourcesync.destination.pulling import Pull
 from resourcesync.ports.mirror import Copy, Pending, Task
 
@@ -9,7 +9,8 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
     """Return the task of a copy that the Source called deleted before, and that was held.
 
     It says so only of a reading that came to its end, and only if nothing was taken back since:
-    else this deletion may be what was.
+    else this deletion may be what was. What an earlier list only did not list is not kept so: the
+    list that is read now has the say, and where it proves no absence, nothing does.
 
     Args:
         pull: What the pull works with.
@@ -17,6 +18,8 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
     """
     known = pull.state.pending_of(copy.uri)
     if known is None or known.task != Task.DELETE or known.generation > pull.memory.settled:
+        return None
+    if known.reason == ABSENT:
         return None
     if pull.memory.is_taken_back or spares(pull.options.delete, known.reason):
         return None

@@ -1,6 +1,7 @@
 """Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
@@ -10,7 +11,6 @@ from typing import Final
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
 from resourcesync.destination.cursor import DAY, is_believed, is_later
-from resourcesync.destination.deletion import sweep
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import (
@@ -27,6 +27,7 @@ from resourcesync.destination.memory import encode
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
+    ABSENT,
     FILTERED,
     OUT_OF_SCOPE,
     Fetch,
@@ -206,8 +207,8 @@ class Incremental:
         self._show(partial(self._news, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
-            self._pull.tell_plan(plan)
-            return Pulled(mode=plan.mode, plan=plan, is_written=False)
+            foreseen = self._pull.tell_plan(plan)
+            return Pulled(mode=plan.mode, plan=plan, swept=foreseen, is_written=False)
         if history.changes:
             self._pull.begin(baseline=False, read=history)
             # New changes without a time are a later word all the same: T tells that it is one.
@@ -284,8 +285,13 @@ class Incremental:
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=False)
 
     def _write_orphans(self, at: int) -> int:
-        """Write down that what no entry links to any more is to go; return how much is kept."""
+        """Write down that what no entry links to any more is to go; return how much is kept.
+
+        While an entry cannot be used, it may be the one that links to it: all stays.
+        """
         pull, kept = self._pull, 0
+        if pull.selection.refusals.count or pull.memory.refused:
+            return kept
         orphans = pull.state.orphans()
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
@@ -335,9 +341,10 @@ class Incremental:
         through = self._pull.memory.through or 0
         kept = self._keep_all()
         plan = self._plan_tasks(mode)
-        self._pull.tell_plan(plan)
+        foreseen = self._pull.tell_plan(plan)
         pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
+            pulled.swept = foreseen
             return pulled
         if self._pull.options.lists_only:
             pulled.is_swept = False
@@ -345,7 +352,7 @@ class Incremental:
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             self._bring(pulled, through)
-        pulled.swept = sweep(self._pull.equipment, self._pull.options.max_delete, through)
+        self._pull.sweep(pulled)
         return pulled
 
     def _bring(self, pulled: Pulled, through: int) -> None:
@@ -390,9 +397,15 @@ class Incremental:
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
         waiting, policy = self._pull.state.pending(Task.DELETE), self._pull.options.delete
-        delete = sum(1 for row in waiting if not spares(policy, row.reason))
+        reasons = Counter(row.reason for row in waiting if not spares(policy, row.reason))
         return Plan(
-            mode=mode, create=create, update=update, delete=delete, size=size, unsized=unsized
+            mode=mode,
+            create=create,
+            update=update,
+            delete=reasons.total(),
+            untold=reasons[ABSENT],
+            size=size,
+            unsized=unsized,
         )
 
     def _due(self) -> Generator[Fetch, None, None]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.plan import CONTRADICTING, Fetch, Listed, forgotten
+from resourcesync.destination.plan import CONTRADICTING, Fetch, Listed, forgotten, has_bytes
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_fetch, set_aside_warning
 from resourcesync.errors import DiskFullError, StorageError
@@ -44,11 +44,12 @@ class TransferPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What a transfer has done so far."""
+    """What a transfer has done so far; what was fetched and is equal is ``same``, too."""
 
     created: int = 0
     updated: int = 0
     same: int = 0
+    refetched: int = 0
     failed: int = 0
     useful: int = 0
     patched: int = 0
@@ -288,7 +289,11 @@ class Landing:
     def _count(self, ready: Ready) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
         before = fetch.before
-        if fetch.creates:
+        is_equal = not (fetch.creates or ready.contradicts) and has_bytes(before, copy.digests)
+        if is_equal:
+            tally.same += 1
+            tally.refetched += 1
+        elif fetch.creates:
             tally.created += 1
         else:
             tally.updated += 1
@@ -301,7 +306,7 @@ class Landing:
         self._report(
             "item",
             {
-                "status": "ok",
+                "status": "notneeded" if is_equal else "ok",
                 "action": "create" if fetch.creates else "update",
                 "uri": fetch.listed.loc,
                 "path": copy.path,

@@ -33,7 +33,6 @@ NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
-_CONFIRMED_AFTER: Final = 3_600_000_000  # an hour, in microseconds
 _ONE_STRONG: Final = "sha-256:"
 
 
@@ -282,15 +281,16 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
         The plan; how many copies are kept that are not listed; and whether some entry tells too
         little to see from the list alone that a copy is still good.
     """
-    same = create = update = delete = kept = size = unsized = 0
+    same = create = update = delete = untold = kept = size = unsized = 0
     unsure = False
     for decision in decisions:
         if isinstance(decision, InStep):  # as most are
             same += 1
             continue
         match decision:
-            case TakeAway():
+            case TakeAway(_, reason):
                 delete += 1
+                untold += reason == ABSENT
             case Keep(copy, listed):
                 kept += not (listed or is_restored(copy))
             case Fetch(row):
@@ -305,6 +305,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
         create=create,
         update=update,
         delete=delete,
+        untold=untold,
         size=size,
         unsized=unsized,
     )
@@ -411,22 +412,27 @@ class DeletionLimit:
 
     Attributes:
         count: A number; wins over ``percent``.
-        percent: A share of the copies, 0 to 100.
+        percent: A share of the copies that were here before the run, 0 to 100.
     """
 
     count: int | None = None
     percent: float = 10.0
 
-    def allows(self, deletions: int, copies: int) -> bool:
-        """Whether one run may delete this many; a few are always allowed, unless a count is set."""
+    def allows(self, deletions: int, copies: int, *, untold: int) -> bool:
+        """Whether one run may delete this many.
+
+        A few are allowed whatever the share, unless a count is set; but of what no Change List
+        calls deleted, never more than half of what was here: few copies are a mirror, too.
+
+        Args:
+            deletions: How many.
+            copies: How many copies were here before the run.
+            untold: How many of the deletions no Change List told.
+        """
         if self.count is not None:
             return deletions <= self.count
-        return deletions <= max(ALWAYS_ALLOWED_DELETIONS, int(copies * self.percent / 100))
+        few = ALWAYS_ALLOWED_DELETIONS if untold <= copies // 2 else 0
+        return deletions <= max(few, int(copies * self.percent / 100))
 
     def __str__(self) -> str:
         return f"{self.percent:g} %" if self.count is None else str(self.count)
-
-
-def confirmed_before(now: int) -> int:
-    """Return the moment before which a deletion must have been met to count as confirmed."""
-    return now - _CONFIRMED_AFTER

@@ -12,7 +12,7 @@ from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
-from resourcesync.destination.deletion import Swept
+from resourcesync.destination.deletion import Swept, foresee, sweep
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.memory import Identity, Memory
@@ -271,8 +271,17 @@ class Pull:
         self.state.replace_refused(kept[:MOST_REFUSED], self.now)
         self.memory.write(refused=count)
 
-    def tell_plan(self, plan: Plan) -> None:
-        """Tell what is going to be done."""
+    def sweep(self, pulled: Pulled, *, generation: int | None = None) -> None:
+        """Delete what is to go, as far as the limit allows; see ``sweep``."""
+        here = self.state.count() - pulled.tally.created
+        limit = self.options.max_delete
+        pulled.swept = sweep(self.equipment, limit, here, generation=generation)
+
+    def tell_plan(self, plan: Plan) -> Swept:
+        """Tell what is going to be done; return what of it is going to be held."""
+        limit, here = self.options.max_delete, self.state.count()
+        untold = plan.delete if self.selection.refusals.count else plan.untold
+        foreseen = foresee(self.state, limit, here, plan.delete, untold)
         self.equipment.report(
             "plan",
             {
@@ -281,10 +290,14 @@ class Pull:
                 "create": plan.create,
                 "update": plan.update,
                 "delete": plan.delete,
+                "held": foreseen.held,
+                "held_of": foreseen.held_of,
+                "limit": str(limit),
                 "bytes": plan.size,
                 "unsized": plan.unsized,
             },
         )
+        return foreseen
 
     def tell_no_time(self) -> None:
         """Say once why each pull takes the whole list, though there is a Change List."""
@@ -294,6 +307,15 @@ class Pull:
                 "the Resource List does not say of what time it is, so nobody knows which changes"
                 " it has: each pull compares with the whole list",
             )
+
+    def warn_not_understood(self, refused: int) -> None:
+        """Say that nothing goes because no list names it, and why."""
+        entries = "an entry" if refused == 1 else f"{refused:,} entries"
+        self.warn(
+            "not-understood",
+            f"the Source lists {entries} that cannot be used: what it does not list any more stays,"
+            " since only a list of which all is understood proves that something is gone",
+        )
 
     def warn(self, code: str, message: str) -> None:
         """Tell of something that is not as it should be, though the pull goes on."""

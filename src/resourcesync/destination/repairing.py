@@ -8,7 +8,6 @@ from typing import Final
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.account import Account
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.plan import (
     FILTERED,
@@ -78,12 +77,13 @@ class Repair:
 
     def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
         plan = self._plan(account, wanted, extra, look)
-        self._pull.tell_plan(plan)
+        foreseen = self._pull.tell_plan(plan)
         show_decisions(
             self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
         )
         pulled = Pulled(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
+            pulled.swept = foreseen
             return pulled
         self._pull.begin_repair(account.history)
         transfer, found = self._pull.transfer(account.through), self._pull.found
@@ -103,12 +103,8 @@ class Repair:
         pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
-            limit = self._pull.options.max_delete
             # What pulls left is not of this reading: the Source may have taken it back since.
-            generation = self._pull.generation
-            pulled.swept = sweep(
-                self._pull.equipment, limit, account.through, generation=generation
-            )
+            self._pull.sweep(pulled, generation=self._pull.generation)
         pulled.complete = pulled.complete and self._is_in_step(account)
         return pulled
 
@@ -130,20 +126,24 @@ class Repair:
     def _plan(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Plan:
         """Count what is to be done; what is listed again is no longer extra."""
         create = update = size = unsized = 0
-        for row in self._rows(account):
-            extra.discard(row.uri)
-        if not account.complete:
-            extra.clear()  # what is not listed may only not be listed yet
+        twice: list[Listed] = []
+        for row in account.rows(lambda _, other: twice.append(other)):
+            if row.change != ChangeKind.DELETED:
+                extra.discard(row.uri)
+        if not account.complete or twice:
+            extra.clear()  # what is not listed may only not be listed yet, or not be understood
         for fetch in self._fetches(account, wanted, look):
             create += fetch.creates
             update += not fetch.creates
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
+        gone = sum(1 for _ in self._copies(extra))
         return Plan(
             mode=Mode.BASELINE,
             create=create,
             update=update,
-            delete=sum(1 for _ in self._deletions(extra, account.through)),
+            delete=gone,
+            untold=gone,
             size=size,
             unsized=unsized,
         )

@@ -31,6 +31,7 @@ class Plan:
     Attributes:
         mode: Baseline or incremental.
         same, create, update, delete: Resources; ``delete`` counts what the Source took away.
+        untold: Of those to delete, those that no Change List calls deleted: a list lacks them.
         size: Bytes to fetch as far as the lists tell.
         unsized: Resources to fetch whose length the lists do not tell.
     """
@@ -40,6 +41,7 @@ class Plan:
     create: int = 0
     update: int = 0
     delete: int = 0
+    untold: int = 0
     size: int = 0
     unsized: int = 0
 
@@ -84,9 +86,11 @@ class RunReport:
         applied: Of them, those that this run brought.
         pending: Of them, those that are not here as listed.
         same, created, updated, deleted: What the run found and did.
+        refetched: Of the same, those that this run fetched, and that were equal.
         failed: Listed resources that are not here as listed.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
-        held: Deletions that wait for a second list or for the operator.
+        held: Deletions that wait for a person's word, or would in a dry run.
+        held_of: How many copies were here when they were held first, before that run.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         filtered: Resources here that the Source lists and the filters do not want any more; kept.
         restored: Resources here that were brought back from the trash, and are not listed; kept.
@@ -118,10 +122,12 @@ class RunReport:
     same: int = 0
     created: int = 0
     updated: int = 0
+    refetched: int = 0
     deleted: int = 0
     failed: int = 0
     refused: int = 0
     held: int = 0
+    held_of: int = 0
     unlisted: int = 0
     filtered: int = 0
     restored: int = 0

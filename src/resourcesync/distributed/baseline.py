@@ -7,7 +7,6 @@ from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.deletion import sweep
 from resourcesync.destination.dumps import together
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
@@ -155,8 +154,7 @@ class SharedBaseline(Baseline):
         if pulled.complete:
             self._finish(snapshot, history, through, unsure=joined.unsure)
         if pulled.is_swept:
-            limit = pull.options.max_delete
-            pulled.swept = sweep(pull.equipment, limit, through, self._listed_at)
+            pull.sweep(pulled)
         return pulled
 
     def _write_told_entries(self) -> None:
@@ -178,10 +176,11 @@ class SharedBaseline(Baseline):
             create=joined.create,
             update=joined.update,
             delete=joined.unlisted_rows * sweeping + deleted * obeying,
+            untold=joined.unlisted_rows * sweeping,
             size=joined.size,
             unsized=joined.unsized,
         )
-        pull.tell_plan(plan)
+        foreseen = pull.tell_plan(plan)
         if pull.options.review is not None:
             decide_all = self._reviewed(joined, sweeping=sweeping)
             pull.options.review(Mode.BASELINE, decide_all, joined.same)
@@ -190,6 +189,7 @@ class SharedBaseline(Baseline):
         pulled.selected = plan.same + plan.create + plan.update + joined.resting_rows
         pulled.refused = pull.selection.refusals.count
         pulled.is_written = not pull.options.dry_run
+        pulled.swept = foreseen
         return pulled
 
     def _reviewed(self, joined: Joined, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:

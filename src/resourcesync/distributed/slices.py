@@ -383,6 +383,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
         created=one.created + other.created,
         updated=one.updated + other.updated,
         same=one.same + other.same,
+        refetched=one.refetched + other.refetched,
         failed=one.failed + other.failed,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,

@@ -1,0 +1,306 @@
+"""A list proves that something is gone only if all of it was understood."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters, PullOptions
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.model.timestamps import format_w3c
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+ELSEWHERE = "http://www.source.example/"
+
+
+def world_of(folder: Path, resources: int, *, max_entries: int = 50_000) -> World:
+    world = World(folder, max_entries=max_entries)
+    for number in range(resources):
+        world.put(f"{number}.html", f"content of {number}")
+    world.publish()
+    world.pull()
+    return world
+
+
+def document(world: World, *entries: str, root: str = "urlset") -> Answer:
+    """Make a Resource List, of now, of these entries."""
+    world.clock.advance(seconds=60)
+    moment = format_w3c(world.clock.now())
+    head = (
+        f'<{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+        f'<rs:md capability="resourcelist" at="{moment}"/>'
+    )
+    return Answer(body=f"{head}{''.join(entries)}</{root}>".encode())
+
+
+def entry(uri: str) -> str:
+    return f"<url><loc>{uri}</loc></url>"
+
+
+def offer(world: World, *entries: str) -> None:
+    world.answers[RESOURCE_LIST] = document(world, *entries)
+
+
+def kept_all(world: World, report: RunReport, resources: int) -> None:
+    assert (report.deleted, report.held) == (0, 0)
+    assert len(world.files()) == resources
+    assert report.state is not MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("resources", [1, 3, 20, 60])
+@pytest.mark.parametrize("delete", ["auto", "absent"])
+def test_a_source_that_lists_everything_at_another_host_loses_nothing_here(
+    tmp_path: Path, resources: int, delete: str
+) -> None:
+    world = world_of(tmp_path / "mirror", resources)
+    for _ in range(3):
+        offer(world, *(entry(f"{ELSEWHERE}{n}.html") for n in range(resources)))
+
+        report = world.pull(mode="baseline", delete=delete)
+
+        kept_all(world, report, resources)
+        assert report.refused == resources
+        world.clock.advance(hours=24 * 31)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "<url><Loc>http://source.example/3.html</Loc></url>",
+        "<url><loc>ftp://source.example/3.html</loc></url>",
+        "<url><loc>http://source.example/a/../3.html</loc></url>",
+        "<url/>",
+    ],
+)
+def test_one_entry_that_cannot_be_used_is_enough_to_keep_what_a_list_lacks(
+    tmp_path: Path, strange: str
+) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    offer(world, strange, *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
+
+    report = world.pull(mode="baseline")
+
+    kept_all(world, report, 40)
+    assert [it["code"] for it in world.told("warning")].count("not-understood") == 1
+
+
+def test_a_uri_that_is_listed_twice_with_other_content_proves_no_absence(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    twice = [f'<url><loc>{BASE}9.html</loc><rs:md length="{n}"/></url>' for n in (1, 2)]
+    offer(world, *twice, *(entry(f"{BASE}{n}.html") for n in range(4, 40) if n != 9))
+    shown: list[int] = []
+
+    report = world.pull(
+        mode="baseline", review=lambda _mode, decisions, _same: shown.append(len(list(decisions())))
+    )
+
+    kept_all(world, report, 40)
+    assert len(shown) == 1
+    assert [it["delete"] for it in world.told("plan")] == [0]
+
+
+def test_one_part_of_an_index_with_an_entry_that_cannot_be_used_is_enough(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    names = [f"{BASE}resourcesync/part-{n}.xml" for n in range(4)]
+    for number, name in enumerate(names):
+        of_part = [entry(f"{BASE}{n}.html") for n in range(number * 9, number * 9 + 9)]
+        strange = [entry(f"{ELSEWHERE}39.html")] if number == 2 else []
+        world.answers[name] = document(world, *of_part, *strange)
+    parts = [f"<sitemap><loc>{name}</loc></sitemap>" for name in names]
+    world.answers[RESOURCE_LIST] = document(world, *parts, root="sitemapindex")
+    before = world.answers[RESOURCE_LIST]
+    assert isinstance(before, Answer)
+    world.answers[RESOURCE_LIST] = Answer(body=before.body.replace(b" at=", b" x="))
+
+    kept_all(world, world.pull(mode="baseline"), 40)
+
+    world.answers[names[2]] = document(world, *(entry(f"{BASE}{n}.html") for n in range(18, 27)))
+    report = world.pull(mode="baseline")
+    assert (report.deleted, report.state) == (4, MirrorState.IN_SYNC)
+
+
+def test_a_change_that_cannot_be_used_keeps_what_the_list_of_the_same_reading_lacks(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
+    world.put("0.html", "a later change")
+    world.publish()
+    changes = BASE + "resourcesync/changelist.xml"
+    strange = world.honest(changes).body.replace(b"http://source.example/0", b"ftp://source/0")
+    world.answers[changes] = Answer(body=strange)
+
+    report = world.pull(mode="baseline")
+
+    assert strange != world.honest(changes).body
+    kept_all(world, report, 40)
+
+
+def test_deletions_that_are_told_beside_entries_at_another_host_never_empty_a_small_mirror(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path / "mirror", 20)
+    for number in range(20):
+        world.remove(f"{number}.html")
+    world.put("20.html", "moved")
+    world.publish()
+    changes = BASE + "resourcesync/changelist.xml"
+    strange = world.honest(changes).body.replace(
+        b"http://source.example/20.html", ELSEWHERE.encode() + b"20.html"
+    )
+    world.answers[changes] = Answer(body=strange)
+
+    report = world.pull()
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
+
+
+def test_what_the_filters_leave_out_is_understood(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    chosen = Filters(exclude=("/drafts/",))
+    world.pull(filters=chosen)
+    left_out = (entry(f"{BASE}drafts/{n}.html") for n in range(9))
+    offer(world, *left_out, *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
+
+    report = world.pull(mode="baseline", filters=chosen)
+
+    assert (report.deleted, report.state) == (4, MirrorState.IN_SYNC)
+
+
+def test_repair_deletes_nothing_by_a_list_that_was_not_understood(tmp_path: Path) -> None:
+    for strange in (
+        entry(f"{ELSEWHERE}x.html"),
+        f'{entry(f"{BASE}9.html")}<url><loc>{BASE}9.html</loc><rs:md length="77"/></url>',
+    ):
+        world = world_of(tmp_path / f"mirror{len(strange)}", 40)
+        rest = (entry(f"{BASE}{n}.html") for n in range(4, 40) if n != 9)
+        offer(world, strange, *rest)
+        with world.destination() as destination:
+            report = destination.repair(None, PullOptions(), deleting=True)
+
+        assert (report.deleted, report.held) == (0, 0)
+        assert len(world.files()) == 40
+
+
+def test_a_list_that_is_not_understood_takes_back_what_an_earlier_one_lacked(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(10)))
+    assert world.pull(mode="baseline").held == 30
+    offer(world, *(entry(f"{ELSEWHERE}{n}.html") for n in range(40)))
+
+    report = world.pull(mode="baseline", max_delete=DeletionLimit(percent=100))
+
+    kept_all(world, report, 40)
+
+
+# --- few copies are no exception, and a hold is a hold -------------------------------------------
+
+
+@pytest.mark.parametrize(("here", "left"), [(1, 0), (3, 1), (20, 9), (49, 24)])
+def test_a_list_never_takes_more_than_half_of_a_small_mirror(
+    tmp_path: Path, here: int, left: int
+) -> None:
+    world = world_of(tmp_path / "mirror", here)
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(left)))
+
+    report = world.pull(mode="baseline")
+
+    assert (report.state, report.deleted) == (MirrorState.STOPPED, 0)
+    assert (report.held, report.held_of) == (here - left, here)
+    allowed = world.pull(max_delete=DeletionLimit(count=here - left))
+    assert (allowed.deleted, len(world.files())) == (here - left, left)
+
+
+def test_a_hold_does_not_end_because_the_mirror_grows(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 60)
+    for number in range(30):
+        world.remove(f"{number}.html")
+    world.publish()
+    assert world.pull().held == 30
+    for number in range(400):
+        world.put(f"new-{number}.html", f"{number}")
+    world.publish()
+
+    report = world.pull()
+    again = world.pull()
+
+    assert (report.created, report.deleted, report.held, report.held_of) == (400, 0, 30, 60)
+    assert (again.deleted, again.held, again.held_of) == (0, 30, 60)
+
+
+def test_what_a_run_creates_does_not_make_room_for_deletions(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 60)
+    for number in range(30):
+        world.remove(f"{number}.html")
+    for number in range(400):
+        world.put(f"new-{number}.html", f"{number}")
+    world.publish()
+
+    report = world.pull()
+
+    assert (report.created, report.deleted, report.held, report.held_of) == (400, 0, 30, 60)
+
+
+def test_when_a_hold_is_over_the_next_one_counts_anew(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 60)
+    for number in range(30):
+        world.remove(f"{number}.html")
+    world.publish()
+    world.pull()
+    world.pull(max_delete=DeletionLimit(count=30))
+    for number in range(400):
+        world.put(f"new-{number}.html", f"{number}")
+    world.publish()
+    world.pull()
+    for number in range(40):
+        world.remove(f"new-{number}.html")
+    world.publish()
+
+    assert world.pull().deleted == 40
+
+
+# --- a dry run -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_a_dry_run_foresees_what_the_run_will_hold(tmp_path: Path, mode: str) -> None:
+    world = world_of(tmp_path / "mirror", 60)
+    for number in range(30):
+        world.remove(f"{number}.html")
+    world.put("60.html", "new")
+    world.publish()
+    for _ in range(2):  # also when they are held already
+        dry = world.pull(mode=mode, dry_run=True)
+        (plan,) = world.told("plan")
+        real = world.pull(mode=mode)
+
+        assert (dry.state, dry.held, dry.held_of, dry.deleted) == (MirrorState.STOPPED, 30, 60, 0)
+        assert (plan["delete"], plan["held"], plan["held_of"]) == (30, 30, 60)
+        assert (real.state, real.held, real.held_of) == (MirrorState.STOPPED, 30, 60)
+    allowed = world.pull(mode=mode, dry_run=True, max_delete=DeletionLimit(count=30))
+    assert (allowed.held, allowed.state is MirrorState.STOPPED) == (0, False)
+
+
+# --- what was fetched and is equal ---------------------------------------------------------------
+
+
+def test_what_is_fetched_and_equal_is_not_called_updated(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 6)
+    for number in range(6):  # as a server that gives no validators
+        name = f"{BASE}{number}.html"
+        world.answers[name] = Answer(body=world.honest(name).body, headers={"etag": ""})
+    world.put("0.html", "other")
+    del world.answers[BASE + "0.html"]
+    world.put("6.html", "new")
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(7)))
+
+    report = world.pull(mode="baseline")
+
+    assert (report.created, report.updated, report.refetched) == (1, 1, 5)
+    assert (report.unchanged, report.applied, report.listed) == (5, 2, 7)
+    assert report.state is MirrorState.IN_SYNC
