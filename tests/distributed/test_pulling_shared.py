@@ -1,9 +1,11 @@
 """A pull by workers into a shared folder, over real HTTP: what users run."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,28 @@ def test_workers_bring_all_once_and_later_what_changed(
     shutil.rmtree(tmp_path / "home")
     moved = Mirror(site.url, f"file://{store}", state=tmp_path / "elsewhere", engine=pool)
     assert (moved.pull().state, site.asked()) == ("in sync", [])
+
+
+def test_one_entry_of_one_part_that_workers_cannot_use_keeps_what_the_list_lacks(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
+    assert mirror.pull().created == 23
+    now = f'at="{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"'
+    lists = [path for path in site.root.rglob("*.xml") if "/data/03.txt" in path.read_text()]
+    for path in (site.root / "resourcesync").rglob("resourcelist*.xml"):
+        path.write_text(re.sub(r'at="[^"]*"', now, path.read_text()))
+    for path in lists:
+        text = re.sub(r"<url>\s*<loc>[^<]*/data/04.txt</loc>.*?</url>", "", path.read_text())
+        path.write_text(re.sub(r"http:[^<]*(?=/data/03)", "http://elsewhere.example", text))
+
+    report = mirror.pull(mode="baseline")
+
+    assert (report.refused, report.deleted, report.held) == (1, 0, 0)
+    assert report.state == "behind"
+    assert _files(store / "data", store) == site.files()
 
 
 def test_rows_move_into_a_table_and_back(

@@ -11,7 +11,7 @@ from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import CONTRADICTING, FILTERED, RESTORED
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.reports import RunReport
+from resourcesync.destination.reports import Failing, RunReport
 from resourcesync.destination.status import failures_of
 from resourcesync.ports.mirror import Fixity, MirrorState, Task
 
@@ -72,14 +72,13 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     to_delete = waiting(state, Task.DELETE)
     local = len(swept.failures)
     held = _held(pulled, to_delete, dry_run=dry_run) - local
-    resources, failed = state.count(), waiting(state, Task.FETCH)
+    resources, failed = state.count(), waiting(state, Task.FETCH) + local
     requests, received = equipment.traffic()
     unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
-    behind = bool(failed or memory.refused or local or unfinished)
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_word(held=held, behind=behind),
+        state=_word(held=held, behind=bool(failed or memory.refused or unfinished)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -89,20 +88,21 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         updated=tally.updated,
         refetched=tally.refetched,
         deleted=swept.deleted,
-        failed=failed + local,
+        failed=failed,
         held=held,
         held_of=swept.held_of if held else 0,
         unlisted=pulled.unlisted,
         **_besides(state),
-        **{kind.name.lower(): tally.fixity.get(kind, 0) for kind in Fixity},
+        verified=tally.fixity.get(Fixity.VERIFIED, 0),
+        weak=tally.fixity.get(Fixity.WEAK, 0),
+        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
         patched=tally.patched,
         unpatched=tally.unpatched,
         requests=requests,
         received=received,
         useful=tally.useful,
         as_of=memory.as_of,
-        failures=tuple([*tally.failures, *swept.failures][:_KEPT_FAILURES])
-        or failures_of(state, _KEPT_FAILURES),
+        failures=_failures(pulled, state),
     )
 
 
@@ -114,6 +114,11 @@ def _besides(state: MirrorState) -> dict[str, Any]:
         "contradicting": state.pending_coded(CONTRADICTING),
         "linked": state.linked_count(),
     }
+
+
+def _failures(pulled: Pulled, state: MirrorState) -> tuple[Failing, ...]:
+    found = [*pulled.tally.failures, *pulled.swept.failures][:_KEPT_FAILURES]
+    return tuple(found) or failures_of(state, _KEPT_FAILURES)
 
 
 def _held(pulled: Pulled, to_delete: int, *, dry_run: bool) -> int:
