@@ -10,8 +10,8 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import CONTRADICTING, FILTERED, RESTORED
 from resourcesync.destination.pulling import Pulled
-from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import Failing, RunReport
+from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.status import failures_of
 from resourcesync.ports.mirror import Fixity, MirrorState, Task
 

@@ -358,6 +358,7 @@ class ChangeListReader:
             state: What is known of lists.
             ended: When it ended, if its index calls it open.
         """
+        self._selection.led_to(fetched.uri, fetched.final_uri)
         if state is not None:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)

@@ -22,6 +22,7 @@ from resourcesync.destination.choosing import (
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
+    Held,
     Order,
     Terms,
     holdings,
@@ -53,6 +54,7 @@ from resourcesync.ports.mirror import Task
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reading import Member, PackageReader
+    from resourcesync.documents.reading import Document
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
@@ -234,7 +236,7 @@ class Dumps:
                 try:
                     document = fetched.open()
                     terms[position] = self._terms(batch[position], document.header)
-                    for held in holdings(document, position, terms[position]):
+                    for held in self._holdings(document, position, terms[position]):
                         entries[position] += 1
                         listing.add(held)
                 except DocumentError as error:
@@ -257,6 +259,11 @@ class Dumps:
             for position, (count, size, unsized) in counts.items()
             if position in copied
         }
+
+    def _holdings(self, manifest: "Document", package: int, terms: Terms) -> Iterator[Held]:
+        """Yield what a manifest lists, by the URIs that the mirror knows it by."""
+        for held in holdings(manifest, package, terms):
+            yield held._replace(uri=self._pull.selection.at_home(held.uri))
 
     def _terms(self, offered: Offered, manifest: Header) -> Terms:
         moment = manifest.until or manifest.at
@@ -296,7 +303,7 @@ class Dumps:
         manifest = reader.manifest()
         terms = self._terms(offered, manifest.header)
         with new_holdings(self._spill) as listing, new_orders(self._spill) as orders:
-            for held in holdings(manifest, 0, terms):
+            for held in self._holdings(manifest, 0, terms):
                 listing.add(held)
             for fetch, found in joined(wanted, listing):
                 best = [it for it in found if provides(it, fetch.listed, terms)]

@@ -261,7 +261,7 @@ def _uri_of(pull: Pull, name: str) -> str:
     if "://" not in name:
         return pull.selection.uri_of(_tidy(name)) or name
     try:
-        return normalise(name)
+        return normalise(pull.selection.at_home(name))
     except OutOfScopeError:
         return name
 

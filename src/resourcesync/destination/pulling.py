@@ -100,6 +100,7 @@ class Pull:
         self.options = options
         self.discovered = found
         self.selection = selection
+        selection.led_to(*found.documents)
         self.state: MirrorState = equipment.state
         self.memory = Memory(equipment.state)
         self.identity = identity or self.memory.identity

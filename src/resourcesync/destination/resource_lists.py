@@ -170,6 +170,7 @@ class ResourceListReader:
         if fetched is None:
             return None
         with fetched:
+            self._selection.led_to(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
                 return self._read_dump(document, fetched, self._packages, spool)
@@ -195,6 +196,7 @@ class ResourceListReader:
         entries, complete = 0, True
         for fetched in self._documents.get_all(parts):
             with fetched:
+                self._selection.led_to(fetched.uri, fetched.final_uri)
                 document = fetched.open(self._refuser(spool))
                 expect_list(document, Capability.RESOURCE_LIST)
                 ats.append(_at(document.header))

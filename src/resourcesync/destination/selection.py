@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Lookup
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -134,7 +136,31 @@ class Selection:
         self._patches = {} if patches is None else patches
         self._links = links
         self._foreign: set[str] = set()
+        self._twins: dict[str, str] = {}
         self.has_entries = False
+
+    def led_to(self, *uris: str) -> None:
+        """Take note that the Source itself leads to these addresses: by a redirect, or by name.
+
+        Where one is the same host with TLS, what is listed there is what was listed here without:
+        it keeps its place, its copy, and its URI in the mirror. Only its requests go there.
+        """
+        for uri in uris:
+            with suppress(OutOfScopeError):
+                found = self._scope.twin_of(uri)
+                if found is not None:
+                    self._twins[found[0]] = found[1]
+
+    def at_home(self, uri: str) -> str:
+        """Return the URI by which the mirror knows what is listed as ``uri``."""
+        if not self._twins:
+            return uri
+        with suppress(OutOfScopeError):
+            normal = normalise(uri)
+            for there, here in self._twins.items():
+                if normal.startswith(there):
+                    return here + normal.removeprefix(there)
+        return uri
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
@@ -151,18 +177,20 @@ class Selection:
             yield from filter(None, map(self.resource, run))
             return
         is_plain = mapping.plain_name.fullmatch
-        start, folder = "", None
+        start, home, folder = "", "", None
         when, moment = None, None
         columns = zip(run.uris, run.lastmods, run.lengths, run.hashes, strict=True)
         for uri, lastmod, length, digests in columns:
             head, _, name = uri.rpartition("/")
             if head != start:
-                start, folder = head, self._plain_folder(mapping, head)
+                start, home = head, self.at_home(f"{head}/")[:-1]
+                folder = self._plain_folder(mapping, home)
             if lastmod != when:
                 when, moment = lastmod, known_microseconds(lastmod)
             if folder is not None and is_plain(name):
                 path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
-                yield _new_row((uri, uri, path, digests, length, moment, "", *_NO_MORE))
+                known = uri if home == head else f"{home}/{name}"
+                yield _new_row((known, uri, path, digests, length, moment, "", *_NO_MORE))
             elif (row := self.resource(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
 
@@ -176,7 +204,7 @@ class Selection:
         lastmod = known_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
-            self.refusals.withdraw(change.resource.uri)
+            self.refusals.withdraw(self.at_home(change.resource.uri))
         return row
 
     @property
@@ -193,10 +221,11 @@ class Selection:
         """
         assert self._links is not None, "no links are followed"
         link = Target._make(target)
-        resource = Resource(uri=link.href, length=link.length)
+        home = self.at_home(link.href)
+        resource = Resource(uri=home, length=link.length)
         try:
             verdict = self._links.scope.judge(resource)
-            uri, path = normalise(link.href), self._mapping.path(link.href)
+            uri, path = normalise(home), self._mapping.path(home)
         except OutOfScopeError as error:
             self._refuse_link(error)
             return None
@@ -224,11 +253,12 @@ class Selection:
 
     def protected(self, uri: str) -> Listed | None:
         """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
+        home = self.at_home(uri)
         try:
             return Listed(
-                uri=normalise(uri),
+                uri=normalise(home),
                 loc="",  # as ``as_it_is`` does
-                path=self._mapping.path(uri),
+                path=self._mapping.path(home),
                 hash="",
                 length=None,
                 lastmod=None,
@@ -238,10 +268,12 @@ class Selection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
+        home = self.at_home(resource.uri)
         try:
-            verdict = self._scope.judge(resource)
-            uri = normalise(resource.uri)
-            path = self._mapping.path(resource.uri)
+            known = resource if home == resource.uri else replace(resource, uri=home)
+            verdict = self._scope.judge(known)
+            uri = normalise(home)
+            path = self._mapping.path(home)
         except OutOfScopeError as error:
             if change == ChangeKind.DELETED:
                 self.refusals.withdraw(error.uri)

@@ -67,6 +67,15 @@ def origin(uri: str) -> str:
     return normal[: normal.index("/", normal.index("://") + 3)]
 
 
+def twin(home: str) -> str:
+    """Return the origin that is this one with TLS, or without; empty where a port is named."""
+    scheme, _, authority = home.partition("://")
+    if ":" in authority.rpartition("]")[2]:
+        return ""
+    other = {"http": "https", "https": "http"}.get(scheme)
+    return f"{other}://{authority}" if other else ""
+
+
 def _normalise(uri: str) -> str:
     if len(uri) > MAX_URI:
         raise _refused(uri, "URL_TOO_LONG", f"is longer than {MAX_URI:,} characters")
