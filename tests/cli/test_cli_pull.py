@@ -395,3 +395,22 @@ def test_a_source_is_not_mirrored_into_the_folder_that_it_publishes(
     assert run(["pull", source.url, "copies"]) == 0
     assert run(["publish", "copies", "--url", "http://other.example/"]) == 0
     assert run(["pull", "copies"]) == 0  # a mirror that is published again goes on
+
+
+def test_a_person_says_that_the_source_moved(said: Said) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "museum"]) == 0
+        second.offer(FILES, at=LATER)
+        said.readouterr()
+
+        assert run(["pull", second.url, "museum"]) == 2
+        assert f"resourcesync pull museum --moved {second.url}" in said.readouterr().err
+        assert run(["pull", "museum", "--moved", second.url, "-n"]) == 0
+        assert run(["pull", "museum", "--moved", second.url]) == 0
+        assert "nothing changed" in said.readouterr().out
+        assert run(["pull", "museum"]) == 0
+        assert run(["pull", first.url, "museum", "--moved", second.url]) == 2
+        assert run(["pull", "--all", "--moved", second.url]) == 2
+
+    assert not FILES.keys() & {it.target for it in second.asked}

@@ -1,16 +1,35 @@
 """A Source that moves: behind TLS it is the same one; to another host, a person says so."""
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from resourcesync.destination.explaining import Verdict, explain
 from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import Request
+from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
 SECURE = BASE.replace("http:", "https:")
+
+
+class Redirected:
+    """Stands before a world's server: it leads from one address of the Source to another."""
+
+    def __init__(self, world: World, old: str, new: str) -> None:
+        self.world, self.old, self.new = world, old, new
+
+    def serve(self, request: Request) -> Answer | Exception:
+        path = request.uri.removeprefix(self.new).removeprefix(self.old)
+        answer = self.world.honest(BASE + path)
+        body = answer.body
+        if "resourcesync" in path:
+            body = body.replace(BASE.encode(), self.new.encode())
+        return Answer(answer.status, body, answer.headers, self.new + path)
 
 
 class Moved:
@@ -132,3 +151,119 @@ def test_entries_behind_tls_of_a_source_that_does_not_lead_there_are_foreign(
 
     assert (report.refused, report.deleted, report.held) == (31, 0, 0)
     assert len(world.files()) == 31
+
+
+# --- to another host -----------------------------------------------------------------------------
+
+ELSEWHERE = "https://www.example/"
+
+
+def test_a_source_at_another_host_loses_nothing_and_the_way_out_is_said(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+    Moved(world, ELSEWHERE, redirects=True)
+
+    report = world.pull(mode="baseline")
+
+    (said,) = (it for it in world.told("warning") if it["code"] == "not-understood")
+    assert f"resourcesync pull {world.folder} --moved {ELSEWHERE}" in str(said["message"])
+    assert (report.deleted, report.held, len(world.files())) == (0, 0, 31)
+
+
+def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+    before = world.files()
+    moved = Moved(world, ELSEWHERE, redirects=False)
+    world.put("a/1.html", "changed")
+    world.remove("a/2.html")
+    world.publish()
+
+    world.pull(None, moved=ELSEWHERE, dry_run=True)
+    (plan,) = world.told("plan")
+    with pytest.raises(SourceError):
+        world.pull(None)  # a dry run changed nothing
+    first = world.pull(None, moved=ELSEWHERE)
+    asked = moved.asked()
+    world.put("a/3.html", "changed, too")
+    world.publish()
+    second = world.pull(None)
+
+    assert (plan["create"], plan["update"], plan["delete"], plan["held"]) == (0, 1, 1, 0)
+    assert (first.state, first.created, first.updated, first.deleted) == (
+        MirrorState.IN_SYNC,
+        *(0, 1, 1),
+    )
+    assert asked == ["a/1.html"]
+    assert (second.state, second.updated, moved.asked()) == (MirrorState.IN_SYNC, 1, ["a/3.html"])
+    assert before.keys() - world.files().keys() == {f"{BASE}a/2.html"}
+    assert world.in_sync()
+    assert world.audit().in_sync
+    with world.destination() as destination:
+        looking = destination.looking()
+        known = explain(looking, [f"{ELSEWHERE}a/1.html"], list, offline=False)
+    assert known.verdict is Verdict.AS_LISTED
+
+
+def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+    there = "http://www.example/"
+    moved = Moved(world, there, redirects=False)
+    assert world.pull(None, moved=there).state is MirrorState.IN_SYNC
+
+    world.fetcher.serve = Redirected(world, there, there.replace("http:", "https:")).serve
+    behind_tls = world.pull(None, mode="baseline")
+    world.fetcher.serve = world.serve
+    back = world.pull(None, moved=BASE)
+
+    assert (behind_tls.state, behind_tls.refused) == (MirrorState.IN_SYNC, 0)
+    assert (back.state, back.updated, back.deleted) == (MirrorState.IN_SYNC, 0, 0)
+    assert world.asked_resources() == moved.asked() == []
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_what_the_source_does_not_list_at_its_new_place_is_held_as_ever(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+    Moved(world, ELSEWHERE, redirects=False)
+    for number in range(28):
+        world.remove(f"a/{number}.html")
+    world.publish()
+
+    report = world.pull(None, moved=ELSEWHERE)
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 28)
+
+
+@pytest.mark.parametrize("writes", range(1, 12))
+def test_a_kill_while_it_follows_its_source_is_got_over(tmp_path: Path, writes: int) -> None:
+    world = world_of(tmp_path / "mirror")
+    Moved(world, ELSEWHERE, redirects=False)
+    fuse = Fuse(writes, how=1)
+    world.before = partial(Dying, fuse=fuse)
+    with suppress(Killed):
+        world.pull(None, moved=ELSEWHERE)
+    world.before = lambda port: port
+
+    report = world.pull(None, moved=ELSEWHERE)
+
+    assert (report.state, report.updated, report.deleted) == (MirrorState.IN_SYNC, 0, 0)
+    assert world.in_sync()
+
+
+def test_an_address_where_there_is_no_source_changes_nothing(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+
+    with pytest.raises(SourceError):
+        world.pull(None, moved="https://nobody.example/")
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    with pytest.raises(ConfigurationError) as raised:
+        World(tmp_path / "new").pull(None, moved=ELSEWHERE)
+    assert "cannot have moved" in raised.value.message
+
+
+def test_another_address_than_the_known_one_says_how_to_follow_it(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror")
+
+    with pytest.raises(ConfigurationError) as raised:
+        world.pull(ELSEWHERE)
+
+    assert f"--moved {ELSEWHERE}" in raised.value.hint

@@ -53,6 +53,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     metrics: Path | None = values.pop("metrics_file")
     configuration = configured.load(values.pop("config"))
     _check(places, configuration, values, every=every)
+    if values["moved"] and (len(places) != 1 or _is_source(places)):
+        raise click.UsageError("--moved is about one MIRROR: name it, and no SOURCE")
     chosen = Chosen(configuration, values, given_options())
     words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and not _is_source(places)):

@@ -147,6 +147,12 @@ ONE_RUN: Final = (
         help="Remember what the Source lists; fetch and delete nothing. A later pull does.",
     ),
     option(
+        "--moved",
+        metavar="URL",
+        help="The Source is at this address from now on: all copies stay, and are compared with "
+        "what it lists there. Look with -n first.",
+    ),
+    option(
         "--metrics-file",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",

@@ -437,3 +437,4 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         entries = words.counted(report.refused, "entry", "entries")
         yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")
         yield Line("         if it may speak for another origin: --allow-origin ORIGIN")
+        yield Line(f"         if it moved there: resourcesync pull {folder} --moved URL")

@@ -71,6 +71,7 @@ class Arguments:
     ca_file: str | None = None
     link: tuple[str, ...] = ()
     map: str | None = None
+    moved: str | None = None
     state: str | None = None
     engine: str | None = None
     forgotten: frozenset[str] = frozenset()
@@ -176,6 +177,11 @@ def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
     arguments, folder = target.arguments, target.folder
     network = _network(target, way.configuration)
     is_several = arguments.all_sets or len(arguments.set) > 1
+    if arguments.moved and (is_several or sets.is_folder_of_sets(folder)):
+        raise ConfigurationError(
+            "--moved is about one mirror",
+            hint=f"name the folder of one set below {folder}, for each set",
+        )
     if is_several and target.store:
         raise ConfigurationError(
             "several sets need a folder with a mirror for each; a store is one mirror",
@@ -223,7 +229,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
 
     with mirrors.open_destination(
         _home(one),
-        source=address,
+        source=one.target.arguments.moved or address,
         network=network,
         report=report,
         clock=clock,
@@ -253,7 +259,7 @@ def _network(target: Target, configuration: Configuration) -> "Network":
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     auth = target.arguments.auth or ""
-    source = target.address or ""
+    source = target.arguments.moved or target.address or ""
     if auth and not source and mirrors.is_mirror(target.folder):
         source = mirrors.read_status(target.folder).source
     return configuration.asking(asdict(target.arguments), source)
@@ -285,6 +291,7 @@ def _options(one: _One, now: datetime) -> Any:
         lists_only=arguments.lists_only,
         dumps=arguments.dumps,
         mapper=arguments.map or "",
+        moved=arguments.moved or "",
     )
 
 

@@ -61,6 +61,7 @@ class Destination:
         self._ways: Ways = equipment.ways or OwnWays()
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)
+        self._moved: Identity | None = None
 
     @property
     def is_new(self) -> bool:
@@ -127,6 +128,8 @@ class Destination:
             return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
 
     def _pull(self, source: str | None, options: PullOptions) -> Pulled:
+        if options.moved:
+            return self._follow(options)
         address = self._locator.address(source)
         filters, anew = self._filters(options)
         options = replace(options, filters=filters, changes={})
@@ -147,6 +150,18 @@ class Destination:
             if found is None or found == remembered:
                 raise
             return self._pull_from(address, found, options, filters, anew=anew)
+
+    def _follow(self, options: PullOptions) -> Pulled:
+        """Pull from where a person says that the Source is now.
+
+        The mirror knows its resources by the URIs that they had first, so all stays in place.
+        """
+        filters, _ = self._filters(options)
+        found, self._moved = self._locator.moved(options.moved, filters, options.set_name)
+        if not options.dry_run:
+            now = to_microseconds(self._equipment.clock.now())
+            self._memory.write(identity=self._moved, found=found, found_at=now, baseline_due=True)
+        return self._pull_from(options.moved, found, options, filters, anew=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
         known = self._memory.filters
@@ -247,7 +262,8 @@ class Destination:
             found = self._locator.locate(address, filters, options.set_name)
             if not options.dry_run and self._memory.identity is not None:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
-        identity = self._memory.identity or self._new_identity(address, found, options)
+        identity = self._moved or self._memory.identity
+        identity = identity or self._new_identity(address, found, options)
         check_mapper(_mapper(options), identity.mapper)
         selection = self._select(identity, filters)
         if not options.dry_run and self._memory.identity is None:
@@ -262,8 +278,8 @@ class Destination:
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)
-        mapping = identity.mapping(equipment.mappers)
-        return Selection(scope, mapping, refusals, Largest(equipment.patches), links)
+        mapping, largest = identity.mapping(equipment.mappers), Largest(equipment.patches)
+        return Selection(scope, mapping, refusals, largest, links, identity.moved)
 
     def _links(self, scope: Scope, filters: Filters) -> Links | None:
         """Return which links are followed: those of chosen entries, whatever they lead to.

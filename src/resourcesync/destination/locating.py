@@ -3,7 +3,7 @@
 import logging
 
 from resourcesync.destination.cursor import DAY
-from resourcesync.destination.memory import Memory, rank
+from resourcesync.destination.memory import Identity, Memory, rank
 from resourcesync.destination.options import Equipment, Filters
 from resourcesync.discovery import Choice, Discovered, DocumentFetcher, discover
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError
@@ -40,7 +40,8 @@ class Locator:
             raise ConfigurationError(
                 f"{self._equipment.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
-                hint="pull into another folder",
+                hint=f"pull into another folder; or, if the Source moved:"
+                f" resourcesync pull {self._equipment.folder} --moved {source}",
             )
         return identity.source if identity is not None else source or ""
 
@@ -75,6 +76,29 @@ class Locator:
                 hint="pull into another folder, or all sets with --all-sets",
             )
         return found
+
+    def moved(self, address: str, filters: Filters, set_name: str) -> tuple[Discovered, Identity]:
+        """Look for the lists where a person says that the Source is now.
+
+        Returns:
+            What was found, and what the mirror is a mirror of from now on.
+
+        Raises:
+            ConfigurationError: There is no mirror yet, or there are several sets and none is
+                chosen.
+            SourceError: Nothing usable was found.
+            DocumentError: What was found cannot be used.
+        """
+        equipment, identity = self._equipment, self._memory.identity
+        if identity is None:
+            raise ConfigurationError(
+                f"{equipment.folder} is no mirror yet, so its Source cannot have moved",
+                hint=f"resourcesync pull {address} {equipment.folder}",
+            )
+        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        choice = Choice(wanted=set_name, folder=equipment.folder)
+        found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
+        return found, identity.moved_to(address, found.entry, found.set_uri)
 
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
         """Check that a set that the operator names is the one that the mirror follows.

@@ -1,7 +1,7 @@
 """The notes of a mirror's memory, by name and with their types."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -58,6 +58,8 @@ class Identity:
         profile: The mapping's profile.
         set_uri: The set that the operator chose; empty when there was nothing to choose.
         mapper: What gives each URI its place: ``tree``, a plug-in's name, or a rule.
+        moved: Where the Source moved to, and where its resources are at home here; each pair of
+            URIs ends in slashes. What is listed at the first is what was listed at the second.
     """
 
     source: str
@@ -66,6 +68,21 @@ class Identity:
     profile: Profile
     set_uri: str = ""
     mapper: str = TREE
+    moved: tuple[tuple[str, str], ...] = ()
+
+    def moved_to(self, address: str, entry: str, set_uri: str) -> "Identity":
+        """Return what it is a mirror of after its Source moved.
+
+        Args:
+            address: The Source's address now.
+            entry: Where that leads.
+            set_uri: The set that is followed there.
+        """
+        homes = dict(self.moved)
+        homes.update((f"{origin(uri)}/", self.base) for uri in (address, entry))
+        homes.pop(self.base, None)
+        chosen = set_uri if self.set_uri else ""
+        return replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 
     def scope(self, filters: Filters) -> Scope:
         """Return what of the Source is wanted: what it speaks for, and the operator's filters."""

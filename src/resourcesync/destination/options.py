@@ -74,6 +74,7 @@ class PullOptions:
             single requests; ``never``: no dump is read; ``always``: wherever they help.
         mapper: What gives each URI its place: a name, or a rule ``PATTERN => TEMPLATE``; empty
             takes the one of the mirror.
+        moved: The Source's address now, where it moved; its copies stay. Empty where it did not.
     """
 
     mode: PullMode = "auto"
@@ -94,6 +95,7 @@ class PullOptions:
     review: Review | None = None
     dumps: DumpPolicy = "auto"
     mapper: str = ""
+    moved: str = ""
 
 
 class Ways(Protocol):

@@ -15,6 +15,7 @@ from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
 from resourcesync.destination.deletion import Swept, foresee, sweep
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
 from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
@@ -312,10 +313,15 @@ class Pull:
     def warn_not_understood(self, refused: int) -> None:
         """Say that nothing goes because no list names it, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
+        foreign = [it.uri for it in self.selection.refusals.kept if it.code == "foreign"]
+        moved = ""
+        if foreign:
+            command = f"resourcesync pull {self.equipment.folder} --moved {origin(foreign[0])}/"
+            moved = f"; one is {foreign[0]}: if the Source moved there, {command}"
         self.warn(
             "not-understood",
             f"the Source lists {entries} that cannot be used: what it does not list any more stays,"
-            " since only a list of which all is understood proves that something is gone",
+            f" since only a list of which all is understood proves that something is gone{moved}",
         )
 
     def warn(self, code: str, message: str) -> None:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.destination.uris import MAX_URI, normalise, origin, twin
+from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
@@ -243,16 +243,6 @@ class Scope:
     def speaks_for(self, uri: str) -> bool:
         """Whether the Source may speak for a URI that is normal as it stands."""
         return uri.startswith(self._roots)
-
-    def twin_of(self, uri: str) -> tuple[str, str] | None:
-        """Return where a URI is and where it is at home, if that is the same host with TLS.
-
-        Each ends in a slash; ``None`` when it is at home where it is, or at no home at all.
-        """
-        there = origin(uri)
-        here = twin(there)
-        is_twin = here in self.origins and there not in self.origins
-        return (f"{there}/", f"{here}/") if is_twin else None
 
     @property
     def has_filters(self) -> bool:

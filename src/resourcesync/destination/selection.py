@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 from resourcesync.destination.entries import entry_of
 from resourcesync.destination.links import Links, Plain, Target
 from resourcesync.destination.mappers import Mapping
-from resourcesync.destination.mapping import TreeMapping, normalise
+from resourcesync.destination.mapping import TreeMapping, normalise, origin
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
 from resourcesync.destination.scope import Scope, Verdict
+from resourcesync.destination.uris import twin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
@@ -117,6 +118,7 @@ class Selection:
         refusals: Takes what cannot be used.
         patches: Bytes of the largest version that each known format of patches can patch.
         links: Which links are followed; ``None``: none.
+        homes: Where the Source moved to, and where that is at home in the mirror.
 
     Attributes:
         has_entries: Whether any entry so far has links that are remembered.
@@ -129,6 +131,7 @@ class Selection:
         refusals: Refusals,
         patches: Lookup[str, int | None] | None = None,
         links: Links | None = None,
+        homes: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._scope = scope
         self._mapping = mapping
@@ -136,7 +139,7 @@ class Selection:
         self._patches = {} if patches is None else patches
         self._links = links
         self._foreign: set[str] = set()
-        self._twins: dict[str, str] = {}
+        self._homes = dict(homes)
         self.has_entries = False
 
     def led_to(self, *uris: str) -> None:
@@ -147,17 +150,20 @@ class Selection:
         """
         for uri in uris:
             with suppress(OutOfScopeError):
-                found = self._scope.twin_of(uri)
-                if found is not None:
-                    self._twins[found[0]] = found[1]
+                there = origin(uri)
+                here = twin(there)
+                if here and f"{here}/" in self._homes:
+                    self._homes.setdefault(f"{there}/", self._homes[f"{here}/"])
+                elif here in self._scope.origins and there not in self._scope.origins:
+                    self._homes.setdefault(f"{there}/", f"{here}/")
 
     def at_home(self, uri: str) -> str:
         """Return the URI by which the mirror knows what is listed as ``uri``."""
-        if not self._twins:
+        if not self._homes:
             return uri
         with suppress(OutOfScopeError):
             normal = normalise(uri)
-            for there, here in self._twins.items():
+            for there, here in self._homes.items():
                 if normal.startswith(there):
                     return here + normal.removeprefix(there)
         return uri

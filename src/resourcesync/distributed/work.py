@@ -78,8 +78,9 @@ class Tools:
 
 def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selection:
     """Return what chooses among entries, as the pull's own choice does."""
-    scope = terms.identity.scope(terms.filters)
-    return Selection(scope, terms.identity.mapping(mappers), Refusals(lambda _: None))
+    identity = terms.identity
+    scope, refusals = identity.scope(terms.filters), Refusals(lambda _: None)
+    return Selection(scope, identity.mapping(mappers), refusals, homes=identity.moved)
 
 
 # --- lists ---
