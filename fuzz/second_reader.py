@@ -124,23 +124,30 @@ def _fill(account: Account, root: Any) -> None:
         header["links"] = tuple(told)
     account.header = header
     for entry in entries:
-        _entry(account, entry, kind=kind, wanted="sitemap" if is_index else "url")
+        if _mark(entry) in {"url", "sitemap"}:
+            _entry(account, entry, kind=kind, wanted="sitemap" if is_index else "url")
+        else:
+            account.refusals.append(frozenset({"entry-unknown"}))
 
 
 def _root_children(root: Any) -> tuple[Any, list[Any], list[Any]]:
     found: Any = None
     links: list[Any] = []
     entries: list[Any] = []
+    began = False
     for child in root.iterchildren("*"):
         mark = _mark(child)
         if mark in {"url", "sitemap"}:
+            began = True
             entries.append(child)
         elif mark == "md":
-            if entries or found is not None:
+            if began or found is not None:
                 raise UnusableError("xml-metadata")
             found = child
-        elif mark == "ln" and not entries:
+        elif mark == "ln" and not began:
             links.append(child)
+        elif mark == "loc" or _is_unknown(child):
+            entries.append(child)
     return found, links, entries
 
 
@@ -330,6 +337,12 @@ def _mark(element: Any) -> str:
     if namespace in SM and name in {"url", "sitemap", *_TEXTS}:
         return name
     return name if namespace in RS and name in {"md", "ln"} else ""
+
+
+def _is_unknown(element: Any) -> bool:
+    """Whether an element under the root is nobody else's, and has no place there."""
+    namespace, name = _names(element)
+    return namespace in ("", *SM) and name not in {"expires", *_TEXTS}
 
 
 def _attributes(element: Any) -> tuple[dict[str, str], dict[str, str]]:

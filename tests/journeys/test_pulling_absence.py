@@ -73,6 +73,10 @@ def test_a_source_that_lists_everything_at_another_host_loses_nothing_here(
         "<url><loc>ftp://source.example/3.html</loc></url>",
         "<url><loc>http://source.example/a/../3.html</loc></url>",
         "<url/>",
+        "<Url><loc>http://source.example/3.html</loc></Url>",
+        '<url xmlns=""><loc>http://source.example/3.html</loc></url>',
+        "<urls><url><loc>http://source.example/3.html</loc></url></urls>",
+        "<loc>http://source.example/3.html</loc>",
     ],
 )
 def test_one_entry_that_cannot_be_used_is_enough_to_keep_what_a_list_lacks(

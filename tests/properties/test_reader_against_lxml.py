@@ -52,6 +52,7 @@ def test_the_generated_documents_are_of_all_kinds_and_mostly_readable() -> None:
     assert {code for account in read for codes in account.refusals for code in codes} == {
         "entry-invalid",
         "entry-misplaced",
+        "entry-unknown",
         "hash-disagrees",
         "length-invalid",
         "time-invalid",

@@ -40,6 +40,9 @@ MD5 = ("1584abdf8ebdc9802ac0c6a7402c03b6", "00000000000000000000000000000000")
             "http://a/1",
         ),
         ("<sitemap><loc>http://a/1</loc></sitemap>", "entry-misplaced", "http://a/1"),
+        ("<Url><loc>http://a/1</loc></Url>", "entry-unknown", None),
+        ('<url xmlns=""><loc>http://a/1</loc></url>', "entry-unknown", None),
+        ("<urls><url><loc>http://a/1</loc></url></urls>", "entry-unknown", None),
         *(
             (url("http://a/1", f'<rs:md length="{bad}"/>'), "length-invalid", "http://a/1")
             for bad in ("-1", "+1", "1e9", "\u0663", "0x10", "1" + "0" * 30, "", "1_0", "5 6")
@@ -57,6 +60,32 @@ def test_a_faulty_entry_is_refused_and_spoils_nothing_else(
     assert refusal.reason
     if uri is not None:
         assert refusal.uri == uri
+
+
+def test_an_element_of_others_among_the_entries_is_no_entry_of_ours() -> None:
+    others = '<o:url xmlns:o="urn:others"><o:loc>http://a/1</o:loc></o:url>'
+
+    told = tell(document(url("http://a/before"), others, url("http://a/after")))
+
+    assert uris(told.entries) == ["http://a/before", "http://a/after"]
+    assert told.refusals == []
+
+
+def test_a_loc_outside_of_all_entries_is_refused() -> None:
+    told = tell(document(url("http://a/before"), "<loc>http://a/1</loc>", url("http://a/after")))
+
+    assert uris(told.entries) == ["http://a/before", "http://a/after"]
+    assert [refusal.code for refusal in told.refusals] == ["entry-unknown"]
+
+
+def test_an_unknown_element_among_changes_is_refused_and_no_change_that_says_nothing() -> None:
+    change = '<rs:md change="updated" datetime="2013-01-03T11:00:00Z"/>'
+    changes = (url("http://a/1", change), "<Url><loc>http://a/2</loc></Url>")
+
+    told = tell(document(*changes, md='<rs:md capability="changelist"/>'))
+
+    assert [refusal.code for refusal in told.refusals] == ["entry-unknown"]
+    assert len(told.entries) == 1
 
 
 def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:

@@ -24,6 +24,8 @@ from resourcesync.errors import MalformedDocumentError
 MAX_LINKS: Final = 1_000
 """Links of one entry or of one root: nothing real has as many."""
 
+UNKNOWN: Final = "entry-unknown"
+"""The code of what stands among the entries and is none."""
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
 _TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *OLD})
@@ -130,6 +132,12 @@ class Assembler:
         if self._leaf in _TEXT_ELEMENTS:
             entry.blame("entry-invalid", _CHILDREN)
         return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
+
+    def refuse(self, line: int, column: int) -> None:
+        """Note that something stands among the entries that is none, and may be meant as one."""
+        entry = Irregular(line, column)
+        entry.blame(UNKNOWN, "An element stands among the entries that is no entry", "G03")
+        self.items.append(entry)
 
     # --- the fast road -------------------------------------------------------------------------
 
@@ -273,6 +281,8 @@ class Assembler:
                     f"The root's rs:md comes {where}", uri=self._uri, code="xml-metadata"
                 )
             self.metadata = attributes
+        elif mark == LOC:
+            self.refuse(0, 0)
 
     def _end(self) -> None:
         self.depth -= 1

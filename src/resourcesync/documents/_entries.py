@@ -8,7 +8,7 @@ from functools import partial
 from itertools import repeat
 from typing import Final
 
-from resourcesync.documents._assembling import Irregular
+from resourcesync.documents._assembling import UNKNOWN, Irregular
 from resourcesync.documents._context import Context, RefusalError
 from resourcesync.documents._fragments import simple
 from resourcesync.documents._layouts import ATTRIBUTES, Row, Run
@@ -269,6 +269,16 @@ def _to_hex(text: str) -> str:
 def path_of(entry: Irregular) -> str:
     """Return the place of the entry inside a package, just as written."""
     return parted(entry.metadata, frozenset({"path"}))[0].get("path", "")
+
+
+def check_is_entry(entry: Irregular) -> None:
+    """Check that it is an entry at all, whatever is wrong with it.
+
+    Raises:
+        RefusalError: It is another element.
+    """
+    if entry.fault is not None and entry.fault[0] == UNKNOWN:
+        raise RefusalError(*entry.fault)
 
 
 def entry_uri(entry: Irregular, context: Context) -> str:

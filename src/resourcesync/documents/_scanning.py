@@ -44,6 +44,8 @@ from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
+_OWN: Final = frozenset({"", *(root.rpartition(SEPARATOR)[0] for root in ROOTS)})
+"""Namespaces of elements that are nobody else's."""
 _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
@@ -254,6 +256,8 @@ class Scanner:
         self._check_name(name)
         self._look_at_meta(name, attributes)
         place = self.place()
+        if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
+            self._assembler.refuse(*place)
         keep = self._assembler.enter_foreign()
         depth = outside = self._assembler.depth + 1
         self._check_depth(depth)

@@ -17,6 +17,7 @@ from resourcesync.documents._columns import changes_of, plain_resources_of, reso
 from resourcesync.documents._context import Context, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
 from resourcesync.documents._entries import (
+    check_is_entry,
     entry_uri,
     one_by_one,
     place_of,
@@ -345,6 +346,7 @@ class Document:
             yield made
 
     def _make(self, entry: Irregular) -> Entry:
+        check_is_entry(entry)
         kind = self._kind(entry, row_of(entry)) if self._tells_changes else None
         made = self._family.make(entry, kind, self._context)
         if isinstance(made, Change):
@@ -354,9 +356,10 @@ class Document:
     def _row_of_entry(self, entry: Irregular) -> Iterator[Row]:
         self._context.at(entry.line, entry.column)
         row = row_of(entry)
-        if self._tells_changes:
-            row = row._replace(change=self._kind(entry, row).value)
         try:
+            check_is_entry(entry)
+            if self._tells_changes:
+                row = row._replace(change=self._kind(entry, row).value)
             yield row._replace(uri=entry_uri(entry, self._context))
         except RefusalError as refusal:
             self._refuse(entry, refusal)
