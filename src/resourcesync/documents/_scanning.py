@@ -248,16 +248,16 @@ class Scanner:
                 self._look_at_namespace(name)
             self._tokens.append(mark)
         else:
+            self._drain()
+            if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
+                self._assembler.refuse(*self.place())
             self._enter_foreign(name, attributes)
 
     def _enter_foreign(self, name: str, attributes: list[str]) -> None:
         """Keep an element of others with all that is in it; skip one that has no place."""
-        self._drain()
         self._check_name(name)
         self._look_at_meta(name, attributes)
         place = self.place()
-        if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
-            self._assembler.refuse(*place)
         keep = self._assembler.enter_foreign()
         depth = outside = self._assembler.depth + 1
         self._check_depth(depth)
