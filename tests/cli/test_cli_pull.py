@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -414,3 +416,27 @@ def test_a_person_says_that_the_source_moved(said: Said) -> None:
         assert run(["pull", "--all", "--moved", second.url]) == 2
 
     assert not FILES.keys() & {it.target for it in second.asked}
+
+
+def test_what_is_held_goes_a_day_later_if_the_server_says_that_it_is_gone(said: Said) -> None:
+    many = {f"/{number:04d}.txt": b"x" * 2_000 for number in range(60)}
+    left = dict(list(many.items())[:20])
+    with TinySource() as source:
+        source.offer(many)
+        run(["pull", source.url, "museum"])
+        source.offer(left, at=LATER)
+        for target in list(many)[21:]:  # the list is wrong of one: it is still there
+            del source.answers[target]
+        assert run(["pull", "museum"]) == 7
+        with closing(sqlite3.connect("museum/.resourcesync/state.db")) as state, state:
+            state.execute("UPDATE pending SET first = first - 86400000000")
+        source.asked.clear()
+        said.readouterr()
+
+        assert run(["pull", "museum"]) == 7
+        out = said.readouterr().out
+        targets = [it.target for it in source.asked if it.target in many]
+
+    assert out.splitlines()[0].endswith("(39 deleted, 1 held)  exit 7")
+    assert len(files_of(Path("museum"))) == 21
+    assert len(targets) == 41  # each once, and one that is listed

@@ -1,6 +1,6 @@
 """Take away what the Source took away: into the trash, never many at once without a second word."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -20,6 +20,8 @@ _TRASHING: Final = "trashing"
 """The note that says whether files are being moved to the trash just now."""
 _HELD_OF: Final = "held-of"
 """The note that says how many copies were here when deletions were held; 0 when none is."""
+_HELD_GONE: Final = "held-gone"
+"""The note that says how many of them were deleted since, because the Source said so."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +46,8 @@ def foresee(
 ) -> Swept:
     """Say which of so many deletions are held: all, or none.
 
-    A hold is of what was here when it began: it does not end because the mirror grows. While the
+    A hold is of what was here when it began: it does not end because the mirror grows, nor because
+    some of it was proven to be gone. While the
     Source lists something that cannot be used, nothing counts as told: what goes under one address
     may come under another, which is not understood.
 
@@ -56,15 +59,21 @@ def foresee(
         untold: How many of them no Change List told.
     """
     held_of = int(state.note(_HELD_OF) or 0) or here
+    gone = int(state.note(_HELD_GONE) or 0)
     is_understood = int(state.note("refused") or 0) == 0
     untold = untold if is_understood else deletions
-    if not deletions or limit.allows(deletions, held_of, untold=untold):
+    if not deletions or limit.allows(deletions + gone, held_of, untold=untold + gone):
         return Swept()
     return Swept(held=deletions, held_of=held_of)
 
 
 def sweep(
-    equipment: Equipment, limit: DeletionLimit, here: int, *, generation: int | None = None
+    equipment: Equipment,
+    limit: DeletionLimit,
+    here: int,
+    *,
+    generation: int | None = None,
+    proven: Sequence[Pending] = (),
 ) -> Swept:
     """Delete the copies whose deletion is pending if the limit allows them all, else hold them.
 
@@ -73,6 +82,7 @@ def sweep(
         limit: How many deletions one run may do.
         here: How many copies were here before the run.
         generation: That of the reading which tells what is to go; ``None`` for all that waits.
+        proven: Of those that wait, which are proven to be gone: they go in any case.
 
     Raises:
         MirrorChangedError: The folder is not the one we knew; nothing was deleted.
@@ -84,20 +94,30 @@ def sweep(
         rows = state.pending(Task.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
+    swept = Swept()
+    if proven:
+        _delete_all(equipment, iter(proven), swept)
+        gone = int(state.note(_HELD_GONE) or 0) + swept.deleted
+        state.commit(Step(notes={_HELD_GONE: str(gone)}))
     deletions = untold = 0
     for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
         untold += row.reason == ABSENT
-    swept = foresee(state, limit, here, deletions, untold)
-    if not swept.held:
-        equipment.check_folder()
-        now = to_microseconds(equipment.clock.now())
-        rows = meant()
-        while group := list(islice(rows, _GROUP)):
-            _delete(equipment, group, now, swept)
-    is_over = not any(True for _ in state.pending(Task.DELETE))
-    if swept.held or is_over:
+    foreseen = foresee(state, limit, here, deletions, untold)
+    swept.held, swept.held_of = foreseen.held, foreseen.held_of
+    if deletions and not swept.held:
+        _delete_all(equipment, meant(), swept)
+    if not any(True for _ in state.pending(Task.DELETE)):
+        state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
+    elif swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
     return swept
+
+
+def _delete_all(equipment: Equipment, rows: Iterator[Pending], swept: Swept) -> None:
+    equipment.check_folder()
+    now = to_microseconds(equipment.clock.now())
+    while group := list(islice(rows, _GROUP)):
+        _delete(equipment, group, now, swept)
 
 
 def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) -> None:

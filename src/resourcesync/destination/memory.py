@@ -78,9 +78,10 @@ class Identity:
             entry: Where that leads.
             set_uri: The set that is followed there.
         """
-        homes = dict(self.moved)
-        homes.update((f"{origin(uri)}/", self.base) for uri in (address, entry))
-        homes.pop(self.base, None)
+        now = dict.fromkeys((f"{origin(address)}/", f"{origin(entry)}/"), self.base)
+        homes = {there: here for there, here in self.moved if there not in now} | now
+        if homes.pop(self.base, None):  # it is back
+            homes = {}
         chosen = set_uri if self.set_uri else ""
         return replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 

@@ -166,7 +166,10 @@ class Prover:
                 algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
                 sink = self._pull.equipment.copies.stage(algorithms)
                 request = Request(
-                    uri=copy.uri, sink=sink, etag=copy.etag, last_modified=copy.last_modified
+                    uri=self._pull.selection.address(copy.uri),
+                    sink=sink,
+                    etag=copy.etag,
+                    last_modified=copy.last_modified,
                 )
                 asked[request] = copy, sink
                 yield request

@@ -13,6 +13,7 @@ from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
 from resourcesync.destination.deletion import Swept, foresee, sweep
+from resourcesync.destination.gone import find_gone
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mapping import origin
@@ -276,8 +277,10 @@ class Pull:
     def sweep(self, pulled: Pulled, *, generation: int | None = None) -> None:
         """Delete what is to go, as far as the limit allows; see ``sweep``."""
         here = self.state.count() - pulled.tally.created
-        limit = self.options.max_delete
-        pulled.swept = sweep(self.equipment, limit, here, generation=generation)
+        limit, proven = self.options.max_delete, list[Pending]()
+        if limit.count is None and generation is None:  # a number is never exceeded
+            proven = find_gone(self.equipment, self.now, self.selection.address)
+        pulled.swept = sweep(self.equipment, limit, here, generation=generation, proven=proven)
 
     def tell_plan(self, plan: Plan) -> Swept:
         """Tell what is going to be done; return what of it is going to be held."""

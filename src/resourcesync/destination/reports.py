@@ -89,7 +89,7 @@ class RunReport:
         refetched: Of the same, those that this run fetched, and that were equal.
         failed: Listed resources that are not here as listed.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
-        held: Deletions that wait for a person's word, or would in a dry run.
+        held: Deletions that wait for a person's word or for proof, or would in a dry run.
         held_of: How many copies were here when they were held first, before that run.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         filtered: Resources here that the Source lists and the filters do not want any more; kept.

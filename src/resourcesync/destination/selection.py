@@ -139,7 +139,8 @@ class Selection:
         self._patches = {} if patches is None else patches
         self._links = links
         self._foreign: set[str] = set()
-        self._homes = dict(homes)
+        self._moved = tuple(homes)
+        self._homes = dict(self._moved)
         self.has_entries = False
 
     def led_to(self, *uris: str) -> None:
@@ -166,6 +167,13 @@ class Selection:
             for there, here in self._homes.items():
                 if normal.startswith(there):
                     return here + normal.removeprefix(there)
+        return uri
+
+    def address(self, uri: str) -> str:
+        """Return where the Source has a resource now that the mirror knows by this URI."""
+        for there, here in reversed(self._moved):
+            if uri.startswith(here):
+                return there + uri.removeprefix(here)
         return uri
 
     def resource(self, resource: Resource) -> Listed | None:

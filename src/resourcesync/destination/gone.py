@@ -1,0 +1,100 @@
+"""Proof that what is held is gone: the Source itself is asked, one resource after the other.
+
+A list may be wrong, and the next one wrong in the same way. What answers 404 or 410 at its own
+address, a day after its deletion was held, is gone. A server that answers so to everything proves
+nothing: first, something that is listed must be there.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice, takewhile
+from typing import Final
+
+from resourcesync.destination.options import Equipment
+from resourcesync.errors import ResourceMissingError
+from resourcesync.ports import Failure, Request, Response
+from resourcesync.ports.mirror import MirrorState, Pending, Step, Task
+
+_MOST: Final = 300
+"""Resources that one run asks for."""
+_MOST_ALIVE: Final = 10
+"""Resources that are still there after which a run asks no more: the list was wrong."""
+_WITNESSES: Final = 3
+_DAY: Final = 24 * 3_600_000_000
+_LAST: Final = "asked-whether-gone"
+"""The note of the URI that was asked for last: the next run goes on after it."""
+
+
+def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> list[Pending]:
+    """Return held deletions of which the Source says that the resource is gone.
+
+    Args:
+        equipment: What to work with.
+        now: Microseconds.
+        address: Returns where the Source has a resource now.
+    """
+    state = equipment.state
+    if int(state.note("refused") or 0):
+        return []  # what goes under one address may come under another, which is not understood
+    chosen = list(islice(_in_turn(state, now - _DAY), _MOST))
+    if not chosen or not any(_is_there(_ask(equipment, address(it))) for it in _listed(state)):
+        return []
+    found: list[Pending] = []
+    alive, last = 0, ""
+    for row in chosen:
+        outcome, last = _ask(equipment, address(row.uri)), row.uri
+        if isinstance(outcome, Failure) and isinstance(outcome.error, ResourceMissingError):
+            found.append(row)
+            continue
+        alive += 1  # or it cannot be said
+        if alive >= _MOST_ALIVE:
+            break
+    state.commit(Step(notes={_LAST: last}))
+    return found
+
+
+def _in_turn(state: MirrorState, held_before: int) -> Iterator[Pending]:
+    """Yield what has been held for long enough, beginning after what was asked for last."""
+    last = state.note(_LAST) or ""
+    rows = (row for row in state.pending(Task.DELETE) if row.first <= held_before)
+    again = (row for row in state.pending(Task.DELETE) if row.first <= held_before)
+    return chain(
+        (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, again)
+    )
+
+
+def _listed(state: MirrorState) -> Iterator[str]:
+    """Yield the URIs of a few copies that nothing waits for: they are listed, and so are there."""
+    waiting = chain((row.uri for row in state.pending(Task.DELETE)), [""])
+    kept = chain((row.uri for row in state.pending(Task.KEEP)), [""])
+    uris = _without(_without((copy.uri for copy in state.copies()), waiting), kept)
+    return islice(uris, _WITNESSES)
+
+
+def _without(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
+    """Yield what is not in the other; both are in order, the other ends in an empty text."""
+    other = next(others)
+    for uri in uris:
+        while other and other < uri:
+            other = next(others)
+        if uri != other:
+            yield uri
+
+
+def _ask(equipment: Equipment, uri: str) -> Response | Failure:
+    request = Request(uri=uri, sink=_Nowhere(), limit=0, uncached=True)
+    (outcome,) = equipment.fetcher.fetch([request])
+    return outcome
+
+
+def _is_there(outcome: Response | Failure) -> bool:
+    return isinstance(outcome, Response) or outcome.error.code == "too-big"
+
+
+class _Nowhere:
+    """Takes no bytes: whether something is there is told before the first one."""
+
+    def write(self, chunk: bytes) -> None:
+        """Let them go."""
+
+    def restart(self) -> None:
+        """Do nothing: nothing was kept."""

@@ -1,0 +1,139 @@
+"""What is held goes when the Source itself says, of each resource, that it is gone."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState
+from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+
+def holding(folder: Path, here: int, gone: int, *, hours: int = 25) -> World:
+    """Return a world of which the first resources, by number, are gone and held for a day."""
+    world = world_of(folder, here)
+    for number in range(gone):
+        world.remove(f"{number}.html")
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(gone, here)))
+    assert world.pull(mode="baseline").held == gone
+    world.clock.advance(hours=hours)
+    return world
+
+
+def asked(world: World) -> list[str]:
+    return world.asked_resources()
+
+
+def test_what_answers_that_it_is_gone_a_day_later_goes(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+
+    report = world.pull()
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 30, 0)
+    assert len(list((world.folder / ".resourcesync" / "trash").iterdir())) == 30
+    assert world.in_sync()
+    assert len(asked(world)) == 31  # each once, and one that is listed
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert asked(world) == []
+
+
+def test_nothing_is_asked_before_a_day_is_over(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 30, hours=23)
+
+    report = world.pull()
+
+    assert (report.state, report.held, asked(world)) == (MirrorState.STOPPED, 30, [])
+
+
+def test_what_is_still_there_stays_and_the_rest_of_a_hold_with_it(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+    for number in (*range(10), *range(20, 25)):  # in the order of their names: 0, 1, 10, 11, ...
+        world.put(f"{number}.html", f"content of {number}")
+
+    reports = [world.pull() for _ in range(4)]
+
+    assert [report.held for report in reports][-1] == 15
+    assert sum(report.deleted for report in reports) == 15
+    assert reports[-1].state is MirrorState.STOPPED
+    assert world.in_sync()
+
+
+def test_a_list_that_is_wrong_of_all_costs_a_few_requests_each_time(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+    for number in range(30):
+        world.put(f"{number}.html", f"content of {number}")
+    seen: set[str] = set()
+    for _ in range(3):
+        report = world.pull()
+
+        assert (report.held, report.deleted, len(asked(world))) == (30, 0, 11)
+        seen.update(asked(world))
+    assert len(seen) == 31  # each run goes on where the last one stopped
+
+
+@pytest.mark.parametrize("status", [404, 410, 403, 500])
+def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, status: int) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+    for number in range(60):
+        world.answers[f"{BASE}{number}.html"] = Answer(status=status)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held, len(asked(world))) == (0, 30, 3)
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+def test_only_gone_is_gone(tmp_path: Path, status: int) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+    for number in range(30):
+        world.answers[f"{BASE}{number}.html"] = Answer(status=status)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held) == (0, 30)
+
+
+def test_of_an_empty_list_nothing_is_believed(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 60)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held, asked(world)) == (0, 60, [])
+
+
+def test_a_number_that_a_person_gave_is_never_exceeded(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 60, 30)
+
+    report = world.pull(max_delete=DeletionLimit(count=0))
+
+    assert (report.deleted, report.held, asked(world)) == (0, 30, [])
+
+
+def test_a_run_asks_for_some_hundreds(tmp_path: Path) -> None:
+    world = holding(tmp_path / "mirror", 1_400, 700)
+
+    reports = [world.pull() for _ in range(3)]
+
+    assert [report.deleted for report in reports] == [300, 300, 100]
+    assert [report.held for report in reports] == [400, 100, 0]
+    assert world.in_sync()
+
+
+def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    for number in range(30):
+        world.remove(f"{number}.html")
+    world.put("40.html", "moved")
+    world.publish()
+    changes = BASE + "resourcesync/changelist.xml"
+    body = world.honest(changes).body.replace(BASE.encode() + b"40", b"http://www.example/40")
+    world.answers[changes] = Answer(body=body)
+    assert world.pull().held == 30
+    world.clock.advance(hours=25)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held, asked(world)) == (0, 30, [])
+    assert RESOURCE_LIST not in world.answers
