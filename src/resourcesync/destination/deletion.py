@@ -59,7 +59,8 @@ def foresee(
         untold: How many of them no Change List told.
     """
     held_of = int(state.note(_HELD_OF) or 0) or here
-    gone = int(state.note(_HELD_GONE) or 0)
+    # A number that a person gives is of what still waits, as a pull shows it.
+    gone = int(state.note(_HELD_GONE) or 0) if limit.count is None else 0
     is_understood = int(state.note("refused") or 0) == 0
     untold = untold if is_understood else deletions
     if not deletions or limit.allows(deletions + gone, held_of, untold=untold + gone):
