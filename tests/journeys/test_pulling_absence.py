@@ -189,6 +189,19 @@ def test_repair_deletes_nothing_by_a_list_that_was_not_understood(tmp_path: Path
         assert len(world.files()) == 40
 
 
+def test_repair_holds_as_a_pull_does_and_says_so_before(tmp_path: Path) -> None:
+    world = world_of(tmp_path / "mirror", 40)
+    offer(world, *(entry(f"{BASE}{n}.html") for n in range(30, 40)))
+    with world.destination() as destination:
+        dry = destination.repair(None, PullOptions(dry_run=True), deleting=True)
+        real = destination.repair(None, PullOptions(), deleting=True)
+
+    for report in (dry, real):
+        assert (report.state, report.deleted) == (MirrorState.STOPPED, 0)
+        assert (report.held, report.held_of) == (30, 40)
+    assert len(world.files()) == 40
+
+
 def test_a_list_that_is_not_understood_takes_back_what_an_earlier_one_lacked(
     tmp_path: Path,
 ) -> None:
