@@ -215,7 +215,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
         case Verdict.FAILED | Verdict.WAITING | Verdict.OUTDATED:
             return "Next", f"resourcesync pull {mirror}"
         case Verdict.HELD:
-            return "Next", f"resourcesync pull {mirror} --max-delete 100%"
+            return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all that is held
         case Verdict.SOUND_AGAIN:
             return "Next", f"resourcesync pull {mirror}"
         case Verdict.KEPT:
