@@ -23,6 +23,7 @@ KIB, MIB = 2**10, 2**20
 HEAD: Final = document().removesuffix(b"</urlset>\n")
 TAIL: Final = b"</urlset>\n"
 LIST: Final = document(url("http://a/1"))
+FOREIGN: Final = b'<y xmlns="urn:y"/>' * 1000
 OTHERS: Final = b'<y xmlns=""/>' * 1000
 LAUGHS: Final = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
 
@@ -110,7 +111,7 @@ def metadata(text: str) -> str:
 SHA: Final = "sha-256:" + "ab" * 32
 ENTITY: Final = '<!DOCTYPE urlset [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
 PARAMETER: Final = '<!DOCTYPE urlset [<!ENTITY % d SYSTEM "http://127.0.0.2:9/e.dtd"> %d;]>'
-QUADRATIC: Final = f'<!DOCTYPE urlset [<!ENTITY e "{"x" * 100_000}">]>'
+QUADRATIC: Final = f'<!DOCTYPE urlset [<!ENTITY e "{"x" * 100}">]>'
 
 ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
     "X01": (
@@ -158,7 +159,13 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
             entries=1,
             seconds=3.0,
         ),
-        Hostile(pieces=repeated(HEAD, OTHERS, 100), outcome="read", seconds=3.0),
+        Hostile(pieces=repeated(HEAD, FOREIGN, 100), outcome="read", seconds=3.0),
+        Hostile(
+            pieces=repeated(HEAD, OTHERS, 100),
+            outcome="read",
+            refused=("entry-unknown",) * 100,
+            seconds=3.0,
+        ),
     ),
     "X10": (
         Hostile(

@@ -107,10 +107,10 @@ def sweep(
     swept.held, swept.held_of = foreseen.held, foreseen.held_of
     if deletions and not swept.held:
         _delete_all(equipment, meant(), swept)
-    if not any(True for _ in state.pending(Task.DELETE)):
-        state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
-    elif swept.held:
+    if swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
+    elif state.note(_HELD_OF) and not any(True for _ in state.pending(Task.DELETE)):
+        state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
 
 

@@ -26,6 +26,7 @@ MAX_LINKS: Final = 1_000
 
 UNKNOWN: Final = "entry-unknown"
 """The code of what stands among the entries and is none."""
+_MOST_UNKNOWN: Final = 100
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
 _TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *OLD})
@@ -98,6 +99,7 @@ class Assembler:
         self._length = 0
         self._layouts: list[Layout] = []
         self._lessons = 0
+        self._unknown = 0
 
     @property
     def is_between_entries(self) -> bool:
@@ -134,7 +136,13 @@ class Assembler:
         return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
 
     def refuse(self, line: int, column: int) -> None:
-        """Note that something stands among the entries that is none, and may be meant as one."""
+        """Note that something stands among the entries that is none, and may be meant as one.
+
+        The first hundred say it all.
+        """
+        self._unknown += 1
+        if self._unknown > _MOST_UNKNOWN:
+            return
         entry = Irregular(line, column)
         entry.blame(UNKNOWN, "An element stands among the entries that is no entry", "G03")
         self.items.append(entry)
