@@ -138,3 +138,9 @@ def test_equivalent_spellings_have_one_normal_form(uri: str, normal: str) -> Non
 )
 def test_an_origin_is_scheme_host_and_port(uri: str, expected: str) -> None:
     assert origin(uri) == expected
+
+
+@pytest.mark.parametrize("piece", ["a%0ab", "a%0D", "?a%00"])
+def test_an_escaped_line_break_is_refused_as_that_and_not_as_badly_escaped(piece: str) -> None:
+    with pytest.raises(OutOfScopeError, match="an escaped line break or zero byte"):
+        normalise(f"{BASE}{piece}")

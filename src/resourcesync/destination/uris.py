@@ -26,6 +26,7 @@ _PARTS: Final = re.compile(
     r"([a-z][a-z0-9+.-]*)://([^/?#]+)([^?#\[\]]*)(\?[^#\[\]]*)?(?:#[^#\[\]]*)?", re.IGNORECASE
 )
 _BAD_TRIPLET: Final = re.compile(r"%(?:00|0[AaDd]|(?![0-9A-Fa-f]{2}))")
+_ESCAPED_CONTROL: Final = re.compile(r"%(?:00|0[AaDd])")
 _TRIPLET: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::(.*))?")
 _NAME: Final = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
@@ -115,6 +116,10 @@ def _unreadable(uri: str) -> OutOfScopeError:
         return _refused(uri, "URL_ILLEGAL", "has characters that no URI may have")
     if scheme is None or not re.match(r"[^:]*://[^/?#]", uri):
         return _refused(uri, "URL_NOT_ABSOLUTE", "has no host: it must be absolute")
+    control = _ESCAPED_CONTROL.search(uri)
+    if control is not None:
+        reason = f"has an escaped line break or zero byte ({control[0]}): no name here can have one"
+        return _refused(uri, "URL_ILLEGAL", reason)
     return _refused(uri, "URL_ILLEGAL", "has a bad %XX, or a bracket or # out of place")
 
 
