@@ -124,6 +124,8 @@ def test_the_page_needs_nothing_from_anywhere(name: str, said: Said) -> None:
     assert page.rstrip().endswith("</html>")
     assert not re.search(r"<(script|link|img|iframe)\b|url\(|@import|src=", page)
     assert "<mark>" in page
+    assert page.count("<main>") == page.count("</main>") == 1
+    assert page.count("<pre") == page.count('<pre tabindex="0">') > 0  # scrolled by keys too
     assert RULES["G13a"].code in page
 
 
@@ -178,7 +180,7 @@ def test_the_page_shows_texts_and_never_runs_them(events: list[Event]) -> None:
 
     tags = set(re.findall(r"<([a-zA-Z0-9]+)", page))
     assert tags <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "section"),
+        *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "section"),
         *("article", "p", "strong", "pre", "mark"),
     }
 

@@ -38,6 +38,7 @@ h1 { font-size: 1.4rem; } table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; vertical-align: top; }
 td { border-top: 1px solid #8884; overflow-wrap: anywhere; }
 .good { color: #2e7d32; } .bad { color: #c62828; }
+@media (prefers-color-scheme: dark) { .good { color: #81c784; } .bad { color: #ef9a9a; } }
 """
 
 
@@ -133,7 +134,8 @@ def html_report(evidence: Evidence) -> Iterator[str]:
     title = f"Audit of {_text(evidence.mirror)}"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    yield f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+    yield f"<h1>{title}</h1>\n"
     yield f'<p class="{"good" if report.in_sync else "bad"}"><strong>{verdict}</strong></p>\n'
     yield "<table>\n"
     for name, value in _facts(evidence):
@@ -146,7 +148,7 @@ def html_report(evidence: Evidence) -> Iterator[str]:
             what = _MEANINGS[it.kind]
             yield f"<tr><td>{what}</td><td>{place}</td><td>{_text(it.reason)}</td></tr>\n"
         yield "</table>\n"
-    yield "</body>\n</html>\n"
+    yield "</main>\n</body>\n</html>\n"
 
 
 def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:

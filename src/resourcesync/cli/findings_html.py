@@ -27,6 +27,7 @@ article.error { border-color: #c62828; } article.warning { border-color: #b26a00
 pre { overflow-x: auto; background: #8881; padding: .5rem; margin: .3rem 0; }
 mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: anywhere; }
 .none { color: #2e7d32; }
+@media (prefers-color-scheme: dark) { .none { color: #81c784; } }
 """
 
 
@@ -39,7 +40,7 @@ def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
     sections, titles = _sections(events)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
     yield f"<h1>{escape(tally.sentence())}</h1>"
     for place, articles in sections.items():
         yield f"<section>\n<h2>{escape(place)}</h2>"
@@ -47,7 +48,7 @@ def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
             yield f"<p>{escape(titles[place])}</p>"
         yield from articles or ['<p class="none">No finding.</p>']
         yield "</section>"
-    yield "</body>\n</html>"
+    yield "</main>\n</body>\n</html>"
 
 
 def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -84,7 +85,7 @@ def _article(finding: Finding) -> Iterator[str]:
         f" {place}{escape(finding.message)}</p>"
     )
     if finding.excerpt:
-        yield f"<pre>{_marked(finding)}</pre>"
+        yield f'<pre tabindex="0">{_marked(finding)}</pre>'
     yield f"<p>{escape(rule.sentence)} ({escape(clause_of(rule.clause))})</p>"
     yield f"<p>Fix: {escape(rule.fix)}</p>\n</article>"
 
