@@ -137,6 +137,30 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
             self.put("a", wrong.encode())
             assert [it.lastmod for it in account.resources()] == [None]
 
+    def test_a_page_that_changed_in_the_second_of_its_answer_is_asked_without_a_condition(
+        self, account: Account
+    ) -> None:
+        self.put("a", b"1")
+        serve = self.site.fetcher.serve
+        moment = "Thu, 01 Jan 2026 10:00:00 GMT"
+        dates = {"last-modified": moment, "date": moment, "etag": ""}
+        conditions = []
+
+        def dated(request: Request) -> Answer | Exception:
+            answer = serve(request)
+            assert isinstance(answer, Answer)
+            if request.uri == f"{HOME}a":
+                conditions.append(request.last_modified)
+                answer = replace(answer, headers=dates)
+            return answer
+
+        self.site.fetcher.serve = dated
+        list(account.resources())
+        dates["date"] = "Thu, 01 Jan 2026 10:00:01 GMT"
+        assert [it.lastmod for it in account.resources()] == [datetime(2026, 1, 1, 10, tzinfo=UTC)]
+        list(account.resources())
+        assert conditions == ["", "", moment]
+
     def test_what_was_measured_without_a_digest_is_read_for_one(
         self, account: Account, tmp_path: Path
     ) -> None:

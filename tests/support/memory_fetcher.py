@@ -53,7 +53,7 @@ class MemoryFetcher:
         if error is not None:
             return Failure(request=request, error=error)
         headers = {"etag": f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'} | answer.headers
-        if request.etag and request.etag == headers["etag"]:
+        if answer.status == 304 or (request.etag and request.etag == headers["etag"]):
             return Response(request=request, status=304, uri=request.uri, headers=headers)
         if request.limit is not None and len(answer.body) > request.limit:
             too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")
@@ -78,7 +78,7 @@ class MemoryFetcher:
 
 
 def _error(status: int, uri: str) -> SourceError | None:
-    if status == 200:
+    if status in (200, 304):
         return None
     if status in (404, 410):
         return ResourceMissingError(f"{status}", uri=uri, status=status)

@@ -58,8 +58,8 @@ class World:
     def remove(self, name: str) -> None:
         self.originals.remove(BASE + name)
 
-    def publish(self, step: Step = Step.DUE) -> Publication:
-        self.clock.advance(seconds=60)
+    def publish(self, step: Step = Step.DUE, *, after: float = 60) -> Publication:
+        self.clock.advance(seconds=after)
         scan(self.originals, self.catalogue, self.clock.now())
         return Publisher(
             self.catalogue,

@@ -10,7 +10,7 @@ from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_fetch, set_aside_warning
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
+from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged, validators_of
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
 
@@ -141,6 +141,7 @@ class Landing:
             headers: Of the answer that brought them; none when its server said nothing of it.
             fixity: How well they are proven.
         """
+        etag, last_modified = validators_of(headers)
         return Copy(
             uri=listed.uri,
             path=listed.path,
@@ -148,8 +149,8 @@ class Landing:
             digests=digests,
             listed=listed.hash,
             lastmod=listed.lastmod,
-            etag=headers.get("etag", ""),
-            last_modified=headers.get("last-modified", ""),
+            etag=etag,
+            last_modified=last_modified,
             signature="",
             fixity=fixity,
             installed=self.now(),

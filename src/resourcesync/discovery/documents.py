@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reading import Document, read
 from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, validators_of
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""
@@ -221,12 +221,13 @@ def _generator(
 
 def _fetched(response: Response, stream: BinaryIO) -> FetchedDocument:
     headers = response.headers
+    etag, last_modified = validators_of(headers)
     return FetchedDocument(
         uri=response.request.uri,
         final_uri=response.uri,
         stream=stream,
-        etag=headers.get("etag", ""),
-        last_modified=headers.get("last-modified", ""),
+        etag=etag,
+        last_modified=last_modified,
         links=headers.get("link", ""),
         media_type=headers.get("content-type", ""),
     )

@@ -35,6 +35,7 @@ from resourcesync.ports.fetching import (
     Response,
     Sink,
     Streamer,
+    validators_of,
 )
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "Snapshot",
     "Staged",
     "Streamer",
+    "validators_of",
 ]
 
 

@@ -3,9 +3,12 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from resourcesync.errors import SourceError, StorageError
+
+_SETTLED: Final = 1.0
+"""Seconds from a change until its ``Last-Modified`` can belong to no later change."""
 
 
 class Purpose(StrEnum):
@@ -122,6 +125,51 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     received: int = 0
     tries: int = 1
+
+
+class Validators(NamedTuple):
+    """What a later request for the same thing may be conditional on; empty for nothing.
+
+    Attributes:
+        etag: For ``Request.etag``.
+        last_modified: For ``Request.last_modified``.
+    """
+
+    etag: str
+    last_modified: str
+
+
+def validators_of(headers: Mapping[str, str]) -> Validators:
+    """Return the validators of an answer that will not stay the same when the thing changes.
+
+    A ``Last-Modified`` counts when it is a second older than the answer's ``Date``: until then
+    there may be another change in its second (RFC 9110 §8.8.2.2). A tag that a server makes of
+    such a time is no better, so while it is not old enough a weak ``ETag`` does not count, and
+    in the second of the change itself none does.
+
+    Args:
+        headers: The answer's fields, names in lower case.
+    """
+    tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
+    if not modified:
+        return Validators(tag, "")
+    age = age_when_served(headers)
+    if age is not None and age >= _SETTLED:
+        return Validators(tag, modified)
+    return Validators("" if age == 0 or tag.startswith("W/") else tag, "")
+
+
+def age_when_served(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` where they do not say."""
+    modified, date = headers.get("last-modified", ""), headers.get("date", "")
+    if not modified or not date:
+        return None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - for some servers only
+
+    try:
+        return (parsedate_to_datetime(date) - parsedate_to_datetime(modified)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

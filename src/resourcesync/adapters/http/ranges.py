@@ -11,6 +11,7 @@ from typing import Final
 
 from resourcesync.adapters.http.head import Head
 from resourcesync.ports import Part
+from resourcesync.ports.fetching import age_when_served
 
 WORTH: Final = 16 * 1024
 """Bytes below which a body is quicker fetched anew than continued."""
@@ -32,16 +33,8 @@ def validator_of(fields: Mapping[str, str]) -> str:
     tag = fields.get("etag", "")
     if tag:
         return tag if len(tag) <= _LONGEST and _STRONG_TAG.fullmatch(tag) else ""
-    modified, date = fields.get("last-modified", ""), fields.get("date", "")
-    if not modified or not date:
-        return ""
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - where there is no ETag only
-
-    try:
-        age = parsedate_to_datetime(date) - parsedate_to_datetime(modified)
-    except (ValueError, TypeError, OverflowError):
-        return ""
-    return modified if age.total_seconds() >= _OLD_ENOUGH and is_sendable(modified) else ""
+    modified, age = fields.get("last-modified", ""), age_when_served(fields)
+    return modified if age is not None and age >= _OLD_ENOUGH and is_sendable(modified) else ""
 
 
 def is_sendable(validator: str) -> bool:

@@ -13,7 +13,7 @@ from resourcesync.adapters.sitemap.memory import Measured, Memory
 from resourcesync.discovery.addresses import is_at_home
 from resourcesync.errors import ResourceMissingError, SourceError, StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, validators_of
 
 HOW: Final = ("head", "get")
 _NOT_MODIFIED: Final = 304
@@ -60,6 +60,7 @@ class Measurer:
         self._answered = False
         self._failed = 0
         self._last = ""
+        self._undated: set[str] = set()
         self.gone = 0
 
     def page(self, rows: list[Listed]) -> Iterator[Listed]:
@@ -72,9 +73,10 @@ class Measurer:
         known = self._memory.of([row.uri for row in rows])
         asked = [row for row in rows if self._is_asked(row, known.get(row.uri))]
         found: dict[str, Measured | None] = {**known, **self._ask(asked, known)}
-        kept = [it for row in rows if (it := found.get(row.uri)) is not None]
+        kept = [self._lasting(it) for row in rows if (it := found.get(row.uri)) is not None]
         self._memory.put(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
+        self._undated.clear()
         for row in rows:
             measured = found.get(row.uri)
             if measured is not None:
@@ -83,6 +85,10 @@ class Measurer:
                 self.gone += 1
             else:
                 yield row
+
+    def _lasting(self, measured: Measured) -> Measured:
+        """Return what is remembered: no time that a later change may share."""
+        return measured._replace(last_modified="") if measured.uri in self._undated else measured
 
     def end(self) -> None:
         """Forget what comes after the last page."""
@@ -136,10 +142,13 @@ class Measurer:
         fields, sink = answer.headers, answer.request.sink
         assert isinstance(sink, _Digest)
         is_read = self._how == "get"
+        etag, last_modified = validators_of(fields)
+        if not last_modified:
+            self._undated.add(row.uri)
         return Measured(
             uri=row.uri,
             lastmod=row.lastmod,
-            etag=fields.get("etag", ""),
+            etag=etag,
             last_modified=fields.get("last-modified", ""),
             length=sink.length if is_read else _length(fields),
             hash=sink.hash if is_read else "",
