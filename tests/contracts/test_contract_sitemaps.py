@@ -137,6 +137,19 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
             self.put("a", wrong.encode())
             assert [it.lastmod for it in account.resources()] == [None]
 
+    def test_a_page_whose_day_is_not_over_is_asked_with_a_condition(self, account: Account) -> None:
+        today, long_ago = datetime.now(UTC), datetime(2026, 1, 1, tzinfo=UTC)
+        for name, day in (("a", today), ("b", long_ago)):
+            self.put(name, b"first")
+            self.site.dates[name] = f"{day:%Y-%m-%d}"
+        first = list(account.resources())
+        self.site.fetcher.asked.clear()
+        assert list(account.resources()) == first
+        assert self.site.fetcher.asked[2:] == [f"{HOME}a"]
+        self.put("a", b"second")
+        second = list(account.resources())
+        assert [it.uri for it in second if it not in first] == [f"{HOME}a"]
+
     def test_a_page_that_changed_in_the_second_of_its_answer_is_asked_without_a_condition(
         self, account: Account
     ) -> None:

@@ -184,12 +184,12 @@ def test_lastmod_alone_tells_what_changed_in_a_plain_sitemap(plain: World) -> No
     def with_lastmod(moment: str) -> Answer:
         return sitemap(*(f"{n}.html</loc><lastmod>{moment}</lastmod>" for n in "ab"))
 
-    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2026-01-01")
+    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-01")
     plain.pull()
     same = plain.pull()
     assert plain.asked_resources() == []
     assert same.mode is Mode.UNCHANGED
-    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2026-01-02")
+    plain.answers[BASE + "sitemap.xml"] = with_lastmod("2025-12-02")
     plain.pull()
     assert plain.asked_resources() == ["a.html", "b.html"]
 

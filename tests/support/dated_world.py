@@ -44,9 +44,13 @@ class DatedWorld(World):
         return answer
 
     def serve(self, request: Request) -> Answer | Exception:
+        name = request.uri.removeprefix(BASE)
+        override = self.answers.get(request.uri)
+        if isinstance(override, Exception):
+            return override
         answer = self._answer(request)
-        if "/resourcesync" not in request.uri and request.uri != SITEMAP:
-            self.statuses.append((request.uri.removeprefix(BASE), answer.status))
+        if name in self.sitemap:
+            self.statuses.append((name, answer.status))
         return answer
 
     def honest(self, uri: str) -> Answer:

@@ -63,11 +63,14 @@ class Site:
             moment = datetime.fromtimestamp(path.stat().st_mtime, UTC)
             told = f"<lastmod>{moment:%Y-%m-%dT%H:%M:%SZ}</lastmod>" if lastmod else ""
             rows.append(f"<url><loc>{escape(f'{url}/{place}')}</loc>{told}</url>\n")
-        (self.root / "sitemap.xml").write_text(
+        sitemap = self.root / "sitemap.xml"
+        before = sitemap.stat().st_mtime if sitemap.exists() else _OLD
+        sitemap.write_text(
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
             f"{''.join(rows)}</urlset>\n"
         )
+        os.utime(sitemap, (before + 60, before + 60))  # no two within a second, nor just now
 
 
 def _write_pages(root: Path) -> None:

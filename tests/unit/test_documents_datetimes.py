@@ -5,7 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
+from resourcesync.model.timestamps import (
+    end_of_lastmod,
+    format_w3c,
+    parse_w3c,
+    to_microseconds,
+)
 from tests.support.documents import document, tell, uris, url
 
 
@@ -134,3 +139,18 @@ def test_times_of_different_length_that_look_alike_when_joined_are_told_apart() 
     told = tell(data)
 
     assert uris(told.entries) == [f"http://a/{n}" for n in range(0, 1500, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2013-02-03", utc(2013, 2, 4, 12)),  # in the last time zone it is still that day
+        ("2013-02-03T00:00:00Z", utc(2013, 2, 4, 12)),  # most who write this know the day only
+        ("2013-02-03T04:05Z", utc(2013, 2, 3, 4, 6)),
+        ("2013-02-03T04:05:06Z", utc(2013, 2, 3, 4, 5, 7)),
+        ("2013-02-03T04:05:06.7Z", utc(2013, 2, 3, 4, 5, 7)),
+        ("1950-02-03T04:05:06.7Z", utc(1950, 2, 3, 4, 5, 7)),
+    ],
+)
+def test_a_lastmod_is_over_when_all_that_it_may_name_has_passed(text: str, end: datetime) -> None:
+    assert end_of_lastmod(to_microseconds(parse_w3c(text))) == to_microseconds(end)

@@ -35,7 +35,7 @@ from resourcesync.destination.holdings import (
 from resourcesync.destination.landing import Landing, Ready, Tally
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered
-from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes
+from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes, proving_lastmod
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Plan
 from resourcesync.discovery import FetchedDocument
@@ -309,7 +309,7 @@ class Dumps:
                 best = [it for it in found if provides(it, fetch.listed, terms)]
                 if best and self._is_still_wanted(fetch):
                     orders.add((best[-1].position, fetch))
-            faults = self._deliver(iter(orders), reader)
+            faults = self._deliver(iter(orders), reader, terms)
         if faults:
             self._pull.warn(
                 "bad-members",
@@ -326,7 +326,7 @@ class Dumps:
             return known is before
         return known.signature == before.signature
 
-    def _deliver(self, orders: Iterator[Order], reader: "PackageReader") -> int:
+    def _deliver(self, orders: Iterator[Order], reader: "PackageReader", terms: Terms) -> int:
         """Install what was ordered; return how many of the orders the package could not fill."""
         order = next(orders, None)
         faults = 0
@@ -335,13 +335,13 @@ class Dumps:
                 break
             if member.index == order[0]:
                 if not member.is_deletion:
-                    faults += not self._install(order[1], member)
+                    faults += not self._install(order[1], member, terms)
                     self._landing.flush_when_due()
                     self._progress()
                 order = next(orders, None)
         return faults
 
-    def _install(self, fetch: Fetch, member: "Member") -> bool:
+    def _install(self, fetch: Fetch, member: "Member", terms: Terms) -> bool:
         """Stage the bytes of a member and hold them against the list; whether they are good."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm
@@ -362,6 +362,9 @@ class Dumps:
             staged.discard()
             return False
         copy = self._landing.copy(listed, length, digests, {}, fixity)
+        # A dump that is the list has what it lists; any other is of its own time, not of now.
+        lastmod = listed.lastmod if terms.is_list else proving_lastmod(listed, terms.through)
+        copy = copy._replace(lastmod=lastmod)
         self._landing.add(Ready(fetch, copy, staged))
         return True
 
@@ -395,5 +398,6 @@ def together(brought: Tally, fetched: Tally) -> Tally:
         same=brought.same + fetched.same,
         refetched=brought.refetched + fetched.refetched,
         useful=brought.useful + fetched.useful,
+        undated=brought.undated + fetched.undated,
         fixity=fixity,
     )

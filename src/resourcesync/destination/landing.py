@@ -5,12 +5,28 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.plan import CONTRADICTING, Fetch, Listed, forgotten, has_bytes
+from resourcesync.destination.memory import encode
+from resourcesync.destination.plan import (
+    CONTRADICTING,
+    Fetch,
+    Listed,
+    forgotten,
+    has_bytes,
+    proving_lastmod,
+)
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_fetch, set_aside_warning
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged, validators_of
+from resourcesync.ports import (
+    Clock,
+    Copies,
+    Installation,
+    Reporter,
+    Staged,
+    served_at,
+    validators_of,
+)
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
 
@@ -31,6 +47,7 @@ class TransferPolicy:
         fail_fast: Stop at the first failure.
         generation: The reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
+        began: When the run began, microseconds: whatever it fetches is no older.
         budget: What the run may take.
     """
 
@@ -39,6 +56,7 @@ class TransferPolicy:
     fail_fast: bool = False
     generation: int = 0
     at: int = 0
+    began: int = 0
     budget: Budget = field(default_factory=Budget)
 
 
@@ -55,6 +73,8 @@ class Tally:
     patched: int = 0
     unpatched: int = 0
     contradicting: int = 0
+    undated: int = 0
+    """Copies whose ``lastmod`` does not tell yet whether the Source changed them again."""
     fixity: dict[str, int] = field(default_factory=dict)
     failures: list[Failing] = field(default_factory=list)
 
@@ -148,7 +168,7 @@ class Landing:
             length=length,
             digests=digests,
             listed=listed.hash,
-            lastmod=listed.lastmod,
+            lastmod=proving_lastmod(listed, self.as_of(headers)),
             etag=etag,
             last_modified=last_modified,
             signature="",
@@ -156,13 +176,21 @@ class Landing:
             installed=self.now(),
         )
 
+    def as_of(self, headers: Mapping[str, str]) -> int:
+        """Return the moment, microseconds, of whose bytes an answer is; it is no later one."""
+        served = served_at(headers)
+        return self._policy.began if served is None else to_microseconds(served)
+
     def add(self, ready: Ready) -> None:
         """Take a resource whose bytes are good."""
+        self.tally.undated += ready.copy.lastmod != ready.fetch.listed.lastmod
         self._group.append(ready)
 
-    def settle(self, uri: str) -> None:
-        """Take a resource with nothing left to do."""
-        self._settled.append(uri)
+    def settle(self, fetch: Fetch) -> None:
+        """Take a resource of which all stays as it is."""
+        self._settled.append(fetch.listed.uri)
+        if fetch.before is not None:
+            self.tally.undated += fetch.before.lastmod != fetch.listed.lastmod
 
     def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
         """Take a resource that could not be had; the copy that is here stays."""
@@ -284,6 +312,7 @@ class Landing:
                     pending=failed,
                     settled=settled,
                     patched=patched,
+                    notes=encode(unsure=True) if self.tally.undated else None,
                 )
             )
 

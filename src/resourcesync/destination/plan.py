@@ -10,6 +10,7 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.patch_links import Plain
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
+from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Fixity
 
@@ -92,7 +93,11 @@ class Match(Enum):
 
 
 def match_copy(copy: Copy, listed: Listed) -> Match:
-    """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2)."""
+    """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2).
+
+    A ``lastmod`` that was not over when the copy was fetched is not remembered with it: only the
+    Source can say whether the resource changed once more before it was.
+    """
     match = _match(copy, listed)
     return Match.UNKNOWN if listed.undated and match is Match.SAME else match
 
@@ -111,9 +116,22 @@ def _match(copy: Copy, listed: Listed) -> Match:
             return Match.SAME
         if digests:
             return Match.DIFFERENT
-    if listed.lastmod is not None:
+    if listed.lastmod is not None and copy.lastmod is not None:
         return Match.SAME if listed.lastmod == copy.lastmod else Match.DIFFERENT
     return Match.UNKNOWN
+
+
+def proving_lastmod(listed: Listed, as_of: int) -> int | None:
+    """Return the ``lastmod`` to remember with bytes; ``None`` while it proves nothing.
+
+    Args:
+        listed: What the Source says; where it lists a hash, that decides.
+        as_of: The bytes are those of the Source at this moment, or a later one; microseconds.
+    """
+    lastmod = listed.lastmod
+    if lastmod is None or listed.hash or as_of >= end_of_lastmod(lastmod):
+        return lastmod
+    return None
 
 
 def is_proven(copy: Copy | None, listed: Listed) -> bool:

@@ -218,6 +218,7 @@ class Pull:
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,
+            began=self.now,
             budget=self.budget,
         )
 

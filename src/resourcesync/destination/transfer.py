@@ -25,6 +25,7 @@ from resourcesync.destination.plan import (
     difference,
     has_bytes,
     judge_bytes,
+    proving_lastmod,
     whole,
 )
 from resourcesync.errors import (
@@ -309,11 +310,12 @@ class Transfer:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._landing.tally.same += 1
-        if fetch.before.lastmod != fetch.listed.lastmod:
-            copy = fetch.before._replace(lastmod=fetch.listed.lastmod)
+        lastmod = proving_lastmod(fetch.listed, self._landing.as_of(outcome.headers))
+        if fetch.before.lastmod != lastmod:
+            copy = fetch.before._replace(lastmod=lastmod)
             self._landing.add(Ready(fetch, copy, None, counts=False))
         else:
-            self._landing.settle(fetch.listed.uri)
+            self._landing.settle(fetch)
 
     def _take_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
         fetch, own = attempt.fetch, attempt.place.is_own

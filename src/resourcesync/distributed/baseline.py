@@ -152,7 +152,9 @@ class SharedBaseline(Baseline):
         else:
             self._bring(pulled, joined, through)
         if pulled.complete:
-            self._finish(snapshot, history, through, unsure=joined.unsure)
+            self._finish(
+                snapshot, history, through, unsure=joined.unsure or pulled.tally.undated > 0
+            )
         if pulled.is_swept:
             pull.sweep(pulled)
         return pulled

@@ -385,6 +385,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
         same=one.same + other.same,
         refetched=one.refetched + other.refetched,
         failed=one.failed + other.failed,
+        undated=one.undated + other.undated,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),

@@ -180,6 +180,7 @@ class _Slice:
             own_algorithm=terms.own_algorithm,
             generation=terms.generation,
             at=terms.at,
+            began=to_microseconds(tools.clock.now()),
         )
         transfer = Transfer(
             fetcher=tools.fetcher,

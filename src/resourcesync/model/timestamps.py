@@ -12,6 +12,11 @@ _W3C: Final = re.compile(
     r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,30}))?)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
+_SECOND: Final = 1_000_000
+_MINUTE: Final = 60 * _SECOND
+_DAY: Final = 24 * 60 * _MINUTE
+_LAST_ZONE: Final = _DAY // 2
+"""In the last time zone a day ends so much later than in UTC."""
 _PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
 
 
@@ -80,6 +85,23 @@ def known_microseconds(moment: datetime | None) -> int | None:
 def from_microseconds(value: int) -> datetime:
     """Return the UTC moment ``value`` microseconds after 1970-01-01T00:00:00Z."""
     return EPOCH + timedelta(microseconds=value)
+
+
+def end_of_lastmod(value: int) -> int:
+    """Return the moment at which the interval that a ``lastmod`` names is surely over.
+
+    A time says what is modified in its second, its minute or its day, as far as it is written. A
+    time at midnight is taken as a day, since most sitemaps write no more, and it lasts until it is
+    over in every time zone; one on a minute as a minute.
+
+    Args:
+        value: Whole microseconds since 1970-01-01T00:00:00Z, as is what is returned.
+    """
+    if value % _DAY == 0:
+        return value + _DAY + _LAST_ZONE
+    if value % _MINUTE == 0:
+        return value + _MINUTE
+    return value - value % _SECOND + _SECOND
 
 
 def floor_to_second(moment: datetime) -> datetime:

@@ -35,6 +35,7 @@ from resourcesync.ports.fetching import (
     Response,
     Sink,
     Streamer,
+    served_at,
     validators_of,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "Snapshot",
     "Staged",
     "Streamer",
+    "served_at",
     "validators_of",
 ]
 

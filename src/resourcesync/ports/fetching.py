@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -161,15 +162,25 @@ def validators_of(headers: Mapping[str, str]) -> Validators:
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` where they do not say."""
-    modified, date = headers.get("last-modified", ""), headers.get("date", "")
-    if not modified or not date:
+    modified, date = _date(headers.get("last-modified", "")), served_at(headers)
+    return None if modified is None or date is None else (date - modified).total_seconds()
+
+
+def served_at(headers: Mapping[str, str]) -> datetime | None:
+    """Return when the server made an answer, by its own clock; ``None`` where it does not say."""
+    return _date(headers.get("date", ""))
+
+
+def _date(text: str) -> datetime | None:
+    if not text:
         return None
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - for some servers only
 
     try:
-        return (parsedate_to_datetime(date) - parsedate_to_datetime(modified)).total_seconds()
+        moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError):
         return None
+    return moment if moment.tzinfo is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -34,7 +34,8 @@ class Copy(NamedTuple):
         length: Bytes.
         digests: Digests of the bytes, computed here, as in a ``hash`` attribute.
         listed: The ``hash`` that the Source listed when it was installed; empty unless it matched.
-        lastmod: The ``lastmod`` that the Source listed, or ``None``.
+        lastmod: The ``lastmod`` that the Source listed, if it tells whether the resource changed
+            since: a hash was listed too, or it was over when the bytes came; else ``None``.
         etag: The answer's ``ETag``, for conditional requests.
         last_modified: The answer's ``Last-Modified``, for conditional requests.
         signature: The file's stat signature when it was installed.

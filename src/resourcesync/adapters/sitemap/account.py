@@ -27,7 +27,7 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Part, RefusedEntry
 from resourcesync.model.digests import format_digests, parse_digests
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import from_microseconds, known_microseconds
+from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions, Told
@@ -113,7 +113,8 @@ class SitemapAccount:
                 yield from page
             return
         with Memory(Path(self._options.memory)) as memory:
-            measurer = Measurer(fetcher, memory, self._how, self._address)
+            began = to_microseconds(self._options.clock.now())
+            measurer = Measurer(fetcher, memory, self._how, self._address, began)
             for page in listing.pages():
                 yield from measurer.page(page)
             measurer.end()

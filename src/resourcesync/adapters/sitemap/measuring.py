@@ -12,8 +12,16 @@ from resourcesync.adapters.sitemap.listing import Listed
 from resourcesync.adapters.sitemap.memory import Measured, Memory
 from resourcesync.discovery.addresses import is_at_home
 from resourcesync.errors import ResourceMissingError, SourceError, StorageError
-from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, validators_of
+from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
+from resourcesync.ports import (
+    Failure,
+    Fetcher,
+    Purpose,
+    Request,
+    Response,
+    served_at,
+    validators_of,
+)
 
 HOW: Final = ("head", "get")
 _NOT_MODIFIED: Final = 304
@@ -47,16 +55,18 @@ class Measurer:
         memory: What was measured before.
         how: One of `HOW`.
         home: An address of the site; what lies elsewhere is told as it is listed.
+        began: When this reading of the site began, microseconds: no answer is older.
 
     Attributes:
         gone: How many resources are listed and not there; they are left out.
     """
 
-    def __init__(self, fetcher: Fetcher, memory: Memory, how: str, home: str) -> None:
+    def __init__(self, fetcher: Fetcher, memory: Memory, how: str, home: str, began: int) -> None:
         self._fetcher = fetcher
         self._memory = memory
         self._how = how
         self._home = home
+        self._began = began
         self._answered = False
         self._failed = 0
         self._last = ""
@@ -137,8 +147,9 @@ class Measurer:
         )
 
     def _measured(self, row: Listed, answer: Response, before: Measured | None) -> Measured:
+        lastmod = self._proving(row, answer)
         if answer.status == _NOT_MODIFIED and before is not None:
-            return before._replace(lastmod=row.lastmod)
+            return before._replace(lastmod=lastmod)
         fields, sink = answer.headers, answer.request.sink
         assert isinstance(sink, _Digest)
         is_read = self._how == "get"
@@ -147,7 +158,7 @@ class Measurer:
             self._undated.add(row.uri)
         return Measured(
             uri=row.uri,
-            lastmod=row.lastmod,
+            lastmod=lastmod,
             etag=etag,
             last_modified=fields.get("last-modified", ""),
             length=sink.length if is_read else _length(fields),
@@ -155,6 +166,13 @@ class Measurer:
             media_type=fields.get("content-type", "").partition(";")[0].strip().lower(),
             how=self._how,
         )
+
+    def _proving(self, row: Listed, answer: Response) -> int | None:
+        """Return the date to remember: not one that was not over when the site answered."""
+        served = served_at(answer.headers)
+        as_of = self._began if served is None else to_microseconds(served)
+        is_over = row.lastmod is not None and as_of >= end_of_lastmod(row.lastmod)
+        return row.lastmod if is_over else None
 
     def _fail(self, outcome: Failure) -> None:
         """Count a failure; a site that gives nothing at all is down."""

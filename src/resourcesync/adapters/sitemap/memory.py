@@ -27,7 +27,8 @@ class Measured(NamedTuple):
 
     Attributes:
         uri: Its URI.
-        lastmod: What the sitemap said then, microseconds, or ``None``.
+        lastmod: What the sitemap said then, microseconds, if that time was over when the server
+            answered; else ``None``.
         etag: For conditional requests.
         last_modified: For conditional requests.
         length: Bytes, or ``None`` where the server does not say.

@@ -1,0 +1,120 @@
+"""A ``lastmod`` proves nothing about what may still happen within it."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from resourcesync.errors import SourceUnavailableError
+from tests.support.dated_world import SITEMAP, DatedWorld
+from tests.support.world import BASE
+
+MORNING = datetime(2026, 11, 22, 8, tzinfo=UTC)
+AFTERNOON = datetime(2026, 11, 22, 15, tzinfo=UTC)
+NOON_AFTER = datetime(2026, 11, 23, 12, tzinfo=UTC)
+"""The day is over in the last time zone."""
+OK = [("page", 200)]
+SAME = [("page", 304)]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DatedWorld:
+    world = DatedWorld(tmp_path / "mirror")
+    world.clock.set(datetime(2026, 11, 22, 7, tzinfo=UTC))
+    world.edit("page", "of the morning")
+    world.clock.set(MORNING)
+    return world
+
+
+@pytest.mark.parametrize("day", ["2026-11-22", "2026-11-22T00:00:00Z"])
+@pytest.mark.parametrize("tag", ["", '"{}"'])
+def test_a_page_that_changes_on_the_day_that_its_sitemap_says_is_fetched_again(
+    world: DatedWorld, day: str, tag: str
+) -> None:
+    world.sitemap, world.tag = {"page": day}, tag
+    assert world.pages_asked() == OK
+    world.clock.set(AFTERNOON)
+    world.edit("page", "of the afternoon")
+    world.clock.set(datetime(2026, 12, 22, tzinfo=UTC))
+    assert world.pages_asked() == OK
+    assert world.files() == {BASE + "page": b"of the afternoon"}
+
+
+def test_a_page_is_asked_for_with_a_condition_until_its_day_is_over_and_once_more(
+    world: DatedWorld,
+) -> None:
+    world.sitemap = {"page": "2026-11-22"}
+    assert world.pages_asked() == OK
+    assert world.pages_asked() == SAME
+    world.clock.set(AFTERNOON)
+    assert world.pages_asked() == SAME
+    world.clock.set(NOON_AFTER)
+    assert world.pages_asked() == SAME
+    assert world.pages_asked() == []
+    assert world.pages_asked() == []
+    assert world.fetcher.asked == [SITEMAP], "and that with a condition"
+
+
+def test_a_page_whose_day_was_over_is_asked_for_once(world: DatedWorld) -> None:
+    world.sitemap = {"page": "2026-11-20"}
+    assert world.pages_asked() == OK
+    assert world.pages_asked() == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds"),
+    [
+        ("2026-11-22T08:00Z", 60),
+        ("2026-11-22T08:00:00Z", 60),
+        ("2026-11-22T08:00:01Z", 1),
+        ("2026-11-22T08:00:01.25Z", 1),
+    ],
+)
+def test_the_minute_and_the_second_of_a_page_must_be_over_too(
+    world: DatedWorld, moment: str, seconds: int
+) -> None:
+    world.clock.set(datetime(2026, 11, 22, 8, 0, 1, tzinfo=UTC))
+    world.sitemap, world.tag = {"page": moment}, '"of the content"'
+    assert world.pages_asked() == OK
+    assert world.pages_asked() == SAME
+    world.clock.advance(seconds=seconds)
+    assert world.pages_asked() == SAME
+    assert world.pages_asked() == []
+
+
+def test_a_server_says_by_its_own_clock_of_when_its_answer_is(world: DatedWorld) -> None:
+    world.sitemap, world.tag = {"page": "2026-11-22"}, '"{}"'
+    world.date = "Sun, 22 Nov 2026 08:00:00 GMT"
+    world.clock.set(NOON_AFTER)
+    assert world.pages_asked() == OK, "a cache answers, with what it was given in the morning"
+    assert world.pages_asked() == SAME
+    world.clock.set(AFTERNOON)
+    world.edit("page", "of the afternoon")
+    world.clock.set(NOON_AFTER)
+    world.date = None
+    assert world.pages_asked() == OK
+    assert world.pages_asked() == []
+
+
+def test_where_a_server_says_no_time_what_a_run_fetches_is_of_its_beginning(
+    world: DatedWorld,
+) -> None:
+    world.date, world.tag = "", '"of the content"'
+    world.sitemap = {"page": "2026-11-22"}
+    assert world.pages_asked() == OK
+    world.clock.set(NOON_AFTER)
+    assert world.pages_asked() == SAME
+    assert world.pages_asked() == []
+
+
+def test_a_date_of_a_page_that_failed_first_proves_nothing_either(world: DatedWorld) -> None:
+    world.sitemap = {"page": "2026-11-22"}
+    page = BASE + "page"
+    world.answers[page] = SourceUnavailableError("busy", uri=page)
+    world.pull()
+    del world.answers[page]
+    assert world.pages_asked() == OK
+    world.clock.set(AFTERNOON)
+    world.edit("page", "of the afternoon")
+    world.clock.set(NOON_AFTER)
+    assert world.pages_asked() == OK
