@@ -297,3 +297,31 @@ def test_a_memory_without_places_can_be_read_as_it_is(tmp_path: Path) -> None:
         assert list(state.pending(Task.FETCH)) == [pending("p")]
         assert state.pending_of("p") == pending("p")
     assert (tmp_path / "s").read_bytes() == before
+
+
+def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_path: Path) -> None:
+    second, minute, day = 1_000_000, 60_000_000, 86_400_000_000
+    over = {
+        "of a day": (day, 2 * day + day // 2),
+        "of a minute": (day + minute, day + 2 * minute),
+        "of a second": (day + second, day + 2 * second),
+    }
+    rows = [copy(uri)._replace(lastmod=it, installed=end) for uri, (it, end) in over.items()]
+    early = [it._replace(uri=f"{it.uri}, early", installed=it.installed - 1) for it in rows]
+    hashed = [it._replace(uri=f"{it.uri}, hashed", listed="sha-256:x") for it in early]
+    path = tmp_path / "s"
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            f"{''.join(MIGRATIONS[:7])}PRAGMA application_id = {APPLICATION_ID};"
+            "PRAGMA user_version = 7;"
+        )
+        for row in (*rows, *early, *hashed):
+            db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(row))})", row)
+        db.execute("INSERT INTO document VALUES ('list', 0, NULL, 3, 'digest', 'e', 'then', 1)")
+    db.close()
+
+    with SqliteMirrorState(path) as state:
+        forgotten = [it._replace(lastmod=None) for it in early]
+        assert list(state.copies()) == sorted([*rows, *forgotten, *hashed])
+        assert state.note("unsure") == "1"
+        assert state.document("list") == SeenDocument("list", 0, None, 3, "digest", "", "")

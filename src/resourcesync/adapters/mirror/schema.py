@@ -82,7 +82,18 @@ CREATE TABLE entry (
 # Where the copies are a table, these are the URIs of it that this file has the say on.
 _TABLES: Final = "CREATE TABLE tabled (uri TEXT PRIMARY KEY) WITHOUT ROWID;"
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES)
+# Before, dates and validators were remembered that a later change may share: see
+# ``model.timestamps.end_of_lastmod`` and ``ports.fetching.validators_of``.
+_PROVING: Final = """
+UPDATE copy SET lastmod = NULL WHERE listed = '' AND lastmod >= 0 AND installed < lastmod +
+    CASE WHEN lastmod % 86400000000 = 0 THEN 129600000000
+        WHEN lastmod % 60000000 = 0 THEN 60000000 ELSE 1000000 END;
+INSERT OR REPLACE INTO note SELECT 'unsure', '1'
+WHERE EXISTS (SELECT * FROM copy WHERE listed = '' AND lastmod IS NULL);
+UPDATE document SET etag = '', last_modified = '';
+"""
+
+MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES, _PROVING)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1
