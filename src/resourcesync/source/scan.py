@@ -10,7 +10,8 @@ from typing import Final, assert_never
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
-from resourcesync.model.digests import agree
+from resourcesync.model.digests import agree, disagree
+from resourcesync.model.resources import Resource
 from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
 
 _log = logging.getLogger(__name__)
@@ -158,6 +159,14 @@ def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Or
     counts["files"], counts["bytes"] = files, size
 
 
+def _has_same_bytes(before: Catalogued, resource: Resource, fingerprint: str) -> bool:
+    """Whether an original that was read has the bytes it had, whatever it looks like."""
+    known = before.resource.digests
+    if before.fingerprint == fingerprint != "":  # perhaps other digests were asked for
+        return not disagree(known, resource.digests)
+    return agree(known, resource.digests)
+
+
 def _looks_same(before: Catalogued, after: Original) -> bool:
     return before.fingerprint == after.fingerprint != ""
 
@@ -192,9 +201,7 @@ def _take(
         counts["created"] += 1
     elif (before.resource, before.fingerprint) == (resource, fingerprint):
         return None  # it only could not be trusted unread
-    elif before.fingerprint == fingerprint != "" or agree(
-        before.resource.digests, resource.digests
-    ):
+    elif _has_same_bytes(before, resource, fingerprint):
         recording.touched(resource, fingerprint)
         # One that was too fresh to be trusted is read again, whether it was touched or not.
         counts["touched"] += before.fingerprint != "" or before.resource != resource

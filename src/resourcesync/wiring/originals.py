@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
-from resourcesync.adapters.files import FileTreeOriginals, Judge, Selection
+from resourcesync.adapters.files import FileTreeOriginals, Judge, Rereading, Selection
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions
 from resourcesync.source import naming
@@ -31,10 +32,12 @@ class Found(NamedTuple):
     Attributes:
         originals: They, with the links that rules give them.
         reading: Gives what opens them one after the other.
+        rereading: Which of them are read again though they look unchanged.
     """
 
     originals: ReadableOriginals
     reading: Callable[[], AbstractContextManager[Opening]]
+    rereading: Rereading
 
 
 def is_address(text: str) -> bool:
@@ -44,17 +47,19 @@ def is_address(text: str) -> bool:
 
 
 @contextmanager
-def opened(root: Path, settings: Settings, clock: Clock) -> Iterator[Found]:
+def opened(root: Path, settings: Settings, clock: Clock, known: str | None) -> Iterator[Found]:
     """Open the originals that settings tell of.
 
     Args:
         root: The tree, or the folder of a catalogue whose originals are elsewhere.
         settings: How they are published.
         clock: Time.
+        known: What was remembered after the last scan of `Found.rereading`.
 
     Raises:
         ConfigurationError: No plug-in is for them, or it cannot be used; or a rule is none.
     """
+    rereading = Rereading.since(known, to_microseconds(clock.now()))
     if not settings.originals:
         tree = FileTreeOriginals(
             root,
@@ -62,12 +67,13 @@ def opened(root: Path, settings: Settings, clock: Clock) -> Iterator[Found]:
             clock=clock,
             selection=selection_of(settings),
             algorithms=settings.algorithms,
+            rereading=rereading,
         )
-        yield Found(_linked(tree, settings), tree.reading)
+        yield Found(_linked(tree, settings), tree.reading, rereading)
         return
     with _opened(settings) as originals:
         selected = _Selected(originals, settings)
-        yield Found(_linked(selected, settings), selected.reading)
+        yield Found(_linked(selected, settings), selected.reading, rereading)
 
 
 def _linked(originals: ReadableOriginals, settings: Settings) -> ReadableOriginals:

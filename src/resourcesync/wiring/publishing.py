@@ -45,6 +45,8 @@ __all__ = [
 CATALOGUE: Final = Path(".resourcesync") / "catalogue.db"
 NOTE: Final = "publish.settings"
 """Where the catalogue of a folder remembers its settings."""
+_REREAD: Final = "publish.reread"
+"""Where it remembers which files were read again, though they looked unchanged."""
 _SHOWN_OMISSIONS: Final = 20
 
 
@@ -124,7 +126,8 @@ def publish_tree(
         own = (root / CATALOGUE).parent
         store = held.enter_context(holding(root, settings.out, own, dry_run=asked.dry_run))
         refuse_foreign(catalogue, store, settings, known)
-        found = held.enter_context(originals.opened(root, settings, clock))
+        reread = catalogue.note(_REREAD)
+        found = held.enter_context(originals.opened(root, settings, clock, reread))
         tree = _Tree(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
 
@@ -155,6 +158,7 @@ class _Tree:
         self._catalogue = catalogue
         self._documents = documents
         self._clock = clock
+        self._reread = found.rereading.note()
         self._past = _past(root, settings, catalogue, clock)
         self._originals = self._past.originals(found.originals)
         self._contents = _contents(found, self._originals, self._past)
@@ -175,7 +179,7 @@ class _Tree:
         done, dumped, told = Publication(), None, None
         if not asked.dry_run:
             note = msgspec.json.encode(self._settings).decode()
-            self._catalogue.write_notes({NOTE: note})
+            self._catalogue.write_notes({NOTE: note, _REREAD: self._reread})
             try:
                 dumped = self._dump(asked.dumps)
             finally:  # the lists go on, also where something could not be packed

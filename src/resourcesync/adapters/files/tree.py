@@ -24,6 +24,7 @@ from resourcesync.adapters.files.links import LinkNotFollowedError, resolve
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment, unfit
 from resourcesync.adapters.files.nearby import FILE, Nearby, Opening
+from resourcesync.adapters.files.rereading import Rereading
 from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource, plain_resource
@@ -57,6 +58,7 @@ class FileTreeOriginals:
         clock: Tells which files are too fresh to be trusted by their times.
         selection: What is published; by default everything but hidden files and backups.
         algorithms: Digests to compute, the strongest first.
+        rereading: Which files are read again though they look unchanged.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class FileTreeOriginals:
         clock: Clock,
         selection: Selection | None = None,
         algorithms: Sequence[str] = ("sha-256",),
+        rereading: Rereading | None = None,
     ) -> None:
         self._root = root
         self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
@@ -75,6 +78,7 @@ class FileTreeOriginals:
         self._judge = Judge(selection or Selection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
+        self._is_due = (rereading or Rereading()).has
         self._current: tuple[str, int] | None = None
         self._second, self._lastmod = 0, EPOCH
 
@@ -113,7 +117,7 @@ class FileTreeOriginals:
         folder, descriptor = descent.deepest()
         self._current = (folder.uri, descriptor)
         looked = self._now()
-        old = looked - _FRESH_WHOLE
+        old, is_due = looked - _FRESH_WHOLE, self._is_due
         for key in folder.keys:
             if key[-1] == "/":
                 if self._enter(descent, key):
@@ -122,7 +126,8 @@ class FileTreeOriginals:
             found = self._look(folder, descriptor, key)
             if found is not None:
                 modified, changed = found.st_mtime_ns, found.st_ctime_ns
-                if (modified > old or changed > old) and self._is_fresh(found, looked):
+                is_new = modified > old or changed > old
+                if (is_new and self._is_fresh(found, looked)) or is_due(found.st_ino, modified):
                     fingerprint = ""
                 else:
                     fingerprint = f"{found.st_size}:{modified}:{found.st_ino}:{changed}"
