@@ -16,7 +16,7 @@ from typing import Final
 
 from resourcesync import __version__
 from resourcesync.cli import words
-from resourcesync.cli.audit_words import FORMS
+from resourcesync.cli.audit_words import FORMS, accuracy_of
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
 from resourcesync.documents.bags import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
@@ -161,8 +161,7 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
     covered = f"{words.count(report.present)} of {words.count(report.listed)}"
     share = "not known" if report.is_begun else words.share(report.present, report.listed)
     yield "Coverage", f"{share} ({covered})"
-    right = f"{words.count(report.accurate)} of {words.count(report.present)}"
-    yield "Accuracy", f"{words.share(report.accurate, report.present)} ({right})"
+    yield "Accuracy", accuracy_of(report)
     if report.proven is not None:
         yield "Looked at", words.counted(report.proven, "file")
     yield "Without a hash", words.count(report.unproven)

@@ -23,6 +23,8 @@ FORMS: Final = {
 OF_EVERY_COPY: Final = frozenset({"bagit", "premis"})
 MOST_FINDINGS: Final = 1_000_000
 
+_REMOTE: Final = "--method remote asks the server"
+
 SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
 
@@ -72,14 +74,10 @@ def conclude(
 
 def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     coverage = _coverage(report)
-    accuracy = _of(report.accurate, report.present)
+    accuracy = accuracy_of(report)
     cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
     if report.in_sync:
-        unproven = (
-            f", {words.count(report.unproven)} without a hash at the Source"
-            if report.unproven
-            else ""
-        )
+        unproven = f"; {_REMOTE}" if report.unproven else ""
         unseen = "" if report.is_looking else ", no file was looked at"
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
@@ -122,6 +120,17 @@ def _rolled(report: AuditReport) -> str:
     if report.proven_since is not None:
         since = f"; every file proven since {words.moment(report.proven_since)}"
     return f"{looked}{ended}{since}  {words.duration(report.seconds)}"
+
+
+def accuracy_of(report: AuditReport) -> str:
+    """Return how much of what is here is known to be equal, and what of it is not known."""
+    if report.accuracy is not None:
+        known = _of(report.accurate, report.present)
+        return f"at most {known}" if report.unproven else known
+    if report.unproven == report.present:
+        return "not known: the Source lists no hash"
+    few, all_here = words.count(report.unproven), words.count(report.present)
+    return f"not known: {few} of {all_here} without a hash at the Source"
 
 
 def _of(part: int, whole: int) -> str:

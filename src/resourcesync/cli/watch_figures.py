@@ -61,6 +61,8 @@ class WatchFigures:
         self._last[f"{fields['mirror']} {kind}"] = fields
         if kind == "audit" and "accuracy" in fields:
             self._accuracy[mirror] = float(fields["accuracy"])
+        elif kind == "audit" and fields["exit"] == 0:
+            self._accuracy.pop(mirror, None)  # it is not known any more
         if kind != "pull":
             return
         self._seconds[mirror] = seconds

@@ -92,7 +92,7 @@ class Audit:
         self._bad: dict[str, Bad] = {}
         self._looks_around = method != "lists"
         self._counts = _Counts()
-        self._has_gap = False
+        self._has_gap = self._is_offline = self._is_served = False
         self._doubts = Doubts(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
@@ -108,13 +108,9 @@ class Audit:
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
-        proven: Proven | None = None
+        self._is_offline = offline
         self._doubts = Doubts(self._pull, offline=offline, is_kept=self._doubting)
-        if rolling is not None or self._method == "remote":
-            proven = Prover(self._pull, self._method, run, self._doubts).prove(rolling or Rolling())
-            self._bad, self._counts.read = proven.bad, proven.read
-            self._method = "lists"
-            self._looks_around = rolling is None
+        proven = self._prove(run, rolling)
         memory, counts = self._pull.memory, self._counts
         at = memory.through
         with ExitStack() as held:
@@ -147,6 +143,17 @@ class Audit:
             is_looking=self._looks_around or proven is not None,
             has_gap=self._has_gap or (offline and (memory.hole or memory.is_unsettled)),
         )
+
+    def _prove(self, run: str, rolling: Rolling | None) -> Proven | None:
+        """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
+        if rolling is None and self._method != "remote":
+            return None
+        proven = Prover(self._pull, self._method, run, self._doubts).prove(rolling or Rolling())
+        self._bad, self._counts.read = proven.bad, proven.read
+        self._is_served = self._method == "remote" and rolling is None and not proven.stopped
+        self._method = "lists"
+        self._looks_around = rolling is None
+        return proven
 
     def _remember_proof(self) -> None:
         """Write down that every byte of every copy was read just now, and is as it should be."""
@@ -275,14 +282,21 @@ class Audit:
                 known = not (is_forgotten(copy) or is_doubted(copy))
                 reason = "the Source lists another" if known else NOT_KNOWN_GOOD
                 self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
-            case Match.UNKNOWN:
-                self._counts.unproven += 1
-                self._counts.accurate += 1
-            case Match.SAME:
-                self._counts.accurate += 1
-                # What is ours was computed here, so it is no digest that nobody could check.
-                is_ours = bool(row.hash) and row.hash == copy.digests
-                self._counts.unproven += not is_ours and not usable(parse_digests(row.hash))
+            case Match.UNKNOWN | Match.SAME:
+                self._is_accurate(copy, row)
+
+    def _is_accurate(self, copy: Copy, row: Listed) -> None:
+        """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
+
+        Without the Source, a digest that was computed here proves only that the file is the same.
+        """
+        self._counts.accurate += 1
+        if self._is_served:
+            return
+        if self._is_offline:
+            self._counts.unproven += not copy.listed
+        elif not row.hash or row.hash != copy.digests:  # what is ours can surely be checked
+            self._counts.unproven += not usable(parse_digests(row.hash))
 
     def _check_bytes(self, copy: Copy, row: Listed, look: Look) -> None:
         wanted: tuple[str, ...] = ()
@@ -301,7 +315,7 @@ class Audit:
             copy = self._doubts.proven(copy, look)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
             self._counts.present += 1
-            self._counts.accurate += 1  # the common case, without taking the digests apart
+            self._is_accurate(copy, row)  # the common case, without taking the digests apart
         elif self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
@@ -323,7 +337,7 @@ class Audit:
             reason = f"{claims[0].algorithm} differs from what the Source lists"
             self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims:
-            self._counts.accurate += 1
+            self._is_accurate(copy, row)
         else:
             self._check_memory(copy._replace(digests=format_digests(digests)), row)
 

@@ -176,7 +176,8 @@ class AuditReport:
         listed: Resources that the Source lists and that are selected.
         present: How many of them are here.
         accurate: How many of those are equal, as far as the lists let one tell.
-        unproven: How many of those could not be proven by a hash.
+        unproven: How many of those nothing proves: the Source lists no hash of them, and was not
+            requested to serve them (method ``remote``).
         extra: Copies here that the Source does not list.
         unlisted: Copies that the Source lists no more and that a pull kept by policy: no fault.
         foreign: Files here that we did not fetch.
@@ -229,8 +230,13 @@ class AuditReport:
         return self.present / self.listed if self.listed else 1.0
 
     @property
-    def accuracy(self) -> float:
-        """The share of the resources here that are equal to what is listed, 0 to 1."""
+    def accuracy(self) -> float | None:
+        """The share of the resources here that are equal to what is listed, 0 to 1.
+
+        Where some are unproven it is that at most; ``None`` where nothing else is wrong.
+        """
+        if self.unproven and self.accurate == self.present:
+            return None
         return self.accurate / self.present if self.present else 1.0
 
 

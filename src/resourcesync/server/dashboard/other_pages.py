@@ -113,7 +113,7 @@ def _audit(it: Audited) -> list[Piece]:
         tag("a", it.mirror, href=address("mirror", name=it.mirror)),
         outcome(is_good=report.in_sync, word="in sync" if report.in_sync else "not in sync"),
         "-" if report.is_begun else wording.share(report.present, report.listed),
-        wording.share(report.accurate, report.present),
+        "-" if report.accuracy is None else wording.share(report.accurate, report.present),
         wording.count(wrong),
         it.method,
     ]

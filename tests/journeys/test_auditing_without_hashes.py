@@ -1,0 +1,94 @@
+"""An audit claims no more than it proved: without a hash in the list, accuracy is not known."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from tests.support.command_line import Said, rows
+from tests.support.dated_world import DatedWorld
+from tests.support.site_maps import urlset
+from tests.support.tiny_source import TinySource
+
+PAGES = ("a", "b", "c")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DatedWorld:
+    world = DatedWorld(tmp_path / "mirror")
+    for name in PAGES:
+        world.edit(name, "1")
+    world.clock.advance(hours=1)
+    world.sitemap = dict.fromkeys(PAGES, "2025-01-01")
+    world.pull()
+    return world
+
+
+@pytest.mark.parametrize("method", ["lists", "stat", "hash"])
+@pytest.mark.parametrize("offline", [True, False])
+def test_what_no_hash_proves_is_in_step_with_the_list_and_no_more(
+    world: DatedWorld, method: str, *, offline: bool
+) -> None:
+    world.edit("b", "2")
+    report = world.audit(method=method, offline=offline)
+    assert (report.in_sync, report.coverage) == (True, 1.0)
+    assert (report.accuracy, report.unproven) == (None, 3)
+
+
+def test_the_server_can_prove_what_no_list_proves(world: DatedWorld) -> None:
+    report = world.audit(method="remote")
+    assert (report.in_sync, report.accuracy, report.unproven) == (True, 1.0, 0)
+    world.clock.advance(hours=1)
+    world.edit("b", "2")
+    changed = world.audit(method="remote")
+    assert not changed.in_sync
+    assert (changed.accurate, changed.present, changed.unproven) == (2, 3, 0)
+
+
+def test_a_damaged_copy_bounds_what_is_accurate(world: DatedWorld) -> None:
+    place = next(path for path in world.folder.iterdir() if path.is_file())
+    place.write_bytes(b"damaged")
+    report = world.audit()
+    assert report.accuracy == pytest.approx(2 / 3)
+    assert report.unproven == 2
+
+
+def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        uris = [f"{source.url}/{name}.html" for name in PAGES]
+        for name in PAGES:
+            source.put(f"/{name}.html", b"page", "text/html")
+        source.put("/sitemap.xml", urlset(*((it, "2025-01-01") for it in uris)), "text/xml")
+        assert run(["pull", source.url, "m"]) == 0
+        source.put("/b.html", b"edited", "text/html")
+        capsys.readouterr()
+        assert run(["audit", "m"]) == 0
+        said = capsys.readouterr().out
+        assert run(["audit", "m", "--json"]) == 0
+        end = rows(capsys)[-1]
+        assert run(["audit", "m", "--method", "remote"]) == 1
+    unknown = "accuracy not known: the Source lists no hash; --method remote asks the server"
+    assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown}  ", said)
+    assert (end["accuracy"], end["unproven"], end["in_sync"]) == (None, 3, True)
+    assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out
+
+
+def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        bodies = {f"/{name}.html": b"page" for name in PAGES}
+        source.offer(bodies)
+        entries = [source.entry(target, body) for target, body in bodies.items()]
+        entries[0] = re.sub(' hash="[^"]*"', "", entries[0])
+        source.offer_entries(entries)
+        assert run(["pull", source.url, "m"]) == 0
+        capsys.readouterr()
+        assert run(["audit", "m"]) == 0
+    said = capsys.readouterr().out
+    assert "accuracy not known: 1 of 3 without a hash at the Source; --method remote" in said
