@@ -1,6 +1,6 @@
 """A Source behind a server of plain files, which dates what it serves in whole seconds."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 
@@ -18,6 +18,9 @@ class DatedWorld(World):
     Attributes:
         tag: The ``ETag`` of each answer, with ``{}`` for the second of the last change.
         date: The ``Date`` of each answer; ``None`` for the present moment.
+        ahead: How far the server's clock is ahead of ours.
+        age: The ``Age`` of each answer.
+        dates: The ``Date`` of answers from some addresses.
         sitemap: Pages and their ``lastmod``, for a Source that has only a plain sitemap.
         statuses: What became of each request for a page since the last pull began.
     """
@@ -26,6 +29,9 @@ class DatedWorld(World):
         super().__init__(folder)
         self.tag = ""
         self.date: str | None = None
+        self.ahead = timedelta()
+        self.age = "0"
+        self.dates: dict[str, datetime] = {}
         self.sitemap: dict[str, str] = {}
         self.statuses: list[tuple[str, int]] = []
         self._changed: dict[str, tuple[bytes, datetime]] = {}
@@ -68,12 +74,13 @@ class DatedWorld(World):
         answer = self.see(request.uri)
         if answer.status != 200:
             return answer
-        changed = self._changed[request.uri][1].replace(microsecond=0)
-        date = _stamp(self.clock.now()) if self.date is None else self.date
+        changed = (self._changed[request.uri][1] + self.ahead).replace(microsecond=0)
+        now = self.dates.get(request.uri, self.clock.now() + self.ahead)
+        date = _stamp(now) if self.date is None else self.date
         tag = self.tag.format(int(changed.timestamp()))
         answer.headers |= {"last-modified": _stamp(changed), "etag": tag}
         if date:
-            answer.headers["date"] = date
+            answer.headers |= {"date": date, "age": self.age}
         since = request.last_modified
         if request.etag:
             same = bool(tag) and request.etag == tag

@@ -53,7 +53,7 @@ _FIELDS: Final = {
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
-        "delivered_seconds consistency latency latency_95 efficiency"
+        "delivered_seconds skew_seconds consistency latency latency_95 efficiency"
     ),
     "flag": (
         "adopted complete dry_run first gap in_sync is_index is_open kept lists_only local "
@@ -107,8 +107,8 @@ EVENTS: Final = {
             "updated refetched deleted failed refused:any held held_of unlisted filtered "
             "verified:count weak restored unverified contradicting linked patched:any "
             "unpatched requests bytes useful_bytes as_of? audit in_sync at? present "
-            "accurate unproven extra foreign begun gap coverage? accuracy read_bytes "
-            "proven? proven_since? stopped:any doubted? accuracy? "
+            "accurate unproven extra foreign begun gap coverage? accuracy? read_bytes "
+            "proven? proven_since? stopped:any doubted? skew_seconds "
             "changes:count cursor? path? mistakes entries plain_sitemaps tolerated "
             "from_dialect files equal different only_a only_b documents:any not_fetched hashed "
             "touched changing unreadable omitted written url first problems warnings hubs "

@@ -277,6 +277,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "useful_bytes": report.useful,
         "seconds": round(report.seconds, 3),
         "as_of": report.as_of,
+        "skew_seconds": report.skew,
     }
 
 
@@ -430,8 +431,13 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         copies = words.counted(report.contradicting, "copy", "copies")
         yield Line(f"  next   {copies} contradict the list (--verify lenient): ask the Source to")
         yield Line(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+    if report.skew:
+        yield Line(
+            "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
+        )
+        yield Line("         tell the Source")
     others = report.failed - report.contradicting + report.held
-    if others or not (report.refused or report.contradicting):
+    if others or not (report.refused or report.contradicting or report.skew):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
     if report.refused:
         entries = words.counted(report.refused, "entry", "entries")

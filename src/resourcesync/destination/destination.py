@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.budget import Deadline
+from resourcesync.destination.clock_watch import (
+    NOT_BELIEVED,
+    WORTH_TELLING,
+    WatchedFetcher,
+    told,
+)
 from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
@@ -56,7 +62,13 @@ class Destination:
     def __init__(self, equipment: Equipment) -> None:
         clock = equipment.clock
         self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
-        equipment = replace(equipment, clock=self._deadline, lift_deadline=self._deadline.lift)
+        self._watched = WatchedFetcher(equipment.fetcher, clock)
+        equipment = replace(
+            equipment,
+            fetcher=self._watched,
+            clock=self._deadline,
+            lift_deadline=self._deadline.lift,
+        )
         self._equipment = equipment
         self._ways: Ways = equipment.ways or OwnWays()
         self._memory = Memory(equipment.state)
@@ -90,20 +102,21 @@ class Destination:
                 hint="choose filters for a new mirror, or leave --prune out",
             )
         run = Run(self._equipment)
+        self._watched.forget()
         try:
             self._equipment.check_folder()
             if not options.dry_run:
                 it = self._equipment
                 take_over_trash(it.state, it.copies, it.clock)
             pulled = self._pull_in_time(source, options)
-            if not options.dry_run:
+            if not options.dry_run and abs(self._watched.skew) < NOT_BELIEVED:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
             if not options.dry_run:
                 self._remember_failure(run, error)
             raise
         report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)
-        report = replace(run.timed(report), lists_only=options.lists_only)
+        report = self._by_clock(replace(run.timed(report), lists_only=options.lists_only))
         if not options.dry_run:
             run.remember(report, report.mode)
             if report.state is Word.IN_SYNC:
@@ -115,6 +128,18 @@ class Destination:
         is_kept = self._memory.identity is not None or self._equipment.is_expected
         if is_kept and not isinstance(error, ConfigurationError):
             run.remember_failure(error)
+
+    def _by_clock(self, report: RunReport) -> RunReport:
+        """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
+        skew = self._watched.skew
+        if abs(skew) < WORTH_TELLING:
+            return report
+        fields = {"code": "clock-skew", "message": told(skew), "evidence": ()}
+        self._equipment.report("warning", fields)
+        if abs(skew) < NOT_BELIEVED:
+            return report
+        state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
+        return replace(report, state=state, skew=skew.total_seconds())
 
     def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
         """Pull until the time is over that the run was given."""
@@ -339,6 +364,7 @@ class Destination:
         from resourcesync.destination.repairing import Repair  # noqa: PLC0415 - a pull needs it not
 
         run = Run(self._equipment)
+        self._watched.forget()
         self._equipment.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
             options = replace(options, delete="absent")
@@ -355,6 +381,7 @@ class Destination:
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.complete = pulled.complete and not self._memory.is_unsettled
         report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
+        report = self._by_clock(report)
         if not options.dry_run:
             run.remember(report, "repair")
         return report

@@ -106,6 +106,8 @@ class RunReport:
         seconds: Duration.
         as_of: The Source's time up to which the mirror is complete, UTC.
         failures: The first failures, at most 1,000.
+        skew: Seconds that this machine's clock is ahead of the Source's (negative: behind), where
+            that is a day or more; then the mirror is not in sync.
     """
 
     run: str
@@ -144,6 +146,7 @@ class RunReport:
     seconds: float = 0.0
     as_of: datetime | None = None
     failures: tuple[Failing, ...] = ()
+    skew: float = 0.0
 
 
 class FindingKind(StrEnum):

@@ -1,0 +1,134 @@
+"""A clock that is days off is reported, and no mirror is called in sync by it."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.destination.reports import MirrorState
+from tests.support.command_line import Said, rows
+from tests.support.dated_world import DatedWorld
+from tests.support.hostile_server import HostileServer, answer
+from tests.support.site_maps import urlset
+from tests.support.world import BASE
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> DatedWorld:
+    world = DatedWorld(tmp_path / "mirror")
+    world.put("a", "1")
+    world.publish()
+    return world
+
+
+def skews(world: DatedWorld) -> list[object]:
+    return [it["message"] for it in world.told("warning") if it["code"] == "clock-skew"]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "message"),
+    [
+        (timedelta(days=45), "this machine's clock is 45 days behind the Source's"),
+        (timedelta(days=3_650), "this machine's clock is 3,650 days behind the Source's"),
+        (timedelta(days=-45), "this machine's clock is 45 days ahead of the Source's"),
+        (timedelta(hours=30), "this machine's clock is 30 h behind the Source's"),
+    ],
+)
+def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
+    world: DatedWorld, ahead: timedelta, message: str
+) -> None:
+    world.ahead = ahead
+    for _ in range(3):
+        report = world.pull()
+        assert report.state is MirrorState.BEHIND
+        assert skews(world) == [message]
+        assert report.skew == pytest.approx(-ahead.total_seconds(), abs=1)
+        assert world.in_sync(), "what could be had is here all the same"
+    world.ahead = timedelta()
+    report = world.pull()
+    assert (report.state, report.skew, skews(world)) == (MirrorState.IN_SYNC, 0.0, [])
+
+
+def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: DatedWorld) -> None:
+    right = world.clock.now()
+    world.clock.set(right - timedelta(days=45))
+    world.ahead = timedelta(days=45)
+    assert world.pull().state is MirrorState.BEHIND
+    world.clock.set(right)
+    world.put("a", "2")
+    world.publish()
+    wrong = world.clock.now() - timedelta(days=45)
+    right = world.clock.now()
+    world.clock.set(wrong)
+    assert world.pull().state is MirrorState.BEHIND
+    world.clock.set(right)
+    world.ahead = timedelta()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: DatedWorld) -> None:
+    world.put("b", "1")
+    world.publish()
+    world.pull()
+    world.remove("b")
+    world.publish()
+    assert world.pull().deleted == 1
+    trash = world.folder / ".resourcesync/trash"
+    (waiting,) = trash.iterdir()
+    world.clock.advance(hours=24 * 40)
+    world.ahead = timedelta(days=-40)
+    world.pull()
+    assert waiting.exists()
+    world.ahead = timedelta()
+    world.pull()
+    assert not waiting.exists()
+
+
+def test_hours_are_reported_and_believed_and_minutes_are_nothing(world: DatedWorld) -> None:
+    world.ahead = timedelta(hours=5)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == ["this machine's clock is 5 h behind the Source's"]
+    world.ahead = timedelta(minutes=50)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == []
+
+
+def test_an_answer_of_a_cache_says_nothing_of_a_clock(world: DatedWorld) -> None:
+    world.ahead = timedelta(days=-45)
+    world.age = "3888000"
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == []
+
+
+def test_answers_that_do_not_agree_say_nothing_of_a_clock(world: DatedWorld) -> None:
+    world.ahead = timedelta(days=45)
+    world.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now() + timedelta(days=44)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == []
+
+
+def test_a_server_that_is_before_its_own_files_has_no_clock(world: DatedWorld) -> None:
+    world.date = "Thu, 01 Jan 1970 00:00:10 GMT"
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == []
+
+
+def test_a_pull_by_a_wrong_clock_ends_with_3_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    date = f"{datetime.now(UTC) + timedelta(days=400):%a, %d %b %Y %H:%M:%S GMT}"
+    with HostileServer() as server:
+        page = server.on("/a.html", answer("200 OK", b"page", Date=date))
+        listed = urlset((page, "2025-01-01"))
+        uri = server.on("/map.xml", answer("200 OK", listed, Content_Type="text/xml", Date=date))
+        assert run(["pull", uri, "m"]) == 3
+        said = capsys.readouterr()
+        assert run(["pull", "m", "--json"]) == 3
+    text = said.out + said.err
+    assert "this machine's clock is 399 days behind the Source's" in text
+    assert "next   set this machine's clock" in text
+    assert "run it again" not in text
+    assert rows(capsys)[-1]["skew_seconds"] < -399 * 86_400
