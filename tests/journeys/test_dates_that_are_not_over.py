@@ -55,6 +55,27 @@ def test_a_page_is_asked_for_with_a_condition_until_its_day_is_over_and_once_mor
     assert world.fetcher.asked == [SITEMAP], "and that with a condition"
 
 
+@pytest.mark.parametrize("month", ["2026-11", "2026", "2020-01"])
+def test_a_month_proves_nothing(world: DatedWorld, month: str) -> None:
+    world.sitemap = {"page": month}
+    assert world.pages_asked() == OK
+    world.clock.set(AFTERNOON)
+    world.edit("page", "of the afternoon")
+    world.clock.set(datetime(2027, 12, 22, tzinfo=UTC))
+    assert world.pages_asked() == OK
+    assert world.pages_asked() == SAME
+
+
+def test_a_month_beside_its_first_day_is_not_taken_for_it(world: DatedWorld) -> None:
+    names = [f"{number:04}" for number in range(1_200)]
+    for name in names:
+        world.edit(name, "x")
+    world.clock.advance(hours=1)
+    world.sitemap = {it: "2026-01-01" if n % 2 else "2026-01" for n, it in enumerate(names)}
+    world.pull()
+    assert world.pages_asked() == [(it, 304) for it in names[::2]]
+
+
 def test_a_page_whose_day_was_over_is_asked_for_once(world: DatedWorld) -> None:
     world.sitemap = {"page": "2026-11-20"}
     assert world.pages_asked() == OK

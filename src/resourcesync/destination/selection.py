@@ -20,7 +20,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
-from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Refused
 
@@ -178,7 +178,7 @@ class Selection:
 
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
-        return self._row(resource, known_microseconds(resource.lastmod), "")
+        return self._row(resource, lastmod_microseconds(resource.lastmod), "")
 
     def resources(self, run: ResourceRun) -> Iterator[Listed]:
         """Yield what `resource` returns for each of many: in a third of the time for plain ones.
@@ -199,8 +199,8 @@ class Selection:
             if head != start:
                 start, home = head, self.at_home(f"{head}/")[:-1]
                 folder = self._plain_folder(mapping, home)
-            if lastmod != when:
-                when, moment = lastmod, known_microseconds(lastmod)
+            if lastmod != when or type(lastmod) is not type(when):
+                when, moment = lastmod, lastmod_microseconds(lastmod)
             if folder is not None and is_plain(name):
                 path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
                 known = uri if home == head else f"{home}/{name}"
@@ -215,7 +215,7 @@ class Selection:
 
     def change(self, change: Change) -> Listed | None:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
-        lastmod = known_microseconds(change.resource.lastmod or change.time)
+        lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
             self.refusals.withdraw(self.at_home(change.resource.uri))

@@ -20,11 +20,16 @@ _LAST_ZONE: Final = _DAY // 2
 _PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
 
 
+class StartOfMonth(datetime):
+    """The start of a month or a year that was written without a day: it says of no day."""
+
+
 def parse_w3c(text: str) -> datetime:
     """Return the moment that a W3C Datetime names, in UTC (§7).
 
-    Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z. A time without a zone is taken
-    as UTC, as old Sources write it. Fractions finer than a microsecond are cut.
+    Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z, as a `StartOfMonth`. A time
+    without a zone is taken as UTC, as old Sources write it. Fractions finer than a microsecond are
+    cut.
 
     Raises:
         ValueError: ``text`` is not a W3C Datetime, or names no moment (month 13, year 0000).
@@ -40,10 +45,12 @@ def parse_w3c(text: str) -> datetime:
     if match is None:
         raise ValueError(f"not a W3C Datetime: {text[:64]!r}")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
+    if day is None:
+        return StartOfMonth(int(year), int(month or 1), 1, tzinfo=UTC)
     local = datetime(
         int(year),
-        int(month or 1),
-        int(day or 1),
+        int(month),
+        int(day),
         int(hour or 0),
         int(minute or 0),
         int(second or 0),
@@ -80,6 +87,16 @@ def to_microseconds(moment: datetime) -> int:
 def known_microseconds(moment: datetime | None) -> int | None:
     """Return ``moment`` as `to_microseconds` does; ``None`` when it is not known."""
     return None if moment is None else to_microseconds(moment)
+
+
+def lastmod_microseconds(moment: datetime | None) -> int | None:
+    """Return a ``lastmod`` as `to_microseconds` does; ``None`` when it names no day.
+
+    A month says nothing of a change within it, so it is no better than no ``lastmod``.
+    """
+    if moment is None or isinstance(moment, StartOfMonth):
+        return None
+    return (moment - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(value: int) -> datetime:

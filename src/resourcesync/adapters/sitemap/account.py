@@ -27,7 +27,7 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Part, RefusedEntry
 from resourcesync.model.digests import format_digests, parse_digests
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds, lastmod_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions, Told
@@ -267,7 +267,7 @@ def _too_many(uri: str, limit: int) -> DocumentLimitError:
 def _listed(entry: Resource) -> Listed:
     return Listed(
         uri=entry.uri,
-        lastmod=known_microseconds(entry.lastmod),
+        lastmod=lastmod_microseconds(entry.lastmod),
         length=entry.length,
         hash=format_digests(entry.digests),
         media_type=entry.media_type,
