@@ -168,7 +168,7 @@ class Landing:
             length=length,
             digests=digests,
             listed=listed.hash,
-            lastmod=proving_lastmod(listed, self.as_of(headers)),
+            lastmod=listed.lastmod if listed.hash else self.proving(listed, headers),
             etag=etag,
             last_modified=last_modified,
             signature="",
@@ -176,10 +176,15 @@ class Landing:
             installed=self.now(),
         )
 
-    def as_of(self, headers: Mapping[str, str]) -> int:
-        """Return the moment, microseconds, of whose bytes an answer is; it is no later one."""
+    def proving(self, listed: Listed, headers: Mapping[str, str]) -> int | None:
+        """Return the ``lastmod`` to remember with what an answer brought, or said to be the same.
+
+        Its bytes are those of the moment when its server made it, as far as that says so; else of
+        the beginning of the run.
+        """
         served = served_at(headers)
-        return self._policy.began if served is None else to_microseconds(served)
+        as_of = self._policy.began if served is None else to_microseconds(served)
+        return proving_lastmod(listed, as_of)
 
     def add(self, ready: Ready) -> None:
         """Take a resource whose bytes are good."""

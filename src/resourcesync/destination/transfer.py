@@ -25,7 +25,6 @@ from resourcesync.destination.plan import (
     difference,
     has_bytes,
     judge_bytes,
-    proving_lastmod,
     whole,
 )
 from resourcesync.errors import (
@@ -310,7 +309,7 @@ class Transfer:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._landing.tally.same += 1
-        lastmod = proving_lastmod(fetch.listed, self._landing.as_of(outcome.headers))
+        lastmod = self._landing.proving(fetch.listed, outcome.headers)
         if fetch.before.lastmod != lastmod:
             copy = fetch.before._replace(lastmod=lastmod)
             self._landing.add(Ready(fetch, copy, None, counts=False))

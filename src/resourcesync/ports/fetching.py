@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from resourcesync.errors import SourceError, StorageError
@@ -171,6 +172,7 @@ def served_at(headers: Mapping[str, str]) -> datetime | None:
     return _date(headers.get("date", ""))
 
 
+@lru_cache(maxsize=64)  # most answers of a second have the same Date
 def _date(text: str) -> datetime | None:
     if not text:
         return None
