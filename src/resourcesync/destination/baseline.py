@@ -212,7 +212,7 @@ class Baseline:
         else:
             self._fetch(pulled, spools, through, sweeping=sweeping)
         if pulled.complete:
-            unsure = unsure or pulled.tally.undated > 0
+            unsure = unsure or pulled.tally.open_dates > 0
             self._finish(snapshot, history, through, unsure=unsure)
         if pulled.is_swept:
             self._pull.sweep(pulled)

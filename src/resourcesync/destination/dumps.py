@@ -398,6 +398,6 @@ def together(brought: Tally, fetched: Tally) -> Tally:
         same=brought.same + fetched.same,
         refetched=brought.refetched + fetched.refetched,
         useful=brought.useful + fetched.useful,
-        undated=brought.undated + fetched.undated,
+        open_dates=brought.open_dates + fetched.open_dates,
         fixity=fixity,
     )

@@ -73,7 +73,7 @@ class Tally:
     patched: int = 0
     unpatched: int = 0
     contradicting: int = 0
-    undated: int = 0
+    open_dates: int = 0
     """Copies whose ``lastmod`` does not tell yet whether the Source changed them again."""
     fixity: dict[str, int] = field(default_factory=dict)
     failures: list[Failing] = field(default_factory=list)
@@ -188,14 +188,14 @@ class Landing:
 
     def add(self, ready: Ready) -> None:
         """Take a resource whose bytes are good."""
-        self.tally.undated += ready.copy.lastmod != ready.fetch.listed.lastmod
+        self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
         self._group.append(ready)
 
     def settle(self, fetch: Fetch) -> None:
         """Take a resource of which all stays as it is."""
         self._settled.append(fetch.listed.uri)
         if fetch.before is not None:
-            self.tally.undated += fetch.before.lastmod != fetch.listed.lastmod
+            self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
     def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
         """Take a resource that could not be had; the copy that is here stays."""
@@ -317,7 +317,7 @@ class Landing:
                     pending=failed,
                     settled=settled,
                     patched=patched,
-                    notes=encode(unsure=True) if self.tally.undated else None,
+                    notes=encode(unsure=True) if self.tally.open_dates else None,
                 )
             )
 

@@ -153,7 +153,7 @@ class SharedBaseline(Baseline):
             self._bring(pulled, joined, through)
         if pulled.complete:
             self._finish(
-                snapshot, history, through, unsure=joined.unsure or pulled.tally.undated > 0
+                snapshot, history, through, unsure=joined.unsure or pulled.tally.open_dates > 0
             )
         if pulled.is_swept:
             pull.sweep(pulled)

@@ -69,7 +69,7 @@ class SharedIncremental(Incremental):
             fail_fast=pull.options.fail_fast,
         )
         pulled.tally = ended.tally
-        pull.memory.write(unsure=True if ended.tally.undated else None)
+        pull.memory.write(unsure=True if ended.tally.open_dates else None)
         pulled.complete = ended.complete
         pulled.spent = pull.budget.spent
 

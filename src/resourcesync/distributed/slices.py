@@ -385,7 +385,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
         same=one.same + other.same,
         refetched=one.refetched + other.refetched,
         failed=one.failed + other.failed,
-        undated=one.undated + other.undated,
+        open_dates=one.open_dates + other.open_dates,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),

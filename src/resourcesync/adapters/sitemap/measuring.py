@@ -70,7 +70,7 @@ class Measurer:
         self._answered = False
         self._failed = 0
         self._last = ""
-        self._undated: set[str] = set()
+        self._unsettled: set[str] = set()
         self.gone = 0
 
     def page(self, rows: list[Listed]) -> Iterator[Listed]:
@@ -86,7 +86,7 @@ class Measurer:
         kept = [self._lasting(it) for row in rows if (it := found.get(row.uri)) is not None]
         self._memory.put(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
-        self._undated.clear()
+        self._unsettled.clear()
         for row in rows:
             measured = found.get(row.uri)
             if measured is not None:
@@ -98,7 +98,7 @@ class Measurer:
 
     def _lasting(self, measured: Measured) -> Measured:
         """Return what is remembered: no time that a later change may share."""
-        return measured._replace(last_modified="") if measured.uri in self._undated else measured
+        return measured._replace(last_modified="") if measured.uri in self._unsettled else measured
 
     def end(self) -> None:
         """Forget what comes after the last page."""
@@ -155,7 +155,7 @@ class Measurer:
         is_read = self._how == "get"
         etag, last_modified = validators_of(fields)
         if not last_modified:
-            self._undated.add(row.uri)
+            self._unsettled.add(row.uri)
         return Measured(
             uri=row.uri,
             lastmod=lastmod,
