@@ -68,6 +68,16 @@ def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: DatedWor
     assert world.in_sync()
 
 
+def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: DatedWorld) -> None:
+    world.pull()
+    assert world.audit().in_sync
+    world.ahead = timedelta(days=45)
+    world.events.clear()
+    assert not world.audit().in_sync
+    assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
+    assert world.audit(offline=True).in_sync, "that asks nobody"
+
+
 def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: DatedWorld) -> None:
     world.put("b", "1")
     world.publish()

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.accounting import report_of
@@ -131,15 +132,18 @@ class Destination:
 
     def _by_clock(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
-        skew = self._watched.skew
-        if abs(skew) < WORTH_TELLING:
-            return report
-        fields = {"code": "clock-skew", "message": told(skew), "evidence": ()}
-        self._equipment.report("warning", fields)
+        skew = self._told_skew()
         if abs(skew) < NOT_BELIEVED:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         return replace(report, state=state, skew=skew.total_seconds())
+
+    def _told_skew(self) -> timedelta:
+        skew = self._watched.skew
+        if abs(skew) >= WORTH_TELLING:
+            fields = {"code": "clock-skew", "message": told(skew), "evidence": ()}
+            self._equipment.report("warning", fields)
+        return skew
 
     def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
         """Pull until the time is over that the run was given."""
@@ -437,12 +441,15 @@ class Destination:
 
         clock = self._equipment.clock
         started = clock.monotonic()
+        self._watched.forget()
         self._equipment.check_folder()
         pull = self.looking(asking=not offline)
         if not offline:
             tell_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
+        if abs(self._told_skew()) >= NOT_BELIEVED:  # the times of the lists tell nothing
+            report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         kept_audit = KeptAudit(ended=moment, method=method, report=replace(report, findings=()))

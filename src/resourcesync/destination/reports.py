@@ -195,7 +195,8 @@ class AuditReport:
             asked: how much is missing is not known, so nothing is in sync.
         is_looking: Whether files were looked at, and not the mirror's memory only.
         has_gap: Whether there may be changes that no list tells of that was read: the Change Lists
-            do not reach back, or no run has come to its end since other filters were chosen.
+            do not reach back, no run has come to its end since other filters were chosen, or this
+            machine's clock is a day or more off.
             Then nothing is in sync, though all that is known agrees.
     """
 
