@@ -1,5 +1,7 @@
 """A clock that is days off is reported, and no mirror is called in sync by it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,12 +24,23 @@ def world(tmp_path: Path) -> DatedWorld:
     return world
 
 
-def skews(world: DatedWorld) -> list[object]:
-    return [it["message"] for it in world.told("warning") if it["code"] == "clock-skew"]
+def skews(world: DatedWorld) -> list[str]:
+    said = [str(it["message"]) for it in world.told("warning") if it["code"] == "clock-skew"]
+    return [it for it in said if "this machine" in it]
+
+
+@contextmanager
+def our_clock_is(world: DatedWorld, late: timedelta) -> Iterator[None]:
+    """Let our clock be so much behind that of the Source."""
+    right, world.ahead = world.clock.now(), late
+    world.clock.set(right - late)
+    yield
+    world.ahead = timedelta()
+    world.clock.set(right)
 
 
 @pytest.mark.parametrize(
-    ("ahead", "message"),
+    ("late", "message"),
     [
         (timedelta(days=45), "this machine's clock is 45 days behind the Source's"),
         (timedelta(days=3_650), "this machine's clock is 3,650 days behind the Source's"),
@@ -36,46 +49,46 @@ def skews(world: DatedWorld) -> list[object]:
     ],
 )
 def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
-    world: DatedWorld, ahead: timedelta, message: str
+    world: DatedWorld, late: timedelta, message: str
 ) -> None:
-    world.ahead = ahead
     for _ in range(3):
-        report = world.pull()
+        with our_clock_is(world, late):
+            report = world.pull()
         assert report.state is MirrorState.BEHIND
         assert skews(world) == [message]
-        assert report.skew == pytest.approx(-ahead.total_seconds(), abs=1)
+        assert report.skew == pytest.approx(-late.total_seconds(), abs=1)
         assert world.in_sync(), "what could be had is here all the same"
-    world.ahead = timedelta()
     report = world.pull()
     assert (report.state, report.skew, skews(world)) == (MirrorState.IN_SYNC, 0.0, [])
 
 
 def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: DatedWorld) -> None:
-    right = world.clock.now()
-    world.clock.set(right - timedelta(days=45))
-    world.ahead = timedelta(days=45)
-    assert world.pull().state is MirrorState.BEHIND
-    world.clock.set(right)
+    late = timedelta(days=45)
+    with our_clock_is(world, late):
+        assert world.pull().state is MirrorState.BEHIND
     world.put("a", "2")
     world.publish()
-    wrong = world.clock.now() - timedelta(days=45)
-    right = world.clock.now()
-    world.clock.set(wrong)
-    assert world.pull().state is MirrorState.BEHIND
-    world.clock.set(right)
-    world.ahead = timedelta()
+    with our_clock_is(world, late):
+        assert world.pull().state is MirrorState.BEHIND
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
+
+
+def test_where_the_lists_of_today_agree_with_our_clock_it_is_right(world: DatedWorld) -> None:
+    world.ahead = timedelta(days=45)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
+    assert world.audit().in_sync
 
 
 def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: DatedWorld) -> None:
     world.pull()
     assert world.audit().in_sync
-    world.ahead = timedelta(days=45)
     world.events.clear()
-    assert not world.audit().in_sync
-    assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
-    assert world.audit(offline=True).in_sync, "that asks nobody"
+    with our_clock_is(world, timedelta(days=45)):
+        assert not world.audit().in_sync
+        assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
+        assert world.audit(offline=True).in_sync, "that asks nobody"
 
 
 def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: DatedWorld) -> None:
@@ -106,17 +119,17 @@ def test_hours_are_reported_and_believed_and_minutes_are_nothing(world: DatedWor
 
 
 def test_an_answer_of_a_cache_says_nothing_of_a_clock(world: DatedWorld) -> None:
-    world.ahead = timedelta(days=-45)
     world.age = "3888000"
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == []
+    with our_clock_is(world, timedelta(days=-45)):
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert skews(world) == []
 
 
 def test_answers_that_do_not_agree_say_nothing_of_a_clock(world: DatedWorld) -> None:
-    world.ahead = timedelta(days=45)
-    world.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now() + timedelta(days=44)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == []
+    with our_clock_is(world, timedelta(days=-45)):
+        world.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now()
+        assert world.pull().state is MirrorState.IN_SYNC
+        assert skews(world) == []
 
 
 def test_a_server_that_is_before_its_own_files_has_no_clock(world: DatedWorld) -> None:

@@ -46,7 +46,7 @@ class DatedWorld(World):
         answer = self.honest(uri)
         body, _ = self._changed.get(uri, (None, None))
         if body != answer.body:
-            self._changed[uri] = answer.body, self.clock.now()
+            self._changed[uri] = answer.body, self.clock.now() + self.ahead
         return answer
 
     def serve(self, request: Request) -> Answer | Exception:
@@ -74,7 +74,7 @@ class DatedWorld(World):
         answer = self.see(request.uri)
         if answer.status != 200:
             return answer
-        changed = (self._changed[request.uri][1] + self.ahead).replace(microsecond=0)
+        changed = self._changed[request.uri][1].replace(microsecond=0)
         now = self.dates.get(request.uri, self.clock.now() + self.ahead)
         date = _stamp(now) if self.date is None else self.date
         tag = self.tag.format(int(changed.timestamp()))

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.accounting import report_of
@@ -132,8 +132,10 @@ class Destination:
 
     def _by_clock(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
-        skew = self._told_skew()
-        if abs(skew) < NOT_BELIEVED:
+        skew, as_of = self._told_skew(), report.as_of
+        # Lists of this very day agree with our clock: then it is the server's that is wrong.
+        is_right = as_of is not None and abs(self._deadline.now() - as_of) <= NOT_BELIEVED
+        if abs(skew) < NOT_BELIEVED or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         return replace(report, state=state, skew=skew.total_seconds())
@@ -448,7 +450,8 @@ class Destination:
             tell_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
-        if abs(self._told_skew()) >= NOT_BELIEVED:  # the times of the lists tell nothing
+        at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._told_skew()
+        if abs(skew) >= NOT_BELIEVED and abs(clock.now() - at) > NOT_BELIEVED:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
