@@ -199,8 +199,9 @@ class Selection:
             if head != start:
                 start, home = head, self.at_home(f"{head}/")[:-1]
                 folder = self._plain_folder(mapping, home)
-            if lastmod != when or type(lastmod) is not type(when):
-                when, moment = lastmod, lastmod_microseconds(lastmod)
+            if lastmod != when or (lastmod is not None and lastmod.fold):
+                moment = lastmod_microseconds(lastmod)
+                when = None if moment is None else lastmod
             if folder is not None and is_plain(name):
                 path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
                 known = uri if home == head else f"{home}/{name}"

@@ -20,16 +20,12 @@ _LAST_ZONE: Final = _DAY // 2
 _PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
 
 
-class StartOfMonth(datetime):
-    """The start of a month or a year that was written without a day: it says of no day."""
-
-
 def parse_w3c(text: str) -> datetime:
     """Return the moment that a W3C Datetime names, in UTC (§7).
 
-    Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z, as a `StartOfMonth`. A time
-    without a zone is taken as UTC, as old Sources write it. Fractions finer than a microsecond are
-    cut.
+    Missing parts mean the start: ``2013`` is 2013-01-01T00:00:00Z; its ``fold``, which means
+    nothing in UTC, is 1 when no day was written. A time without a zone is taken as UTC, as old
+    Sources write it. Fractions finer than a microsecond are cut.
 
     Raises:
         ValueError: ``text`` is not a W3C Datetime, or names no moment (month 13, year 0000).
@@ -46,7 +42,7 @@ def parse_w3c(text: str) -> datetime:
         raise ValueError(f"not a W3C Datetime: {text[:64]!r}")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     if day is None:
-        return StartOfMonth(int(year), int(month or 1), 1, tzinfo=UTC)
+        return datetime(int(year), int(month or 1), 1, tzinfo=UTC, fold=1)
     local = datetime(
         int(year),
         int(month),
@@ -94,7 +90,7 @@ def lastmod_microseconds(moment: datetime | None) -> int | None:
 
     A month says nothing of a change within it, so it is no better than no ``lastmod``.
     """
-    if moment is None or isinstance(moment, StartOfMonth):
+    if moment is None or moment.fold:
         return None
     return (moment - EPOCH) // _MICROSECOND
 
