@@ -12,7 +12,8 @@ from typing import Any, Final
 from lxml import etree
 
 from fuzz.accounts import OVER_STRICT, Account, Fields
-from fuzz.second_values import digests, disagree, number, time
+from fuzz.second_values import digests, disagree, loose_time, number
+from fuzz.second_values import time as strict_time
 
 SM: Final = (
     "http://www.sitemaps.org/schemas/sitemap/0.9",
@@ -163,7 +164,7 @@ def _header(header: Fields, found: Any) -> str:
     header["capability"] = kind
     for name in ("at", "completed", "from", "until"):
         if name in values:
-            moment = time(values[name].strip(_BLANK))
+            moment = loose_time(values[name].strip(_BLANK))
             if moment is None:
                 raise UnusableError("time-invalid")
             header[name] = moment
@@ -189,10 +190,10 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
     if "change" in places:
         fields["kind"] = _change(values)
     _uri(fields, texts, faults)
-    _times(fields, texts, values, faults)
-    if "kind" in fields and "lastmod" in fields:
+    _times(fields, texts, values)
+    if "kind" in fields and fields.get("lastmod") is not None:
         fields.setdefault("time", fields["lastmod"])
-    _sizes(fields, values, faults)
+    _sizes(fields, values)
     _words(fields, texts, values)
     if found := _links(links):
         fields["links"] = tuple(found)
@@ -201,7 +202,8 @@ def _entry(account: Account, entry: Any, *, kind: str, wanted: str) -> None:
     if faults:
         account.refusals.append(frozenset(faults))
     else:
-        account.entries.append(fields)
+        # What cannot be read is not said.
+        account.entries.append({name: it for name, it in fields.items() if it is not None})
 
 
 def _change(values: dict[str, str]) -> str:
@@ -244,15 +246,12 @@ def _uri(fields: Fields, texts: dict[str, str], faults: set[str]) -> None:
     fields["uri"] = uri
 
 
-def _times(fields: Fields, texts: dict[str, str], values: dict[str, str], faults: set[str]) -> None:
+def _times(fields: Fields, texts: dict[str, str], values: dict[str, str]) -> None:
     told: dict[str, str] = {name: values[name] for name in _ENTRY_TIMES if name in values}
     if texts.get("lastmod", "").strip(_BLANK):
         told["lastmod"] = texts["lastmod"]
     for name, text in told.items():
-        moment = time(text.strip(_BLANK))
-        if moment is None:
-            faults.add("time-invalid")
-        fields[name] = moment
+        fields[name] = loose_time(text.strip(_BLANK))
     if "datetime" in fields:
         fields["time"] = fields.pop("datetime")
 
@@ -260,16 +259,11 @@ def _times(fields: Fields, texts: dict[str, str], values: dict[str, str], faults
 _ENTRY_TIMES: Final = ("at", "completed", "from", "until", "datetime")
 
 
-def _sizes(fields: Fields, values: dict[str, str], faults: set[str]) -> None:
+def _sizes(fields: Fields, values: dict[str, str]) -> None:
     if "length" in values:
-        length = number(values["length"].strip(_BLANK))
-        if length is None:
-            faults.add("length-invalid")
-        fields["length"] = length
+        fields["length"] = number(values["length"].strip(_BLANK))
     found = digests(values.get("hash", ""))
-    if disagree(found):
-        faults.add("hash-disagrees")
-    if found:
+    if found and not disagree(found):
         fields["digests"] = found
 
 
@@ -303,7 +297,7 @@ def _link(element: Any) -> Fields | None:
         "length": number(told.get("length", "")),
         "digests": () if disagree(found) else found,
         "encoding": told.get("encoding"),
-        "modified": time(told.get("modified", "")),
+        "modified": strict_time(told.get("modified", "")),
         "path": told.get("path"),
         "priority": priority if priority is not None and 1 <= priority <= 999_999 else None,  # noqa: PLR2004
         "extra": tuple(extra.items()),

@@ -8,8 +8,9 @@ _LENGTHS: Final = {"md5": 32, "sha-1": 40, "sha-224": 56, "sha-256": 64, "sha-38
 
 
 def number(text: str) -> int | None:
-    """Return a number of up to nineteen ASCII digits."""
-    return int(text) if 0 < len(text) <= 19 and all(c in "0123456789" for c in text) else None  # noqa: PLR2004
+    """Return a number of ASCII digits that fits into 63 bits."""
+    is_number = 0 < len(text) <= 19 and all(c in "0123456789" for c in text)  # noqa: PLR2004
+    return int(text) if is_number and int(text) >> 63 == 0 else None
 
 
 def digests(text: str) -> tuple[tuple[str, str], ...]:
@@ -53,6 +54,19 @@ def time(text: str) -> int | None:
         return None
     total = calendar.timegm((year, month, date, 0, 0, 0)) * 10**6 + seconds
     return total if _FIRST <= total <= _LAST else None
+
+
+def loose_time(text: str) -> int | None:
+    """Return what `time` does, also for a time that a database wrote."""
+    for word in ("UTC", "GMT", "z"):
+        if text.endswith(word):
+            text = text[: -len(word)].rstrip(" ") + "Z"
+    day, clock = text[:10], text[11:]
+    if text[10:11] not in ("T", "t", " ") or not clock:
+        return time(text)
+    clock = clock.replace(" +", "+").replace(" -", "-").replace(",", ".")
+    clock = re.sub(r"([+-]\d\d)(\d\d)?$", lambda it: f"{it[1]}:{it[2] or '00'}", clock)
+    return time(f"{day}T{clock}")
 
 
 _FIRST: Final = -62_135_596_800 * 10**6

@@ -20,10 +20,12 @@ ATTRIBUTES = {
     "hash": st.sampled_from(
         [SHA, SHA.upper(), "md5:ab", "", f"{SHA} md5:cd", f"{SHA} sha-256:{'cd' * 32}", " " + SHA]
     ),
-    "length": st.sampled_from(["0", "17", " 8 ", "-1", "", "9" * 19, "9" * 20, "\u0663"]),
+    "length": st.sampled_from(["0", "17", " 8 ", "-1", "", "9" * 19, "9" * 18, "9" * 20, "\u0663"]),
     "type": st.sampled_from(["text/html", " a/b ", "", "x&amp;y", "\u6c34"]),
     "encoding": st.sampled_from(["gzip", " br"]),
-    "datetime": st.sampled_from(["2013-01-03T09:00:00Z", "2013-01-03T09:00:00.5Z", "soon", ""]),
+    "datetime": st.sampled_from(
+        ["2013-01-03T09:00:00Z", "2013-01-03T09:00:00.5Z", "soon", "", "2013-01-03 09:00:00"]
+    ),
     "change": st.sampled_from(["created", "updated", "deleted", "Create"]),
     "path": st.sampled_from(["/a/b", "a", " /c ", ""]),
     "rs:length": st.sampled_from(["1"]),
@@ -51,6 +53,7 @@ ELEMENTS = {
             " 2013-01-02T13:00:00.123456Z ",
             "soon",
             "2013-01-02T13:00:00",
+            "2013-01-02T13:00:00+0000",
         ]
     ),
     "changefreq": st.sampled_from(["daily", " ", ""]),
@@ -145,7 +148,7 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool, stencils: int = 4) 
             opened = read(io.BytesIO(data), uri=URI, on_refused=refusals.append)
             told.extend(opened.rows() if as_rows else opened.entries())
             codes = sorted(found.code for found in opened.tolerated)
-            failure = " ".join([opened.dialect, *codes])
+            failure = " ".join([opened.dialect, *codes, str(opened.dropped)])
         except DocumentError as error:
             failure = f"{type(error).__name__} {error.message} {error.line} {error.column}"
     return told, refusals, failure

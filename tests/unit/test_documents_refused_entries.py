@@ -3,7 +3,7 @@
 import pytest
 
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Change, Resource
 from tests.support.documents import (
     CHANGE_LIST,
     document,
@@ -28,25 +28,15 @@ MD5 = ("1584abdf8ebdc9802ac0c6a7402c03b6", "00000000000000000000000000000000")
         ("<url><loc>http://a/1</loc><url><loc>2</loc></url></url>", "entry-invalid", None),
         (url("http://a/1", "<rs:md/><rs:md/>"), "entry-invalid", "http://a/1"),
         (url("http://a/1", "<lastmod>2013</lastmod>" * 2), "entry-invalid", "http://a/1"),
-        (url("http://a/1", "<lastmod>soon</lastmod>"), "time-invalid", "http://a/1"),
         (url("http://a/\u202ex"), "uri-illegal", "http://a/\u202ex"),
         (url("http://a/\u200bx"), "uri-illegal", "http://a/\u200bx"),
         (url("http://a/\ufeffx"), "uri-illegal", "http://a/\ufeffx"),
         (url("http://a/\x7fx"), "uri-illegal", "http://a/\x7fx"),
         (url("http://a/\nx"), "uri-illegal", "http://a/\nx"),
-        (
-            url("http://a/1", f'<rs:md hash="md5:{MD5[0]} md5:{MD5[1]}"/>'),
-            "hash-disagrees",
-            "http://a/1",
-        ),
         ("<sitemap><loc>http://a/1</loc></sitemap>", "entry-misplaced", "http://a/1"),
         ("<Url><loc>http://a/1</loc></Url>", "entry-unknown", None),
         ('<url xmlns=""><loc>http://a/1</loc></url>', "entry-unknown", None),
         ("<urls><url><loc>http://a/1</loc></url></urls>", "entry-unknown", None),
-        *(
-            (url("http://a/1", f'<rs:md length="{bad}"/>'), "length-invalid", "http://a/1")
-            for bad in ("-1", "+1", "1e9", "\u0663", "0x10", "1" + "0" * 30, "", "1_0", "5 6")
-        ),
     ],
 )
 def test_a_faulty_entry_is_refused_and_spoils_nothing_else(
@@ -88,6 +78,27 @@ def test_an_unknown_element_among_changes_is_refused_and_no_change_that_says_not
     assert len(told.entries) == 1
 
 
+@pytest.mark.parametrize(
+    ("inside", "code"),
+    [
+        ("<lastmod>soon</lastmod>", "time-invalid"),
+        (f'<rs:md hash="md5:{MD5[0]} md5:{MD5[1]}"/>', "hash-disagrees"),
+        *(
+            (f'<rs:md length="{bad}"/>', "length-invalid")
+            for bad in (
+                "-1", "+1", "1e9", "\u0663", "0x10", "1" + "0" * 30, "", "1_0", "5 6", str(2**63)
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_read_counts_as_not_said(inside: str, code: str) -> None:
+    told = tell(document(url("http://a/before"), url("http://a/1", inside), url("http://a/after")))
+
+    assert told.entries[1] == Resource(uri="http://a/1")
+    assert (uris(told.entries)[::2], told.refusals) == (["http://a/before", "http://a/after"], [])
+    assert [(one.code, one.line) for one in told.tolerated] == [(code, 5)]
+
+
 def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
     base = "http://a/"
     fits, over = (base + "x" * (size - len(base)) for size in (2048, 2049))
@@ -98,18 +109,19 @@ def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
     assert [(r.code, r.uri) for r in told.refusals] == [("uri-too-long", over[:2048])]
 
 
-def test_a_bad_datetime_of_a_change_is_refused() -> None:
+def test_a_change_whose_datetime_cannot_be_read_has_no_time() -> None:
     told = tell(
         document(
             url("http://a/1", '<rs:md change="updated" datetime=""/>'),
             url("http://a/2", '<rs:md change="updated" datetime="yesterday"/>'),
-            url("http://a/3", '<rs:md change="updated"/>'),
+            url("http://a/3", "<lastmod>2013</lastmod>", '<rs:md change="updated" datetime="x"/>'),
             md=CHANGE_LIST,
         )
     )
 
-    assert uris(told.entries) == ["http://a/3"]
-    assert [refusal.code for refusal in told.refusals] == ["time-invalid"] * 2
+    assert uris(told.entries) == ["http://a/1", "http://a/2", "http://a/3"]
+    assert [it.time for it in told.entries if isinstance(it, Change)] == [None] * 3
+    assert (told.refusals, told.codes) == ([], ["time-invalid"])
 
 
 def test_unusable_digests_are_kept_and_only_sixteen_count() -> None:

@@ -1,5 +1,8 @@
 """Entries that are all alike are read many at a time; a fault among them still costs but one."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from resourcesync.errors import MalformedDocumentError
@@ -35,12 +38,6 @@ def change(word: str = "updated", time: str = "2013-01-03T09:00:00Z") -> str:
         (entry(loc="http://a/\t1"), "uri-illegal"),
         (entry(loc="   "), "entry-invalid"),
         (entry(loc="http://a/".ljust(2049, "x")), "uri-too-long"),
-        (entry(lastmod="soon"), "time-invalid"),
-        (entry(length="-5"), "length-invalid"),
-        (entry(length=""), "length-invalid"),
-        (entry(length="1" * 20), "length-invalid"),
-        (entry(length="\u0663"), "length-invalid"),
-        (entry(hashes=f"{SHA} sha-256:{'00' * 32}"), "hash-disagrees"),
     ],
 )
 def test_one_fault_among_many_costs_one_entry(odd: str, code: str) -> None:
@@ -49,6 +46,31 @@ def test_one_fault_among_many_costs_one_entry(odd: str, code: str) -> None:
     assert len(told.entries) == 2 * MANY
     assert set(told.entries) == set(tell(document(entry())).entries)
     assert [(refusal.code, refusal.line) for refusal in told.refusals] == [(code, MANY + 4)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "code", "name"),
+    [
+        (entry(lastmod="soon"), "time-invalid", "lastmod"),
+        (entry(length="-5"), "length-invalid", "length"),
+        (entry(length=""), "length-invalid", "length"),
+        (entry(length="1" * 20), "length-invalid", "length"),
+        (entry(length=str(2**63)), "length-invalid", "length"),
+        (entry(length="\u0663"), "length-invalid", "length"),
+        (entry(hashes=f"{SHA} sha-256:{'00' * 32}"), "hash-disagrees", "digests"),
+    ],
+)
+def test_a_value_that_cannot_be_read_costs_itself_alone(odd: str, code: str, name: str) -> None:
+    opened = open_document(document(*[entry()] * MANY, odd, *[entry()] * MANY))
+
+    *_, sound = entries = list(opened.entries())
+
+    assert isinstance(sound, Resource)
+    missing: dict[str, Any] = {name: () if name == "digests" else None}
+    assert entries[MANY] == replace(sound, **missing)
+    assert entries.count(sound) == 2 * MANY
+    assert (opened.refused, opened.dropped) == (0, 1)
+    assert [(one.code, one.line) for one in opened.tolerated] == [(code, MANY + 4)]
 
 
 @pytest.mark.parametrize(
@@ -112,13 +134,15 @@ def test_a_change_in_another_spelling_among_many_is_understood(word: str, kind: 
     assert told.dialect is Dialect.V1_1
 
 
-def test_a_bad_time_of_a_change_among_many_costs_one() -> None:
+def test_a_change_whose_time_cannot_be_read_is_one_without_a_time() -> None:
     told = tell(
         document(*[change()] * MANY, change(time="soon"), *[change()] * MANY, md=CHANGE_LIST)
     )
 
-    assert len(told.entries) == 2 * MANY
-    assert [refusal.line for refusal in told.refusals] == [MANY + 4]
+    times = [it.time for it in told.entries if isinstance(it, Change)]
+    assert [index for index, time in enumerate(times) if time is None] == [MANY]
+    assert len(times) == 2 * MANY + 1
+    assert (told.refusals, told.codes) == ([], ["time-invalid"])
 
 
 @pytest.mark.parametrize("word", ["odd", ""])

@@ -224,6 +224,7 @@ class Destination:
         lists = Whereabouts(pull)
         with pull.packages.keeping():
             pulled = self._bring_in_step(pull, options, lists, anew=anew)
+        pull.tell_forgiven()
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
     def _bring_in_step(

@@ -73,17 +73,20 @@ class NewChanges:
             DocumentError: It cannot be used.
         """
         history, span = self._history, self._span
-        intact, before = True, history.changes
+        intact, before, known = True, history.changes, 0
         document, changes = self._open(0 if seen is None else seen.entries)
         if seen is not None:
             self._pass(changes)
+            known = document.dropped
             if not self._latest.is_news:
                 check_no_shorter(self._prefix.entries, seen)
             intact = is_intact(self._prefix, seen)
         if not intact:
             history.rewritten = history.rewritten or span.uri
             document, changes = self._open(0)
+            known = 0
         self._spool(changes, seen, intact=intact)
+        self._selection.refusals.forgive(document, before=known)
         now = self._now
         if not history.reaches and span.from_ is not None:
             # What is missing lies before this list; from its start on we know everything.

@@ -328,6 +328,16 @@ class Pull:
             f" since only a list of which all is understood proves that something is gone{moved}",
         )
 
+    def tell_forgiven(self) -> None:
+        """Say how many values of the lists could not be read."""
+        refusals = self.selection.refusals
+        if refusals.dropped:
+            self.warn(
+                "values-dropped",
+                f"{refusals.dropped:,} values of the lists cannot be read and count as not said,"
+                f" such as this: {refusals.example}",
+            )
+
     def warn(self, code: str, message: str) -> None:
         """Tell of something that is not as it should be, though the pull goes on."""
         _log.info("%s: %s", code, message)

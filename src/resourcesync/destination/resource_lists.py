@@ -262,6 +262,7 @@ class ResourceListReader:
                 )
             else:
                 entries += self._add_singly(batch, spool, version)
+        self._selection.refusals.forgive(document)
         return entries
 
     def _add_singly(self, batch: Iterable[Entry], spool: Spool[Listed], version: int | None) -> int:

@@ -16,6 +16,7 @@ from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
 from resourcesync.destination.scope import Scope, Verdict
 from resourcesync.destination.uris import twin
+from resourcesync.documents.reading import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
@@ -37,6 +38,7 @@ class Mark(NamedTuple):
     news: int
     kept: dict[str, Refused]
     withdrawn: set[str]
+    dropped: int
 
 
 class Refusals:
@@ -51,6 +53,8 @@ class Refusals:
     Attributes:
         count: How many this reading refused.
         news: How many of them no earlier reading did.
+        dropped: How many values could not be read: their entries are used without them.
+        example: The first of them, and where it stands.
         withdrawn: What an earlier reading refused, and is refused no more.
     """
 
@@ -61,6 +65,8 @@ class Refusals:
         self._told: set[str] = set()
         self.count = 0
         self.news = 0
+        self.dropped = 0
+        self.example = ""
         self.withdrawn: set[str] = set()
 
     @property
@@ -91,6 +97,18 @@ class Refusals:
         else:
             self._count(uri)  # two lists, each with an entry without a name at this line
 
+    def forgive(self, document: Document, *, before: int = 0) -> None:
+        """Count the values that could not be read in a document, now that it was read.
+
+        Args:
+            document: The document.
+            before: How many of them an earlier reading counted.
+        """
+        self.dropped += document.dropped - before
+        if document.dropped > before and not self.example:
+            first = next(it for it in document.tolerated if it.code in DROPPED)
+            self.example = f"{first.reason} ({document.uri}, line {first.line})"
+
     def withdraw(self, uri: str) -> None:
         """Take back that a URI is refused: a later change of it can be used, or took it away."""
         if uri in self._known:
@@ -101,11 +119,11 @@ class Refusals:
 
     def mark(self) -> Mark:
         """Return what was taken so far, to come back to when a document is read again."""
-        return Mark(self.count, self.news, dict(self._kept), set(self.withdrawn))
+        return Mark(self.count, self.news, dict(self._kept), set(self.withdrawn), self.dropped)
 
     def back_to(self, mark: Mark) -> None:
         """Forget what was taken since ``mark``."""
-        self.count, self.news = mark.number, mark.news
+        self.count, self.news, self.dropped = mark.number, mark.news, mark.dropped
         self._kept, self.withdrawn = dict(mark.kept), set(mark.withdrawn)
 
 

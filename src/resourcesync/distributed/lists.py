@@ -143,6 +143,8 @@ class Lists:
         unnamed = told.refused - len(told.kept)
         refusals.count = max(refusals.count, before) + unnamed
         refusals.news += unnamed
+        refusals.dropped += told.dropped
+        refusals.example = refusals.example or told.example
 
 
 def host_of(uri: str) -> str:

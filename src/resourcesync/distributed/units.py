@@ -128,6 +128,8 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     kept: list[Refused]
     has_entries: bool
+    dropped: int = 0
+    example: str = ""
     requests: int
     received: int
 

@@ -121,6 +121,8 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         refused=selection.refusals.count,
         kept=selection.refusals.kept,
         has_entries=selection.has_entries,
+        dropped=selection.refusals.dropped,
+        example=selection.refusals.example,
         requests=requests,
         received=received,
     )

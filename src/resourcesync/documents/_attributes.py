@@ -6,13 +6,12 @@ from typing import Final
 from resourcesync.documents._escaping import escape, is_name
 from resourcesync.documents._forms import Form
 from resourcesync.documents._tokens import RS_NAMESPACES
-from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY
+from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import format_w3c
 
-_MAX_LENGTH: Final = 10**19 - 1
 _XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 _RESERVED: Final = frozenset({*RS_NAMESPACES, "http://www.w3.org/2000/xmlns/"})
 
@@ -48,11 +47,11 @@ def length_text(length: int | None) -> str:
     """Return a number of bytes, or nothing for ``None``.
 
     Raises:
-        ValueError: It is below zero, or has more than 19 digits.
+        ValueError: It is below zero, or more than `MOST_BYTES`.
     """
     if length is None:
         return ""
-    if not 0 <= length <= _MAX_LENGTH:
+    if not 0 <= length <= MOST_BYTES:
         raise ValueError(f"{length} is no number of bytes")
     return str(length)
 

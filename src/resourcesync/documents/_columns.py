@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _HTTP: Final = "http://"
 _HTTPS: Final = "https://"
-_MAX_DIGITS: Final = 19
+_MAX_DIGITS: Final = 18  # all such numbers are lengths
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + 64
 _PUNCTUATION: Final = {

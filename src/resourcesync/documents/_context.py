@@ -29,6 +29,10 @@ _FORGIVEN: Final = {
     "parts-in-changedump": ("CD03", "The entries of the Change Dump are Change Dumps"),
     "change-time-at": ("G37", "The time of a change is in its at"),
     "time-zone": ("G17", "A time has no time zone; it is taken as UTC"),
+    "time-spelled": ("G17", "A time is no W3C Datetime; what it means is beyond doubt"),
+    "time-invalid": ("G17", "A time cannot be read; it counts as not said"),
+    "length-invalid": ("G26", "A length is no number of bytes; it counts as not said"),
+    "hash-disagrees": ("G29", "Digests of one algorithm disagree; they count as not said"),
     "time-modified": ("G36", "The time of the document is in its modified"),
     "time-from": ("G38", "The time of a snapshot is in its from"),
     "uri-relative": ("G13", "A URI is relative; it is resolved against the document's"),
@@ -41,6 +45,8 @@ _FORGIVEN: Final = {
     "foreign-dropped": ("", "Elements of other communities are too many to be kept"),
 }
 """What reading forgives, by its code: the rule it breaks, and a sentence. No rule: no breach."""
+DROPPED: Final = frozenset({"time-invalid", "length-invalid", "hash-disagrees"})
+"""The codes of values that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +90,7 @@ class Context:
     Attributes:
         longest: Most characters of a URI.
         told: The faults forgiven so far, by their codes.
+        dropped: How many values could not be read, and count as not said.
         shows: Marks of a version that were met; see `_dialects`.
         line, column: The place of the entry that is being read.
     """
@@ -100,6 +107,7 @@ class Context:
         self.strict = strict
         self.longest = min(limits.uri, limits.text)
         self.told: dict[str, Tolerated] = {}
+        self.dropped = 0
         self.shows: set[str] = set()
         self.line = 0
         self.column = 0
@@ -132,6 +140,19 @@ class Context:
         self.told[code] = found
         if self._on_tolerated is not None:
             self._on_tolerated(found)
+
+    def drop(self, code: str, *, about: str) -> None:
+        """Forgive a value that cannot be read, and count it: its entry is used without it.
+
+        Args:
+            code: The code of its fault.
+            about: The value.
+
+        Raises:
+            MalformedDocumentError: Reading is strict.
+        """
+        self.note(code, about=about)
+        self.dropped += 1
 
     def refuse(self, code: str, rule: str, reason: str) -> None:
         """Refuse the document for a fault at the current place.

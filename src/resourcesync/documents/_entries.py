@@ -30,9 +30,9 @@ from resourcesync.documents._values import (
     BLANKS,
     CHANGE_KNOWN,
     clean_uri,
-    digests,
-    length_of,
-    moment,
+    digests_or_none,
+    length_or_none,
+    moment_or_none,
     parted,
     split,
 )
@@ -77,8 +77,8 @@ def resource_of(entry: Irregular, known: frozenset[str], context: Context) -> Re
     return Resource(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
-        length=None if length is None else length_of(length),
-        digests=digests(values.get("hash", "")) + draft_digests(entry),
+        length=length_or_none(length, context),
+        digests=digests_or_none(values.get("hash", ""), context) + draft_digests(entry),
         media_type=values.get("type", ""),
         encoding=values.get("encoding", ""),
         changefreq=texts.get(CHANGEFREQ, "").strip(BLANKS),
@@ -108,7 +108,8 @@ def change_of(
         resource = replace(resource, foreign=tuple(entry.foreign))
     text = split(entry.metadata, known, context)[0].get("datetime")
     if text is not None:
-        time: datetime | None = moment(text, "The datetime is", context)
+        # One that cannot be read is no reason to borrow the time of the resource.
+        time = moment_or_none(text, context)
     else:
         time = _change_time(entry, resource, context)
     return Change(kind=kind, time=time, resource=resource)
@@ -119,9 +120,9 @@ def _change_time(entry: Irregular, resource: Resource, context: Context) -> date
     text = parted(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
         context.note("change-time-at")
-        return moment(text.strip(BLANKS), "The at is", context)
+        return moment_or_none(text.strip(BLANKS), context)
     if resource.lastmod is None and EXPIRES in entry.texts:
-        return moment(entry.texts[EXPIRES].strip(BLANKS), "The expires is", context)
+        return moment_or_none(entry.texts[EXPIRES].strip(BLANKS), context)
     return resource.lastmod
 
 
@@ -300,13 +301,9 @@ def entry_uri(entry: Irregular, context: Context) -> str:
 
 
 def lastmod_of(entry: Irregular, context: Context) -> datetime | None:
-    """Return what the entry's ``lastmod`` says.
-
-    Raises:
-        RefusalError: It is no W3C Datetime.
-    """
+    """Return what the entry's ``lastmod`` says; ``None`` when it says nothing that can be read."""
     text = entry.texts.get(LASTMOD, "").strip(BLANKS)
-    return moment(text, "The lastmod is", context) if text else None
+    return moment_or_none(text, context) if text else None
 
 
 def one_by_one(run: Run) -> Iterator[Irregular]:

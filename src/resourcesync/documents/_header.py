@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._context import Context
 from resourcesync.documents._dialects import BEFORE_0_9_1, MODIFIED, P1, P2
 from resourcesync.documents._linking import links
-from resourcesync.documents._values import ROOT_KNOWN, TIMES, capability_and_form, moment, split
+from resourcesync.documents._values import ROOT_KNOWN, TIMES, capability_and_form, lacks_zone, split
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
+from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability
 
 _KNOWN: Final = ROOT_KNOWN | {"modified"}
@@ -138,10 +139,28 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
 
 
 def _moment(name: str, text: str, context: Context) -> datetime:
+    """Return a time of the document itself, which all its entries depend on.
+
+    Raises:
+        MalformedDocumentError: It is none.
+    """
     try:
-        return moment(text, f"The document's {name} is", context)
-    except RefusalError as refusal:
-        raise _malformed(refusal.reason, "time-invalid", context) from refusal
+        found = parse_w3c(text)
+    except ValueError:
+        return _loose_moment(name, text, context)
+    if lacks_zone(text):
+        context.note("time-zone", about=text)
+    return found
+
+
+def _loose_moment(name: str, text: str, context: Context) -> datetime:
+    try:
+        found = parse_loosely(text)
+    except ValueError as error:
+        reason = f"The document's {name} is no W3C Datetime: {text[:64]!r}"
+        raise _malformed(reason, "time-invalid", context) from error
+    context.note("time-spelled", about=text)
+    return found
 
 
 def _malformed(reason: str, code: str, context: Context) -> MalformedDocumentError:

@@ -10,9 +10,9 @@ from resourcesync.documents._values import (
     REPRESENTATION,
     TIMES,
     capability_told,
-    digests,
-    length_of,
-    moment,
+    digests_or_none,
+    length_or_none,
+    moment_or_none,
     split,
 )
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange, Package, Part
@@ -40,7 +40,7 @@ def part_of(entry: Irregular, context: Context) -> Part:
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
-        **_representation(values),
+        **_representation(values, context),
     )
 
 
@@ -58,7 +58,7 @@ def package_of(entry: Irregular, context: Context) -> Package:
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
-        **_representation(values),
+        **_representation(values, context),
     )
 
 
@@ -94,7 +94,7 @@ def document_change_of(entry: Irregular, kind: ChangeKind, context: Context) -> 
     return DocumentChange(
         uri=entry_uri(entry, context),
         kind=kind,
-        time=lastmod if text is None else moment(text, "The datetime is", context),
+        time=lastmod if text is None else moment_or_none(text, context),
         capability=capability_told(label, context),
         label=label,
         lastmod=lastmod,
@@ -112,10 +112,10 @@ class _Representation(TypedDict):
     encoding: str
 
 
-def _representation(values: dict[str, str]) -> _Representation:
+def _representation(values: dict[str, str], context: Context) -> _Representation:
     return {
-        "length": length_of(values["length"]) if "length" in values else None,
-        "digests": digests(values.get("hash", "")),
+        "length": length_or_none(values.get("length"), context),
+        "digests": digests_or_none(values.get("hash", ""), context),
         "media_type": values.get("type", ""),
         "encoding": values.get("encoding", ""),
     }
@@ -123,7 +123,7 @@ def _representation(values: dict[str, str]) -> _Representation:
 
 def _moments(values: dict[str, str], context: Context) -> dict[str, Any]:
     return {
-        "from_" if name == "from" else name: moment(values[name], f"The {name} is", context)
+        "from_" if name == "from" else name: moment_or_none(values[name], context)
         for name in TIMES
         if name in values
     }

@@ -12,7 +12,7 @@ from resourcesync.documents._tokens import (
 )
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.links import Extra
-from resourcesync.model.timestamps import parse_w3c
+from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 BLANKS: Final = " \t\r\n"
@@ -55,6 +55,8 @@ _MISPLACED: Final = {
     "until": "G38",
 }
 _LENGTH: Final = re.compile("[0-9]{1,19}")
+MOST_BYTES: Final = 2**63 - 1
+"""The largest length there is: no file system and no database knows more."""
 # Control characters, and those that are not seen or that turn what follows around.
 ILLEGAL: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
@@ -126,20 +128,36 @@ def element_moment(text: str) -> datetime | None:
     return moment(stripped, "The lastmod is") if stripped else None
 
 
-def moment(text: str, subject: str, context: Context | None = None) -> datetime:
-    """Return the moment that a text names.
+def moment(text: str, subject: str) -> datetime:
+    """Return the moment that a W3C Datetime names.
 
     Raises:
-        RefusalError: It names none.
+        RefusalError: It is none.
     """
     try:
-        found = parse_w3c(text)
+        return parse_w3c(text)
     except ValueError as error:
         raise RefusalError(
             "time-invalid", f"{subject} no W3C Datetime: {text[:64]!r}", "G17"
         ) from error
-    if context is not None and lacks_zone(text):
-        context.note("time-zone", about=text)
+
+
+def moment_or_none(text: str, context: Context) -> datetime | None:
+    """Return the moment that a text names; one that names none beyond doubt is not said at all."""
+    try:
+        found = parse_w3c(text)
+    except ValueError:
+        pass
+    else:
+        if lacks_zone(text):
+            context.note("time-zone", about=text)
+        return found
+    try:
+        found = parse_loosely(text)
+    except ValueError:
+        context.drop("time-invalid", about=text)
+        return None
+    context.note("time-spelled", about=text)
     return found
 
 
@@ -152,11 +170,33 @@ def length_of(text: str) -> int:
     """Return the number of bytes that a ``length`` names.
 
     Raises:
-        RefusalError: It names none: up to 19 ASCII digits do.
+        RefusalError: It names none, or more than `MOST_BYTES`.
     """
-    if _LENGTH.fullmatch(text) or _LENGTH.fullmatch(text.strip(BLANKS)):
+    if (_LENGTH.fullmatch(text) or _LENGTH.fullmatch(text.strip(BLANKS))) and (
+        int(text) <= MOST_BYTES
+    ):
         return int(text)
     raise RefusalError("length-invalid", f"The length is no number of bytes: {text[:64]!r}", "G26")
+
+
+def length_or_none(text: str | None, context: Context) -> int | None:
+    """Return the number of bytes that a ``length`` names; one that names none is not said."""
+    if text is None:
+        return None
+    try:
+        return length_of(text)
+    except RefusalError as refusal:
+        context.drop(refusal.code, about=text)
+        return None
+
+
+def digests_or_none(text: str, context: Context) -> tuple[Digest, ...]:
+    """Return the digests in a ``hash``; those that contradict each other are not said."""
+    try:
+        return digests(text)
+    except RefusalError as refusal:
+        context.drop(refusal.code, about=text)
+        return ()
 
 
 def digests(text: str) -> tuple[Digest, ...]:

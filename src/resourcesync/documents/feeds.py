@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import BinaryIO, Final, final
 
+from resourcesync.documents._context import RefusalError
 from resourcesync.documents._feed_scanning import FeedScanner, Node
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
 from resourcesync.documents._order import oldest_first
+from resourcesync.documents._values import length_of
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.digests import parse_digests
@@ -271,9 +273,10 @@ def _moment(text: str) -> datetime | None:
 def _length(text: str | None) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 19):  # noqa: PLR2004 - as in lists
-        raise _FaultError(f"The length is no number of bytes: {text[:64]!r}")
-    return int(text)
+    try:
+        return length_of(text)
+    except RefusalError as error:
+        raise _FaultError(error.reason) from error
 
 
 def _link(node: Node, limits: Limits) -> Link | None:

@@ -2,7 +2,8 @@
 
 Reading is liberal: it takes what Sources write in the wild, in every version from the drafts of
 2012 to 1.1 and in plain sitemaps, and gives it in the words of 1.1. It tells what it forgave.
-A fault of one entry costs that entry alone. A fault of the document raises, so a list is never
+A value that cannot be read costs that value alone, where an entry can be used without it; any other
+fault of an entry costs that entry. A fault of the document raises, so a list is never
 shorter than its Source wrote it.
 """
 
@@ -14,7 +15,7 @@ from typing import BinaryIO, Final, TypeVar, final
 
 from resourcesync.documents._assembling import Assembler, Irregular
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
-from resourcesync.documents._context import Context, RefusalError, Tolerated
+from resourcesync.documents._context import DROPPED, Context, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
 from resourcesync.documents._entries import (
     check_is_entry,
@@ -40,7 +41,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
-__all__ = ["Document", "Limits", "Row", "Tolerated", "read"]
+__all__ = ["DROPPED", "Document", "Limits", "Row", "Tolerated", "read"]
 
 T = TypeVar("T")
 
@@ -179,6 +180,11 @@ class Document:
     def tolerated(self) -> tuple[Tolerated, ...]:
         """What was forgiven so far, each kind once, in the order it was met."""
         return tuple(self._context.told.values())
+
+    @property
+    def dropped(self) -> int:
+        """How many values could not be read so far: their entries are used without them."""
+        return self._context.dropped
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document; each is of the kind its header says.

@@ -17,6 +17,11 @@ _MINUTE: Final = 60 * _SECOND
 _DAY: Final = 24 * 60 * _MINUTE
 _LAST_ZONE: Final = _DAY // 2
 """In the last time zone a day ends so much later than in UTC."""
+_LOOSE: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]"
+    r"([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,30}))?"
+    r" ?(?:([Zz]|UTC|GMT)|([+-][0-9]{2})(?::?([0-9]{2}))?)?"
+)
 _PLAIN_LENGTH: Final = len("2013-01-03T09:00:00Z")
 
 
@@ -57,6 +62,25 @@ def parse_w3c(text: str) -> datetime:
         return local.astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"out of range: {text[:64]!r}") from error
+
+
+def parse_loosely(text: str) -> datetime:
+    """Return the moment that a text names beyond doubt, though it is not a W3C Datetime.
+
+    Databases and languages write a blank for ``T``, ``+0000``, ``+00`` or ``UTC`` for the zone, a
+    lower-case ``z``, a comma before the fraction.
+
+    Raises:
+        ValueError: It names no moment, or leaves room for doubt.
+    """
+    match = _LOOSE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a time: {text[:64]!r}")
+    day, clock, fraction, utc, hours, minutes = match.groups()
+    if fraction and clock.count(":") == 1:
+        raise ValueError(f"a fraction of a minute: {text[:64]!r}")
+    zone = "Z" if utc else f"{hours}:{minutes or '00'}" if hours else ""
+    return parse_w3c(f"{day}T{clock}{f'.{fraction}' if fraction else ''}{zone}")
 
 
 def _zone(text: str | None) -> timezone:

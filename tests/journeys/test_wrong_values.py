@@ -1,0 +1,174 @@
+"""Values of lists that nobody can read cost themselves: their resources are mirrored."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.source.policy import Step
+from tests.support.dump_world import DumpWorld, Packed, Told, zipped
+from tests.support.memory_fetcher import Answer
+from tests.support.site_maps import urlset
+from tests.support.world import BASE, World
+
+LISTS = BASE + "resourcesync/"
+RESOURCE_LIST = LISTS + "resourcelist.xml"
+CHANGE_LIST = LISTS + "changelist.xml"
+LARGEST = 2**63 - 1
+
+
+def rewritten(world: World, uri: str, pattern: str, value: str, *, count: int = 0) -> Answer:
+    """Return a list as published, but for what the pattern finds."""
+    body = world.honest(uri).body.decode()
+    changed, found = re.subn(pattern, value, body, count=count)
+    assert found
+    return Answer(body=changed.encode())
+
+
+def dropped(world: World) -> list[str]:
+    return [
+        str(fields["message"])
+        for fields in world.told("warning")
+        if fields["code"] == "values-dropped"
+    ]
+
+
+def of_list(world: World, length: int) -> RunReport:
+    world.publish()
+    world.answers[RESOURCE_LIST] = rewritten(
+        world, RESOURCE_LIST, 'length="1"', f'length="{length}"'
+    )
+    return world.pull()
+
+
+def of_changes(world: World, length: int) -> RunReport:
+    world.publish()
+    world.pull()
+    world.put("a.txt", "b")
+    world.publish()
+    world.answers[CHANGE_LIST] = rewritten(world, CHANGE_LIST, 'length="1"', f'length="{length}"')
+    return world.pull()
+
+
+@pytest.mark.parametrize("run", [of_list, of_changes])
+@settings(max_examples=12, deadline=None)
+@example(LARGEST)
+@example(LARGEST + 1)
+@example(2**64)
+@given(length=st.integers(0, 10**25))
+def test_no_number_ends_a_pull(run: Callable[[World, int], RunReport], length: int) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder) / "mirror")
+        world.put("a.txt", "a")
+        report = run(world, length)
+        in_sync = length == 1 or length > LARGEST
+
+        assert report.state is (MirrorState.IN_SYNC if in_sync else MirrorState.BEHIND)
+        assert (report.refused, report.failed) == (0, 0 if in_sync else 1)
+        assert world.in_sync() is in_sync or run is of_changes
+        assert len(dropped(world)) == (length > LARGEST)
+
+
+def test_the_largest_lengths_there_are_add_up(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    for name in "abcd":
+        world.put(f"{name}.txt", "x")
+    world.publish()
+    world.answers[RESOURCE_LIST] = rewritten(
+        world, RESOURCE_LIST, 'length="1"', f'length="{LARGEST}"'
+    )
+
+    report = world.pull(lists_only=True)
+
+    assert report.listed == 4
+    assert msgspec.json.encode([fields for _, fields in world.events])
+    assert world.pull().failed == 4
+    assert world.audit(method="lists").findings
+
+
+def test_no_number_in_a_manifest_ends_a_pull(tmp_path: Path) -> None:
+    for length in (LARGEST, LARGEST + 1):
+        world = DumpWorld(tmp_path / f"mirror-{length}")
+        good = Told(name="a.txt", data=b"a")
+        wrong = good.wrong(length=length)
+        world.put_all([good])
+        world.list_resources([wrong])
+        world.dump(Packed(name="d.zip", body=zipped([wrong])))
+
+        report = world.pull(dumps="always")
+
+        assert report.failed == (length == LARGEST)
+
+
+@pytest.mark.parametrize(
+    "lastmod",
+    ["2024-05-06 07:08:09", "0000-00-00", "Mon, 06 May 2024 07:08:09 GMT", "yesterday", "n/a"],
+)
+def test_a_page_whose_lastmod_cannot_be_read_is_mirrored(tmp_path: Path, lastmod: str) -> None:
+    world = World(tmp_path / "mirror")
+    for name in "abc":
+        world.put(f"{name}.html", name)
+    pages = [(f"{BASE}{name}.html", lastmod if name == "b" else "2024-05-06") for name in "abc"]
+    world.answers[BASE + "sitemap.xml"] = Answer(body=urlset(*pages))
+
+    report = world.pull(BASE + "sitemap.xml")
+
+    assert (report.created, report.refused, report.state) == (3, 0, MirrorState.IN_SYNC)
+    assert world.in_sync()
+    if not lastmod.endswith(":09"):
+        [said] = dropped(world)
+        assert said.startswith("1 ")
+        assert repr(lastmod) in said
+        assert f"{BASE}sitemap.xml, line 3" in said
+    else:
+        assert dropped(world) == []
+
+
+@pytest.mark.parametrize("time", ["soon", "2020-03-18 01:20:10", ""])
+def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, time: str) -> None:
+    world = World(tmp_path / "mirror")
+    for name in "abc":
+        world.put(f"{name}.txt", name)
+    world.publish()
+    world.pull()
+    wrong = lambda _: rewritten(world, CHANGE_LIST, 'datetime="[^"]*"', f'datetime="{time}"')  # noqa: E731
+    world.answers[CHANGE_LIST] = wrong
+    for body in ("1", "22", "333"):
+        world.put("a.txt", body)
+        world.put(f"new{body}.txt", body)
+        world.remove("b.txt")
+        world.publish()
+        report = world.pull()
+
+        assert (report.state, report.refused) == (MirrorState.IN_SYNC, 0)
+        assert world.in_sync()
+
+    again = world.pull()
+
+    assert (again.updated, again.created, dropped(world)) == (0, 0, [])
+    world.publish(Step.REBASE)
+    world.put("a.txt", "4444")
+    world.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_digests_that_contradict_each_other_prove_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a.txt", "a")
+    world.publish()
+    other = f"sha-256:{'0' * 64}"
+    world.answers[RESOURCE_LIST] = rewritten(
+        world, RESOURCE_LIST, 'hash="([^"]*)"', rf'hash="\1 {other}"'
+    )
+
+    report = world.pull()
+
+    assert (report.created, report.unverified + report.weak, report.verified) == (1, 1, 0)
+    assert len(dropped(world)) == 1
