@@ -111,8 +111,29 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     failures = sorted(line for line in lines if line.startswith("! "))
     assert [line.split()[1] for line in failures] == ["/new.txt", "/objects/0004.txt"]
     assert "old copy kept" in failures[1]
-    assert lines[-2] == "Not in sync   11 of 13 (0 updated, 2 failed)  exit 3"
-    assert lines[-1] == "  next   run it again: resourcesync pull museum"
+    assert lines[-4:] == [
+        "Not in sync   11 of 13 (0 updated, 2 failed)  exit 3",
+        "  next   1 listed resource not at the Source (404): ask it to mend its list,",
+        "         or take that as it is: resourcesync pull museum --accept-missing",
+        "  next   run it again: resourcesync pull museum",
+    ]
+
+
+def test_what_is_listed_and_gone_is_accepted_where_a_person_says_so(
+    source: TinySource, said: Said
+) -> None:
+    del source.answers["/objects/0004.txt"]
+    assert run(["pull", source.url, "museum"]) == 3
+    assert "run it again" not in said.readouterr().out.partition("--accept-missing")[2]
+
+    assert run(["pull", "museum", "--accept-missing"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[0].startswith("~ /objects/0004.txt   absent: ")
+    assert lines[-1].strip().startswith("1 listed and absent at the Source (404)")
+    assert run(["pull", "museum"]) == 0
+    assert run(["status", "museum", "--check"]) == 0
+    assert "1 listed and absent at the Source (404)" in said.readouterr().out
 
 
 def test_what_is_created_is_called_so_on_a_bad_day_too(source: TinySource, said: Said) -> None:

@@ -51,6 +51,9 @@ class MirrorOptions(TypedDict, total=False):
         verify: ``strict`` never keeps bytes that are not what the list says.
         dumps: ``auto`` takes packages of the Source's dumps where that costs less than single
             requests; ``always`` wherever they help; ``never``.
+        accept_missing: Whether what the Source lists and does not give (404, 410, its robots.txt,
+            a redirect to another site) is no failure, but counted as absent or skipped.
+            Remembered with the mirror; without any word so it is for a plain sitemap.
         fail_fast: Stop at the first failure.
         max_duration: Seconds after which a pull ends in good order; the report's ``spent`` is
             ``time``, and the next pull goes on.
@@ -78,6 +81,7 @@ class MirrorOptions(TypedDict, total=False):
     trash_days: float
     verify: Literal["strict", "lenient"]
     dumps: DumpPolicy
+    accept_missing: bool
     fail_fast: bool
     max_duration: float | None
     max_bytes: int | None
@@ -201,6 +205,7 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         trash_days=options.get("trash_days", PullOptions().trash_days),
         verify=options.get("verify", "strict"),
         dumps=options.get("dumps", "auto"),
+        accept_missing=options.get("accept_missing"),
         fail_fast=options.get("fail_fast", False),
         mapper=options.get("mapper", ""),
         max_duration=_positive("max_duration", options.get("max_duration")),

@@ -23,6 +23,8 @@ _FIGURES: Final = {
     "applied": ("applied", "Listed resources that the run brought."),
     "pending": ("pending", "Listed resources that are not here as listed."),
     "contradicting": ("contradicting", "Copies kept though they contradict the list."),
+    "absent": ("absent", "Listed resources that the server does not have, where accepted."),
+    "skipped": ("skipped", "Listed resources that the Source keeps out of reach, where accepted."),
     "refused": ("refused", "Entries of the Source that cannot be used."),
     "held": ("held_deletions", "Deletions that are held back."),
     "deleted": ("deleted", "Copies that the run deleted."),

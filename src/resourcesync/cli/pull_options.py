@@ -112,6 +112,13 @@ SAFETY: Final = (
         help="Take packages of the Source's dumps where that costs less than single requests "
         "(auto), never, or wherever they help.",
     ),
+    option(
+        "--accept-missing/--no-accept-missing",
+        default=None,
+        help="Take it for no failure that the Source lists what it does not give (404, 410, kept "
+        "out by its robots.txt, a redirect to another site): counted as absent or skipped, exit "
+        "0. Remembered with the mirror; so it is anyhow for a plain sitemap.",
+    ),
     option("--fail-fast", is_flag=True, help="Stop at the first failure."),
     option(
         "--max-duration",

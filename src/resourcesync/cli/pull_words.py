@@ -12,6 +12,7 @@ from resourcesync.cli.output import Outcome
 from resourcesync.cli.progress import whole
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.errors import ResourceMissingError
 
 SHOWN_FAILURES: Final = 20
 """Failures that are named one by one unless every resource is."""
@@ -82,7 +83,12 @@ class PullWords:
 
     def _item(self, fields: Mapping[str, object]) -> Iterator[Line]:
         status, action = fields.get("status"), str(fields.get("action"))
-        if status in {"error", "impossible"} or fields.get("code"):
+        if status in {"absent", "skipped"}:
+            kept = "; the copy is kept" if fields.get("kept") else ""
+            yield Line(
+                f"{_name(fields)}   {status}: {fields.get('reason')}{kept}", "~", self._shown()
+            )
+        elif status in {"error", "impossible"} or fields.get("code"):
             yield from self._failure(fields)
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
@@ -90,12 +96,16 @@ class PullWords:
         else:
             yield Line(_name(fields), "=", DETAIL)
 
-    def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
+    def _shown(self) -> int:
+        """Return the level of one more line of what is not here: the first ones are shown."""
         self.failures += 1
+        return NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
+
+    def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
+        level = self._shown()
         kept = "; old copy kept" if fields.get("kept") else ""
         tries = whole(fields, "tries")
         often = f" after {tries} tries" if tries > 1 else ""
-        level = NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
         yield Line(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
         if self.failures == SHOWN_FAILURES + 1 and not self.itemize:
             yield Line("  more failures are not shown one by one; -i shows them")
@@ -253,6 +263,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "unchanged": report.unchanged,
         "applied": report.applied,
         "pending": report.pending,
+        "absent": report.absent,
+        "skipped": report.skipped,
         "same": report.same,
         "created": report.created,
         "updated": report.updated,
@@ -393,6 +405,8 @@ def _remarks(report: RunReport) -> Iterator[str]:
     if report.restored:
         kept = words.counted(report.restored, "resource")
         yield f"          {kept} here brought back from the trash, kept; repair --delete drops them"
+    if not_given := words.not_given(report.absent, report.skipped):
+        yield f"          {not_given}; copies of them are kept"
     if report.unlisted:
         kept = words.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"
@@ -403,6 +417,8 @@ def _not_in_sync(
 ) -> tuple[Line, ...]:
     counts = [_changes(report) or "0 updated"]
     names = {
+        "absent": report.absent,
+        "skipped": report.skipped,
         "failed": report.failed - report.contradicting,
         "here against the list": report.contradicting,
         "refused": report.refused,
@@ -436,8 +452,13 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
             "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
         )
         yield Line("         tell the Source")
-    others = report.failed - report.contradicting + report.held
-    if others or not (report.refused or report.contradicting or report.skew):
+    missing = sum(one.code == ResourceMissingError.default_code for one in report.failures)
+    if missing:
+        listed = words.counted(missing, "listed resource")
+        yield Line(f"  next   {listed} not at the Source (404): ask it to mend its list,")
+        yield Line(f"         or take that as it is: resourcesync pull {folder} --accept-missing")
+    others = report.failed - report.contradicting - missing + report.held
+    if others or not (report.refused or report.contradicting or missing or report.skew):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
     if report.refused:
         entries = words.counted(report.refused, "entry", "entries")

@@ -56,6 +56,7 @@ class Arguments:
     robots: Literal["obey", "ignore"]
     header: tuple[tuple[str, str], ...]
     allow_origin: tuple[str, ...]
+    accept_missing: bool | None
     fail_fast: bool
     max_duration: float | None
     max_bytes: int | None
@@ -285,6 +286,7 @@ def _options(one: _One, now: datetime) -> Any:
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
         trash_days=arguments.trash / _DAY,
         verify=arguments.verify,
+        accept_missing=arguments.accept_missing,
         fail_fast=arguments.fail_fast,
         max_duration=arguments.max_duration,
         max_bytes=arguments.max_bytes,

@@ -338,9 +338,14 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
             copies = words.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
         notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
-    if mirror.refused:
-        notes.append(f"{words.count(mirror.refused)} listed that cannot be used.")
-    return notes
+    return notes + _left_out(mirror)
+
+
+def _left_out(mirror: MirrorStatus) -> list[str]:
+    """Return what is listed and is not to be here."""
+    refused = f"{words.count(mirror.refused)} listed that cannot be used" if mirror.refused else ""
+    not_given = words.not_given(mirror.absent, mirror.skipped)
+    return [f"{text}." for text in (not_given, refused) if text]
 
 
 def _tried_again(mirror: MirrorStatus) -> str:
@@ -387,6 +392,8 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "resting": status.resting,
         "tried_again": status.tried_again,
         "refused": status.refused,
+        "absent": status.absent,
+        "skipped": status.skipped,
         "held": status.held,
         "counted": status.is_counted,
         "lag_seconds": None if lag is None else round(lag, 3),

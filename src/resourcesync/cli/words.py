@@ -27,6 +27,7 @@ __all__ = [
     "escape",
     "labelled",
     "moment",
+    "not_given",
     "share",
     "size",
     "stamp",
@@ -61,3 +62,13 @@ def labelled(line: Line) -> tuple[str, str]:
         return f"{line.label} ", line.text
     gap = LABEL_WIDTH if len(line.label) < LABEL_WIDTH else len(line.label) + 3
     return line.label.ljust(gap), line.text
+
+
+def not_given(absent: int, skipped: int) -> str:
+    """Return how much the Source lists and does not give, where it may; empty for none."""
+    parts = []
+    if absent:
+        parts.append(f"{count(absent)} listed and absent at the Source (404)")
+    if skipped:
+        parts.append(f"{count(skipped)} skipped (its robots.txt, or a redirect elsewhere)")
+    return ", ".join(parts)

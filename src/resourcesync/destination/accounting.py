@@ -1,7 +1,7 @@
 """What a run has done, counted so that everything listed is accounted for; and the mirror's word.
 
-Listed = unchanged + applied + pending + refused, always: nothing that a Source lists is forgotten,
-and nothing is counted as done that is not.
+Listed = unchanged + applied + pending + absent + skipped + refused, always: nothing that a Source
+lists is forgotten, and nothing is counted as done that is not.
 """
 
 from typing import Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from resourcesync.destination.plan import CONTRADICTING, FILTERED, RESTORED
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.status import failures_of
+from resourcesync.destination.status import failures_of, not_given
 from resourcesync.ports.mirror import Fixity, MirrorState, Task
 
 _KEPT_FAILURES: Final = 1_000
@@ -20,12 +20,14 @@ _ALL: Final = (1 << 63) - 1
 
 
 class Account(NamedTuple):
-    """What became of everything that is listed; ``listed`` is the sum of the other four."""
+    """What became of everything that is listed; ``listed`` is the sum of the others."""
 
     listed: int
     unchanged: int
     applied: int
     pending: int
+    absent: int
+    skipped: int
     refused: int
 
 
@@ -44,18 +46,23 @@ def account_of(pulled: Pulled, state: MirrorState, memory: Memory) -> Account:
     applied = tally.created + tally.updated - tally.contradicting
     if pulled.selected is not None:
         unchanged = plan.same + tally.same
-        pending = pulled.selected - unchanged - applied
-        if pulled.complete and pulled.is_written:
-            pending = waiting(state, Task.FETCH)  # what is written down, not what would add up
+        missing = (tally.absent, tally.skipped)
+        pending = pulled.selected - unchanged - applied - sum(missing)
+        if pulled.complete and pulled.is_written:  # what is written down, not what would add up
+            missing = not_given(state, memory)
+            pending = waiting(state, Task.FETCH) - sum(missing)
         listed = pulled.selected + pulled.refused
-        return Account(listed, unchanged, applied, pending, pulled.refused)
+        return Account(listed, unchanged, applied, pending, *missing, pulled.refused)
+    missing = not_given(state, memory)
     pending, outdated = waiting(state, Task.FETCH), state.pending_here(Task.FETCH)
     if not pulled.is_written:
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
     not_listed = waiting(state, Task.KEEP) + waiting(state, Task.DELETE)
+    pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
     refused = memory.refused
-    return Account(unchanged + applied + pending + refused, unchanged, applied, pending, refused)
+    listed = unchanged + applied + pending + sum(missing) + refused
+    return Account(listed, unchanged, applied, pending, *missing, refused)
 
 
 def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) -> RunReport:
@@ -72,7 +79,8 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     to_delete = waiting(state, Task.DELETE)
     local = len(swept.failures)
     held = _held(pulled, to_delete, dry_run=dry_run) - local
-    resources, failed = state.count(), waiting(state, Task.FETCH) + local
+    failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
+    resources = state.count()
     requests, received = equipment.traffic()
     unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
     return RunReport(

@@ -16,9 +16,11 @@ from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.plan import (
+    ABSENT_CODES,
     DAMAGED,
     FILTERED,
     NOT_KNOWN_GOOD,
+    SKIPPED_CODES,
     Listed,
     Match,
     is_doubted,
@@ -28,6 +30,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.destination.status import not_given
 from resourcesync.destination.tasks import listed_again
 from resourcesync.errors import SourceNotFoundError
 from resourcesync.model.digests import (
@@ -93,6 +96,7 @@ class Audit:
         self._looks_around = method != "lists"
         self._counts = _Counts()
         self._has_gap = self._is_offline = self._is_served = False
+        self._not_given = any(not_given(pull.state, pull.memory))
         self._doubts = Doubts(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
@@ -227,9 +231,11 @@ class Audit:
                     if row.change == FILTERED:
                         continue  # listed, but not wanted any more: neither missing nor extra
                     self._counts.listed += 1
-                    self._check(copy, row, look)
+                    # What the Source does not give any more is kept as it was.
+                    was = as_listed(copy) if self._is_not_given(row.uri) else row
+                    self._check(copy, was, look)
                 case Created(row):
-                    if row.change != FILTERED:
+                    if row.change != FILTERED and not self._is_not_given(row.uri):
                         self._counts.listed += 1
                         reason = _why_missing(self._pull.state.pending_of(row.uri))
                         self._find(FindingKind.MISSING, row.uri, row.path, reason)
@@ -238,6 +244,13 @@ class Audit:
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
+
+    def _is_not_given(self, uri: str) -> bool:
+        """Whether the Source lists a resource and does not give it, and that is accepted."""
+        if not self._not_given:
+            return False
+        waiting = self._pull.state.pending_of(uri)
+        return waiting is not None and waiting.code in (*ABSENT_CODES, *SKIPPED_CODES)
 
     def _extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)

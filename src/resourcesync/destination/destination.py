@@ -217,6 +217,8 @@ class Destination:
         if not options.dry_run:
             self._memory.write(
                 filters=filters,
+                accept_missing=options.accept_missing,
+                missing_accepted=pull.accepts_missing,
                 baseline_due=True if anew else None,
                 in_sync_at=0 if others else None,
             )

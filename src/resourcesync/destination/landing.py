@@ -7,7 +7,9 @@ from typing import Final
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.memory import encode
 from resourcesync.destination.plan import (
+    ABSENT_CODES,
     CONTRADICTING,
+    SKIPPED_CODES,
     Fetch,
     Listed,
     forgotten,
@@ -44,6 +46,7 @@ class TransferPolicy:
     Attributes:
         lenient: Keep bytes that are not what the list says, marked ``unverified``.
         own_algorithm: The digest computed of every copy, besides those that the Source gives.
+        accepts_missing: Whether what the Source does not give is no failure.
         fail_fast: Stop at the first failure.
         generation: The reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
@@ -53,11 +56,18 @@ class TransferPolicy:
 
     lenient: bool = False
     own_algorithm: str = "sha-256"
+    accepts_missing: bool = False
     fail_fast: bool = False
     generation: int = 0
     at: int = 0
     began: int = 0
     budget: Budget = field(default_factory=Budget)
+
+    def status_of(self, code: str) -> str:
+        """Return what it is called that a resource could not be had, by the code of the reason."""
+        if self.accepts_missing and code in ABSENT_CODES:
+            return "absent"
+        return "skipped" if self.accepts_missing and code in SKIPPED_CODES else "error"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +79,8 @@ class Tally:
     same: int = 0
     refetched: int = 0
     failed: int = 0
+    absent: int = 0
+    skipped: int = 0
     useful: int = 0
     patched: int = 0
     unpatched: int = 0
@@ -81,7 +93,7 @@ class Tally:
     @property
     def done(self) -> int:
         """How many fetches have ended, in whatever way."""
-        return self.created + self.updated + self.same + self.failed
+        return self.created + self.updated + self.same + self.failed + self.absent + self.skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +209,22 @@ class Landing:
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
-    def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
-        """Take a resource that could not be had; the copy that is here stays."""
+    def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
+        """Take a resource that could not be had; the copy that is here stays.
+
+        Returns:
+            Whether that is a failure: not so where what the Source does not give is accepted.
+        """
         listed = fetch.listed
-        self.tally.failed += 1
+        status = self._policy.status_of(code)
+        self.tally.absent += status == "absent"
+        self.tally.skipped += status == "skipped"
+        self.tally.failed += status == "error"
         self._failed.append(self._still_to_fetch(listed, code, reason, tries))
         self._report(
             "item",
             {
-                "status": "error",
+                "status": status,
                 "action": "create" if fetch.creates else "update",
                 "uri": listed.loc,
                 "path": listed.path,
@@ -215,10 +234,12 @@ class Landing:
                 "kept": not fetch.creates,
             },
         )
+        return status == "error"
 
     def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""
-        if len(self.tally.failures) < _KEPT_FAILURES:
+        is_failure = self._policy.status_of(code) == "error"
+        if is_failure and len(self.tally.failures) < _KEPT_FAILURES:
             self.tally.failures.append(
                 Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
             )

@@ -253,6 +253,17 @@ class Memory:
         return self._state.note("cut-list") == "1"
 
     @property
+    def missing_chosen(self) -> bool | None:
+        """Whether a person accepts what is listed and not given; ``None``: nobody said."""
+        chosen = self._number("accept-missing")
+        return None if chosen is None else bool(chosen)
+
+    @property
+    def accepts_missing(self) -> bool:
+        """Whether what is listed and not given (404, robots.txt) counts as no failure here."""
+        return self.knows("missing-accepted")
+
+    @property
     def stale_since(self) -> int | None:
         """Since when the Source's lists are older than what was read before, microseconds."""
         return self._number("stale-since")

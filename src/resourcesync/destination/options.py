@@ -65,6 +65,9 @@ class PullOptions:
         trash_days: How long deleted copies wait in the trash.
         verify: ``strict`` never keeps bytes that are not what the list says.
         own_algorithm: The digest recorded of every copy.
+        accept_missing: Whether what the Source lists and does not give (404, 410, its robots.txt,
+            a redirect to another site) is no failure, but counted as absent or skipped. It is
+            remembered; ``None`` takes what is. Without any word a plain sitemap's is accepted.
         fail_fast: Stop at the first failure.
         max_duration: Seconds after which the run ends in good order; the next one goes on.
         max_bytes: Bytes after which no more is fetched; the next run goes on.
@@ -88,6 +91,7 @@ class PullOptions:
     trash_days: float = 30.0
     verify: Literal["strict", "lenient"] = "strict"
     own_algorithm: str = "sha-256"
+    accept_missing: bool | None = None
     fail_fast: bool = False
     max_duration: float | None = None
     max_bytes: int | None = None

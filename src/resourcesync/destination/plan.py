@@ -29,6 +29,12 @@ RESTORED: Final = "restored"
 CONTRADICTING: Final = "contradicting"
 """In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
 
+ABSENT_CODES: Final = ("missing",)
+"""In ``Pending.code``: the server says that it does not have it (404, 410)."""
+
+SKIPPED_CODES: Final = ("robots", "redirect")
+"""In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
+
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 
 _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})

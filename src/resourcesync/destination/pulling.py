@@ -112,6 +112,10 @@ class Pull:
         self.budget = Budget(
             options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
         )
+        chosen = self.memory.missing_chosen
+        if options.accept_missing is not None:
+            chosen = options.accept_missing
+        self.accepts_missing = found.is_sitemap if chosen is None else chosen
         self.packages = Packages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
@@ -215,6 +219,7 @@ class Pull:
         return TransferPolicy(
             lenient=options.verify == "lenient",
             own_algorithm=options.own_algorithm,
+            accepts_missing=self.accepts_missing,
             fail_fast=options.fail_fast,
             generation=self.generation,
             at=at,

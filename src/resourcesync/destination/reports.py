@@ -81,10 +81,14 @@ class RunReport:
             one goes on. Empty when it came to its end.
         resources: Resources in the mirror now.
         listed: Resources that the Source is known to list and that are selected, and entries that
-            cannot be used: ``unchanged + applied + pending + refused``, always.
+            cannot be used: ``unchanged + applied + pending + absent + skipped + refused``, always.
         unchanged: Of them, those that were here as listed already.
         applied: Of them, those that this run brought.
         pending: Of them, those that are not here as listed.
+        absent: Of them, those that the server does not have (404, 410), where that is accepted:
+            at a plain sitemap, or with ``accept_missing``. A copy that is here is kept.
+        skipped: Of them, those that the Source's robots.txt keeps from programs, or that lead to
+            another site, where that is accepted.
         same, created, updated, deleted: What the run found and did.
         refetched: Of the same, those that this run fetched, and that were equal.
         failed: Listed resources that are not here as listed.
@@ -121,6 +125,8 @@ class RunReport:
     unchanged: int = 0
     applied: int = 0
     pending: int = 0
+    absent: int = 0
+    skipped: int = 0
     same: int = 0
     created: int = 0
     updated: int = 0
@@ -277,6 +283,8 @@ class MirrorStatus:
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: When the first of the resting is tried again, UTC; ``None`` when none rests.
         refused: Entries of the Source that cannot be used.
+        absent, skipped: Listed resources that the Source does not give, where that is accepted;
+            not pending. See `RunReport`.
         held: Deletions on hold.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
@@ -299,6 +307,8 @@ class MirrorStatus:
     resting: int = 0
     tried_again: datetime | None = None
     refused: int = 0
+    absent: int = 0
+    skipped: int = 0
     held: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None

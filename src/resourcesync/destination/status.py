@@ -3,7 +3,7 @@
 from itertools import islice
 
 from resourcesync.destination.memory import Memory
-from resourcesync.destination.plan import CONTRADICTING
+from resourcesync.destination.plan import ABSENT_CODES, CONTRADICTING, SKIPPED_CODES
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
@@ -27,7 +27,9 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     """
     memory, resources = Memory(state), state.count()
     identity, last = memory.identity, state.last_run()
-    pending = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
+    absent, skipped = not_given(state, memory)
+    waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
+    pending = waiting - absent - skipped
     held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
     resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
     return MirrorStatus(
@@ -36,11 +38,13 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         state=Word.SYNCING if running else _word(memory, pending + held),
         resources=resources,
         pending=pending,
-        outdated=state.pending_here(Task.FETCH) if resources and pending else 0,
+        outdated=min(state.pending_here(Task.FETCH), pending) if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         refused=memory.refused,
+        absent=absent,
+        skipped=skipped,
         held=held,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
@@ -60,6 +64,17 @@ def _word(memory: Memory, pending: int) -> Word:
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
+def not_given(state: MirrorState, memory: Memory) -> tuple[int, int]:
+    """Return how many listed resources are absent at the Source, and how many are skipped.
+
+    None are where that is not accepted: then they failed.
+    """
+    if not memory.accepts_missing:
+        return 0, 0
+    absent = sum(map(state.pending_coded, ABSENT_CODES))
+    return absent, sum(map(state.pending_coded, SKIPPED_CODES))
+
+
 def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
     """Return the first listed resources that are not here as listed.
 
@@ -67,7 +82,9 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
         state: The mirror's memory.
         most: How many to return at most.
     """
-    rows = islice(state.pending(Task.FETCH), most)
+    accepted = (*ABSENT_CODES, *SKIPPED_CODES) if Memory(state).accepts_missing else ()
+    waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
+    rows = islice(waiting, most)
     return tuple(
         Failing(
             uri=row.loc,

@@ -356,8 +356,8 @@ class Transfer:
         return replace(failed, fetch=fetch)
 
     def _fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
-        self._landing.fail(fetch, code, reason, tries)
-        self._stop = self._stop or self._policy.fail_fast
+        failed = self._landing.fail(fetch, code, reason, tries)
+        self._stop = self._stop or (failed and self._policy.fail_fast)
 
     def _abandon(self, *, keep: bool) -> None:
         for request in self._under_way:

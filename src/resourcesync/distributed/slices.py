@@ -386,6 +386,8 @@ def _sum(one: Tally, other: Tally) -> Tally:
         refetched=one.refetched + other.refetched,
         failed=one.failed + other.failed,
         open_dates=one.open_dates + other.open_dates,
+        absent=one.absent + other.absent,
+        skipped=one.skipped + other.skipped,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),

@@ -25,6 +25,7 @@ def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
         generation=pull.generation,
         at=at,
         lenient=pull.options.verify == "lenient",
+        accepts_missing=pull.accepts_missing,
         own_algorithm=pull.options.own_algorithm,
         obeying=pull.options.delete != "never",
     )

@@ -39,6 +39,7 @@ class Terms:
         generation: The reading of the Source.
         at: The Source's time that the plan knows it up to, microseconds.
         lenient: Whether bytes are kept that are not what the list says.
+        accepts_missing: Whether what the Source does not give is no failure.
         own_algorithm: The digest computed of every copy.
         obeying: Whether a copy that a Change List calls deleted is to be deleted.
     """
@@ -50,6 +51,7 @@ class Terms:
     generation: int
     at: int
     lenient: bool
+    accepts_missing: bool
     own_algorithm: str
     obeying: bool
 

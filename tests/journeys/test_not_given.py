@@ -1,0 +1,170 @@
+"""What a Source lists and does not give: no failure at a sitemap, or where a person says so."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
+from resourcesync.destination.status import status_of
+from resourcesync.errors import SourceRefusedError
+from tests.support.memory_fetcher import Answer
+from tests.support.site_maps import urlset
+from tests.support.world import BASE, World
+
+SITEMAP = BASE + "sitemap.xml"
+NAMES = ("a.html", "b.html", "c.html")
+
+
+def kept_out(code: str) -> SourceRefusedError:
+    return SourceRefusedError("it is kept out", uri=BASE + "c.html", code=code)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> World:
+    """A site with a plain sitemap."""
+    world = World(tmp_path / "mirror")
+    for name in NAMES:
+        world.put(name, name)
+    listed(world, "2026-01-01")
+    return world
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> World:
+    """A Source with a Resource List."""
+    world = World(tmp_path / "mirror")
+    for name in NAMES:
+        world.put(name, name)
+    world.publish()
+    return world
+
+
+def listed(world: World, lastmod: str) -> None:
+    pages = [(BASE + name, lastmod) for name in NAMES]
+    world.answers[SITEMAP] = Answer(body=urlset(*pages))
+
+
+def status(world: World) -> MirrorStatus:
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        return status_of("mirror", mirror.state, running=False)
+
+
+def is_sound(report: RunReport) -> bool:
+    parts = (report.unchanged, report.applied, report.pending)
+    return report.listed == sum(parts) + report.absent + report.skipped + report.refused
+
+
+@pytest.mark.parametrize("code", [404, 410])
+def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(site: World, code: int) -> None:
+    site.answers[BASE + "b.html"] = Answer(status=code)
+
+    for count in (2, 0):
+        report = site.pull(SITEMAP)
+
+        assert (report.state, report.created) == (MirrorState.IN_SYNC, count)
+        assert (report.absent, report.skipped, report.failed, report.pending) == (1, 0, 0, 0)
+        assert report.failures == ()
+        assert is_sound(report)
+    assert (status(site).state, status(site).absent, status(site).pending) == (
+        MirrorState.IN_SYNC,
+        1,
+        0,
+    )
+    for method in ("lists", "hash"):
+        assert site.audit(method=method).in_sync
+        assert site.audit(method=method, offline=True).in_sync
+
+
+@pytest.mark.parametrize("code", ["robots", "redirect"])
+def test_a_page_that_programs_are_kept_from_is_skipped(site: World, code: str) -> None:
+    site.answers[BASE + "c.html"] = kept_out(code)
+
+    report = site.pull(SITEMAP)
+
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 2)
+    assert (report.absent, report.skipped, report.failed) == (0, 1, 0)
+    assert is_sound(report)
+    [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
+    assert (told["status"], told["code"]) == ("skipped", code)
+
+
+def test_a_copy_of_a_page_that_is_gone_is_kept(site: World) -> None:
+    site.pull(SITEMAP)
+    before = site.files()
+    site.answers[BASE + "b.html"] = Answer(status=404)
+    listed(site, "2026-02-01")
+
+    report = site.pull(None)
+
+    assert (report.state, report.absent, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
+    assert is_sound(report)
+    assert site.files() == before
+    [told] = [fields for fields in site.told("item") if fields["status"] == "absent"]
+    assert told["kept"] is True
+    assert site.audit().in_sync
+    assert site.audit(offline=True).in_sync
+
+    for path in site.folder.rglob("b.html*"):
+        path.unlink()
+    assert not site.audit().in_sync
+
+
+def test_a_page_that_comes_back_is_fetched(site: World) -> None:
+    site.answers[BASE + "b.html"] = Answer(status=404)
+    site.pull(SITEMAP)
+    del site.answers[BASE + "b.html"]
+
+    report = site.pull(None)
+
+    assert (report.created, report.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
+    assert site.in_sync()
+
+
+@pytest.mark.parametrize("status_code", [403, 500])
+def test_any_other_refusal_is_a_failure(site: World, status_code: int) -> None:
+    site.answers[BASE + "b.html"] = Answer(status=status_code)
+
+    report = site.pull(SITEMAP)
+
+    assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
+
+
+def test_what_a_resource_list_has_and_the_source_has_not_is_behind(source: World) -> None:
+    source.answers[BASE + "b.html"] = Answer(status=404)
+
+    report = source.pull()
+
+    assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
+    assert [one.code for one in report.failures] == ["missing"]
+
+
+def test_who_accepts_it_once_accepts_it_from_then_on(source: World) -> None:
+    source.answers[BASE + "b.html"] = Answer(status=404)
+    assert source.pull().state is MirrorState.BEHIND
+
+    for options in ({"accept_missing": True}, {}, {"filters": Filters(exclude=("/x",))}):
+        report = source.pull(**options)
+        assert (report.state, report.absent, report.failed) == (MirrorState.IN_SYNC, 1, 0)
+        assert is_sound(report)
+
+    assert source.pull(accept_missing=False).state is MirrorState.BEHIND
+    assert source.pull().state is MirrorState.BEHIND
+    assert status(source).state is MirrorState.BEHIND
+
+
+def test_who_does_not_accept_it_of_a_sitemap_may_say_so(site: World) -> None:
+    site.answers[BASE + "b.html"] = Answer(status=404)
+
+    assert site.pull(SITEMAP, accept_missing=False).state is MirrorState.BEHIND
+    assert site.pull(None).state is MirrorState.BEHIND
+
+
+def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(site: World) -> None:
+    site.answers[BASE + "a.html"] = Answer(status=404)
+
+    report = site.pull(SITEMAP, fail_fast=True)
+
+    assert (report.created, report.absent, report.state) == (2, 1, MirrorState.IN_SYNC)
