@@ -47,11 +47,13 @@ def test_a_source_does_not_speak_for_another_origin(uri: str) -> None:
     assert raised.value.uri == uri
 
 
-def test_a_foreign_entry_is_refused_though_the_filters_would_leave_it_out() -> None:
+def test_what_the_filters_leave_out_is_not_refused_wherever_it_is() -> None:
     scope = Scope(origins=ORIGINS, include=("/docs/**",), max_size=1)
 
+    for uri in ("https://evil.example/x", "https://evil.example/docs/x"):
+        assert scope.judge(Resource(uri=uri, length=5)) is Verdict.FILTERED
     with pytest.raises(OutOfScopeError) as raised:
-        scope.judge(Resource(uri="https://evil.example/x", length=5))
+        scope.judge(Resource(uri="https://evil.example/docs/x", length=1))
 
     assert raised.value.code == "foreign"
 

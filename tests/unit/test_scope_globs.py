@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.scope import Glob, Scope, Verdict, parse_glob
-from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Resource
 
 HOME = "https://museum.example"
@@ -112,13 +112,23 @@ def test_exclusions_alone_select_all_the_rest() -> None:
     assert scope.judge(Resource(uri=f"{HOME}/a.zip")) is Verdict.FILTERED
 
 
-def test_a_uri_that_globs_cannot_be_compared_with_is_refused() -> None:
-    scope = Scope(origins=ORIGINS, include=("*",))
-
-    with pytest.raises(OutOfScopeError) as raised:
-        scope.judge(Resource(uri=f"{HOME}/a/../b"))
-
-    assert raised.value.code == "URL_DOT_SEGMENT"
+@pytest.mark.parametrize(
+    ("uri", "fits"),
+    [
+        (f"{HOME}/a/../b", True),
+        (f"{HOME}/a b", True),
+        (f"{HOME}/a?b", True),
+        (f"{HOME}/\u00e4/b", True),
+        (f"{HOME}/old/\u00e4", False),
+        ("//other.example/old/x", False),
+        ("old/x", False),
+        ("", True),
+    ],
+)
+def test_a_uri_that_cannot_be_used_is_compared_as_far_as_it_has_a_path(
+    uri: str, *, fits: bool
+) -> None:
+    assert Scope(origins=ORIGINS, exclude=("/old/**",)).fits(uri) is fits
 
 
 HEAVY = ["*a" * 500 + "*b", "/**/*a*a" * 100 + "/b", "**/a/" * 300 + "b", "*?" + "*a" * 500 + "*b"]

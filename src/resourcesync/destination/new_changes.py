@@ -129,7 +129,7 @@ class NewChanges:
     def _refuse(self, entry: RefusedEntry) -> None:
         # What stands before the new entries was refused when it was new.
         if self._prefix.entries >= self._known:
-            self._selection.refusals.entry(entry)
+            self._selection.refuse(entry)
 
     def _pass(self, changes: Iterator[Change]) -> None:
         """Read what was processed."""

@@ -241,7 +241,7 @@ class ResourceListReader:
     def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
             """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
-            self._selection.refusals.entry(entry)
+            self._selection.refuse(entry)
             row = self._selection.protected(entry.uri)
             if row is not None:
                 spool.add(row)

@@ -161,6 +161,10 @@ def _literals(text: str, wild: str, end: str) -> str:
 
 # --- the scope ---------------------------------------------------------------------------------
 
+_LOOSE_PLACE: Final = re.compile(
+    r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*)?/?([^?#]*)(\?[^#]*)?(?<=.)", re.DOTALL
+)
+"""Any text as a URI: what stands behind the host, or all of it."""
 _TYPE: Final = re.compile(r"(?:\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+))")
 
 
@@ -216,7 +220,7 @@ class Scope:
         )
 
     def judge(self, resource: Resource) -> Verdict:
-        """Say whether the filters select an entry.
+        """Say whether the filters select an entry; what they leave out is never refused.
 
         A deletion, which usually tells no more than the URI, is judged by its URI.
 
@@ -225,20 +229,19 @@ class Scope:
                 is none (see ``normalise``).
         """
         uri = resource.uri
+        if self._filters and not (
+            self._fits_size(resource.length)
+            and self._fits_time(resource.lastmod)
+            and self._fits_type(resource.media_type)
+            and self.fits(uri)
+        ):
+            return Verdict.FILTERED
         if not uri.startswith(self._roots) and origin(uri) not in self.origins:
             home = ", ".join(sorted(self.origins))
             raise OutOfScopeError(
                 f"the Source speaks for {home}, not for {origin(uri)}", uri=uri, code="foreign"
             )
-        if not self._filters:
-            return Verdict.SELECTED
-        wanted = (
-            self._fits_size(resource.length)
-            and self._fits_time(resource.lastmod)
-            and self._fits_type(resource.media_type)
-            and self._fits_globs(uri)
-        )
-        return Verdict.SELECTED if wanted else Verdict.FILTERED
+        return Verdict.SELECTED
 
     def speaks_for(self, uri: str) -> bool:
         """Whether the Source may speak for a URI that is normal as it stands."""
@@ -274,15 +277,28 @@ class Scope:
         family, slash, _ = name.partition("/")
         return not name or not self._types.isdisjoint((name, f"{family}{slash}*", "*/*"))
 
-    def _fits_globs(self, uri: str) -> bool:
+    def fits(self, uri: str) -> bool:
+        """Whether the globs let a URI in; also one that cannot be used, as far as it has a path."""
         if not (self._include or self._exclude):
             return True
-        normal = normalise(uri)
-        path, question, text = normal[normal.index("/", normal.index("://") + 3) :].partition("?")
+        place = _place(uri)
+        if place is None:
+            return True
+        path, question, text = place.partition("?")
         query = text if question else None
         if self._include and not any(glob.matches(path, query) for glob in self._include):
             return False
         return not any(glob.matches(path, query) for glob in self._exclude)
+
+
+def _place(uri: str) -> str | None:
+    """Return path and query of a URI, normalised as far as it goes; ``None`` when it has none."""
+    try:
+        normal = normalise(uri)
+    except OutOfScopeError:
+        match = _LOOSE_PLACE.match(uri)
+        return None if match is None else _normal_glob(f"/{match[1] or ''}{match[2] or ''}")
+    return normal[normal.index("/", normal.index("://") + 3) :]
 
 
 def _roots(origins: Iterable[str]) -> tuple[str, ...]:

@@ -194,6 +194,11 @@ class Selection:
                 return there + uri.removeprefix(here)
         return uri
 
+    def refuse(self, entry: RefusedEntry) -> None:
+        """Take an entry that the reader of a document could not use, if it may be wanted."""
+        if self._scope.fits(entry.uri):
+            self.refusals.entry(entry)
+
     def resource(self, resource: Resource) -> Listed | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
         return self._row(resource, lastmod_microseconds(resource.lastmod), "")
@@ -301,13 +306,15 @@ class Selection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
-        home = self.at_home(resource.uri)
+        home, verdict = self.at_home(resource.uri), None
         try:
             known = resource if home == resource.uri else replace(resource, uri=home)
             verdict = self._scope.judge(known)
             uri = normalise(home)
             path = self._mapping.path(home)
         except OutOfScopeError as error:
+            if verdict is Verdict.FILTERED:
+                return None
             if change == ChangeKind.DELETED:
                 self.refusals.withdraw(error.uri)
             else:
