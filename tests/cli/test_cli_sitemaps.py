@@ -73,6 +73,28 @@ def test_a_twin_is_followed_by_a_mirror_and_asks_only_what_changed(
         assert b"<p>new</p>" in files_of(Path("copy")).values()
 
 
+def test_a_sitemap_without_one_of_its_parts_is_followed_and_told_as_not_in_sync(
+    site: TinySource, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with site:
+        offer(site)
+        site.answers["/sitemap.xml"] = Answer(
+            body=index(f"{site.url}/pages.xml", f"{site.url}/gone.xml")
+        )
+
+        assert run(["pull", f"{site.url}/sitemap.xml", "copy"]) == 3
+
+        lines = capsys.readouterr().out.splitlines()
+        [named] = [line for line in lines if line.startswith("! ")]
+        assert f"{site.url}/gone.xml   this part of the list cannot be read: " in named
+        assert lines[-3:] == [
+            "Not in sync   2 of 3 (2 updated, 1 part of the list not read)  exit 3",
+            "  next   what is listed there is not known, and nothing was deleted: ask the",
+            "         Source to mend it, then resourcesync pull copy",
+        ]
+        assert sorted(files_of(Path("copy")).values()) == sorted(BODIES.values())
+
+
 @pytest.mark.parametrize(
     "bad",
     [

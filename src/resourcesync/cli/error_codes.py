@@ -86,6 +86,7 @@ VerificationError
   contradicting      The bytes are not what the list says and are kept (--verify lenient).
 OutOfScopeError
   foreign            The entry is of another origin; --allow-origin if the Source may speak for it.
+  part-unread        A part of a list cannot be read; the others are, and nothing is deleted.
   mapper             The mapper gives the resource a place that cannot be used.
 DocumentError
   no-address         What should be an address is none.

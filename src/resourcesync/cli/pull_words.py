@@ -272,6 +272,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "deleted": report.deleted,
         "failed": report.failed,
         "refused": report.refused,
+        "unread": report.unread,
         "held": report.held,
         "held_of": report.held_of,
         "unlisted": report.unlisted,
@@ -421,9 +422,11 @@ def _not_in_sync(
         "skipped": report.skipped,
         "failed": report.failed - report.contradicting,
         "here against the list": report.contradicting,
-        "refused": report.refused,
+        "refused": report.refused - report.unread,
         "held": report.held,
     }
+    if report.unread:
+        counts.append(f"{words.counted(report.unread, 'part')} of the list not read")
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
@@ -460,8 +463,11 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
     others = report.failed - report.contradicting - missing + report.held
     if others or not (report.refused or report.contradicting or missing or report.skew):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
-    if report.refused:
-        entries = words.counted(report.refused, "entry", "entries")
+    if report.unread:
+        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
+        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
+    if report.refused > report.unread:
+        entries = words.counted(report.refused - report.unread, "entry", "entries")
         yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")
         yield Line("         if it may speak for another origin: --allow-origin ORIGIN")
         yield Line(f"         if it moved there: resourcesync pull {folder} --moved URL")

@@ -76,8 +76,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     """
     state, memory = equipment.state, Memory(equipment.state)
     tally, swept = pulled.tally, pulled.swept
-    to_delete = waiting(state, Task.DELETE)
-    local = len(swept.failures)
+    to_delete, local = waiting(state, Task.DELETE), len(swept.failures)
     held = _held(pulled, to_delete, dry_run=dry_run) - local
     failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
     resources = state.count()
@@ -96,6 +95,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         updated=tally.updated,
         refetched=tally.refetched,
         deleted=swept.deleted,
+        unread=pulled.unread,
         failed=failed,
         held=held,
         held_of=swept.held_of if held else 0,

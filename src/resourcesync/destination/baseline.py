@@ -73,7 +73,7 @@ class Baseline:
         uri = self._resource_list()
         with ExitStack() as held:
             spool = held.enter_context(self._pull.new_spool())
-            snapshot = self._pull.read_list(uri, spool, known)
+            snapshot = self._pull.read_list(uri, spool, known, forgiving=True)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
@@ -199,6 +199,7 @@ class Baseline:
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
+        pulled.unread = snapshot.unread
         pulled.is_written = not self._pull.options.dry_run
         if self._pull.options.dry_run:
             return pulled
@@ -211,6 +212,10 @@ class Baseline:
             self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
         else:
             self._fetch(pulled, spools, through, sweeping=sweeping)
+        if snapshot.unread:
+            # Not all that is listed is known: as if the run had been cut off, all is due again.
+            pulled.complete = pulled.is_swept = False
+            self._pull.remember_refused(add=True)
         if pulled.complete:
             unsure = unsure or pulled.tally.open_dates > 0
             self._finish(snapshot, history, through, unsure=unsure)

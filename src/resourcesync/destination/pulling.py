@@ -60,6 +60,7 @@ class Pulled:
         selected: How many resources the whole list has that are selected; ``None`` when it was not
             read.
         refused: How many entries of that list cannot be used.
+        unread: How many parts of that list could not be read.
         is_swept: Whether what was to be deleted was deleted as far as allowed.
         spent: What the run ran out of, if it did.
         is_written: Whether what could not be done is written down; not so when nothing is changed.
@@ -73,6 +74,7 @@ class Pulled:
     complete: bool = True
     selected: int | None = None
     refused: int = 0
+    unread: int = 0
     is_written: bool = True
     is_swept: bool = True
     spent: Spent = ""
@@ -162,15 +164,26 @@ class Pull:
         )
 
     def read_list(
-        self, uri: str, spool: Spool[Listed], known: SeenDocument | None = None
+        self,
+        uri: str,
+        spool: Spool[Listed],
+        known: SeenDocument | None = None,
+        *,
+        forgiving: bool = False,
     ) -> Snapshot | None:
         """Read a Resource List; a time that is not believed counts as none.
+
+        Args:
+            uri: Its address.
+            spool: Takes the rows.
+            known: What is known of it; then ``None`` is returned when it did not change.
+            forgiving: Whether a part that cannot be read leaves the others to be read.
 
         Raises:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        snapshot = self.resource_lists.read(uri, spool, known)
+        snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
         return None if snapshot is None else self.believed(snapshot)
 
     def believed(self, snapshot: Snapshot) -> Snapshot:

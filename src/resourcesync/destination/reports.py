@@ -93,6 +93,8 @@ class RunReport:
         refetched: Of the same, those that this run fetched, and that were equal.
         failed: Listed resources that are not here as listed.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
+        unread: Of the refused, the parts of a list that could not be read: what they list is not
+            known, so nothing is deleted, and the next run reads all again.
         held: Deletions that wait for a person's word or for proof, or would in a dry run.
         held_of: How many copies were here when they were held first, before that run.
         unlisted: Resources here that the Source lists no more and that policy keeps.
@@ -134,6 +136,7 @@ class RunReport:
     deleted: int = 0
     failed: int = 0
     refused: int = 0
+    unread: int = 0
     held: int = 0
     held_of: int = 0
     unlisted: int = 0

@@ -16,7 +16,12 @@ from resourcesync.destination.plan import Listed
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
-from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
+from resourcesync.errors import (
+    DocumentError,
+    DocumentLimitError,
+    ResourceSyncError,
+    UnexpectedDocumentError,
+)
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
@@ -24,6 +29,8 @@ from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
 
 _MAX_PARTS: Final = 50_000
+PART_UNREAD: Final = "part-unread"
+"""The code with which a part of a list is refused that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,7 @@ class Snapshot:
         complete: Whether every part fits its index and came from the host that was asked, so that
             what is not listed is really gone.
         dialect: How it is written.
+        unread: How many of its parts could not be read: what they list is not known.
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
         head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
@@ -47,6 +55,7 @@ class Snapshot:
     complete: bool
     dialect: Dialect
     seen: tuple[SeenDocument, ...]
+    unread: int = 0
     head: "ListHead | None" = None
 
 
@@ -146,6 +155,7 @@ class ResourceListReader:
         known: SeenDocument | None = None,
         *,
         is_part: bool = False,
+        forgiving: bool = False,
     ) -> Snapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
 
@@ -156,6 +166,8 @@ class ResourceListReader:
                 it is asked for past all caches: nothing tells whether a copy of it is one from
                 before the Source was set back.
             is_part: Whether it is a part of a list, which must fit its index: that is enough.
+            forgiving: Whether parts of an index that cannot be read are refused, and the others
+                read; if none can be read, or asking again may help, it raises all the same.
 
         Raises:
             SourceError: A document could not be had.
@@ -186,31 +198,53 @@ class ResourceListReader:
                     head=list_head(fetched),
                 )
             parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
-        snapshot = self._read_parts(document, parts, spool)
+        snapshot = self._read_parts(document, parts, spool, forgiving=forgiving)
         return replace(snapshot, complete=snapshot.complete and at_home, head=head)
 
     def _read_parts(
-        self, index: Document, parts: dict[str, Part], spool: Spool[Listed]
+        self, index: Document, parts: dict[str, Part], spool: Spool[Listed], *, forgiving: bool
     ) -> Snapshot:
         ats = [_at(index.header)]
         entries, complete = 0, True
-        for fetched in self._documents.get_all(parts):
-            with fetched:
-                self._selection.led_to(fetched.uri, fetched.final_uri)
-                document = fetched.open(self._refuser(spool))
-                expect_list(document, Capability.RESOURCE_LIST)
-                ats.append(_at(document.header))
-                fits = fits_index(parts[fetched.uri], document.header, index.header)
-                complete = complete and fits and is_at_home(fetched)
-                entries += self._add_resources(document, spool)
+        unread: list[ResourceSyncError] = []
+
+        def refuse(uri: str, error: ResourceSyncError) -> None:
+            unread.append(error)
+            reason = f"this part of the list cannot be read: {error.message}"
+            self._selection.refusals.add(uri, PART_UNREAD, reason)
+
+        documents = self._documents.get_all(parts, on_missing=refuse if forgiving else None)
+        for fetched in documents:
+            try:
+                header, count = self._read_part(fetched, spool)
+            except DocumentError as error:
+                if not forgiving or error.transient:
+                    raise
+                refuse(fetched.uri, error)
+                continue
+            ats.append(_at(header))
+            fits = fits_index(parts[fetched.uri], header, index.header)
+            complete = complete and fits and is_at_home(fetched)
+            entries += count
+        if unread and len(unread) == len(parts):
+            raise unread[0]
         stated = [at for at in ats if at is not None]
         return Snapshot(
             at=min(stated) if stated else None,
             entries=entries,
-            complete=complete,
+            complete=complete and not unread,
             dialect=index.dialect,
             seen=(),
+            unread=len(unread),
         )
+
+    def _read_part(self, fetched: FetchedDocument, spool: Spool[Listed]) -> tuple[Header, int]:
+        """Add the resources of one part; return its header, and how many entries it has."""
+        with fetched:
+            self._selection.led_to(fetched.uri, fetched.final_uri)
+            document = fetched.open(self._refuser(spool))
+            expect_list(document, Capability.RESOURCE_LIST)
+            return document.header, self._add_resources(document, spool)
 
     def _read_dump(
         self,

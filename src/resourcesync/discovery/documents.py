@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
 from resourcesync.documents.reading import Document, read
+from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, validators_of
 
@@ -152,8 +153,18 @@ class DocumentFetcher:
         with closing(self._outcomes([request])) as outcomes:
             return next(outcomes)
 
-    def get_all(self, uris: Iterable[str]) -> Iterator[FetchedDocument]:
+    def get_all(
+        self,
+        uris: Iterable[str],
+        *,
+        on_missing: Callable[[str, ResourceSyncError], None] | None = None,
+    ) -> Iterator[FetchedDocument]:
         """Fetch many documents, several at a time; yield each as it comes, in no order.
+
+        Args:
+            uris: Their addresses.
+            on_missing: Told of each that cannot be had, and why, unless asking again may help;
+                ``None`` raises.
 
         Raises:
             SourceError: One of them could not be had; the others do not matter then.
@@ -168,12 +179,14 @@ class DocumentFetcher:
             )
             for uri in uris
         )
-        for document in self._outcomes(requests):
+        for document in self._outcomes(requests, on_missing):
             assert document is not None, "only a conditional request is answered with 304"
             yield document
 
     def _outcomes(
-        self, requests: Iterable[Request]
+        self,
+        requests: Iterable[Request],
+        on_missing: Callable[[str, ResourceSyncError], None] | None = None,
     ) -> Generator[FetchedDocument | None, None, None]:
         asked: set[_FileSink] = set()
         with (
@@ -182,6 +195,9 @@ class DocumentFetcher:
         ):
             try:
                 for outcome in outcomes:
+                    if on_missing and isinstance(outcome, Failure) and not outcome.error.transient:
+                        on_missing(outcome.request.uri, outcome.error)
+                        continue
                     document = _document(outcome)
                     asked.discard(_sink(outcome.request))
                     yield document

@@ -1,0 +1,162 @@
+"""A part of a list that cannot be read: the others are followed, and nothing is taken for gone."""
+
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.options import Filters
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.errors import ResourceMissingError, SourceUnavailableError
+from resourcesync.source.policy import Step
+from tests.support.memory_fetcher import Answer
+from tests.support.site_maps import index, urlset
+from tests.support.world import BASE, World
+
+SITEMAP = BASE + "sitemap.xml"
+PARTS = (BASE + "sm-1.xml", BASE + "sm-2.xml", BASE + "sm-3.xml")
+ANEW = Filters(exclude=("*.none",))
+UNREADABLE = {
+    "gone": Answer(status=404),
+    "forbidden": Answer(status=403),
+    "a page": Answer(body=b"<html><body>log in</body></html>"),
+    "an index": Answer(body=index(BASE + "other.xml")),
+    "not well-formed": Answer(body=urlset((BASE + "3/a.html", "2026-01-01"))[:-9] + b"</x>"),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> World:
+    """A site whose sitemap has three parts, each with two pages."""
+    world = World(tmp_path / "mirror")
+    world.answers[SITEMAP] = Answer(body=index(*PARTS))
+    for number, part in enumerate(PARTS, 1):
+        names = [f"{number}/a.html", f"{number}/b.html"]
+        for name in names:
+            world.put(name, name)
+        lists(world, part, *names)
+    return world
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> World:
+    """A Source whose Resource List has two parts."""
+    world = World(tmp_path / "mirror", max_entries=3)
+    for number in range(6):
+        world.put(f"{number}.txt", f"{number}")
+    world.publish()
+    return world
+
+
+def lists(world: World, part: str, *names: str, lastmod: str = "2026-01-01") -> None:
+    world.answers[part] = Answer(body=urlset(*((BASE + name, lastmod) for name in names)))
+
+
+def refused(world: World) -> list[object]:
+    return [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"]
+
+
+@pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
+def test_the_other_parts_of_a_sitemap_are_mirrored(site: World, answer: Answer) -> None:
+    whole = site.answers[PARTS[2]]
+    site.answers[PARTS[2]] = answer
+
+    for created in (4, 0):
+        report = site.pull(SITEMAP)
+
+        assert report.created - created in (0, 1)  # what stands before a fault is listed
+        assert (report.unread, report.refused, report.state) == (1, 1, MirrorState.BEHIND)
+        assert refused(site) == [PARTS[2]]
+        assert report.listed == report.unchanged + report.applied + report.pending + report.refused
+    site.answers[PARTS[2]] = whole
+
+    report = site.pull(SITEMAP)
+
+    assert (report.unread, report.refused, report.state) == (0, 0, MirrorState.IN_SYNC)
+    assert site.in_sync()
+
+
+@pytest.mark.parametrize("delete", ["auto", "absent"])
+def test_the_others_are_updated_and_nothing_is_taken_for_gone(site: World, delete: str) -> None:
+    site.pull(SITEMAP, delete=delete)
+    site.put("1/a.html", "new")
+    site.put("1/c.html", "created")
+    lists(site, PARTS[0], "1/a.html", "1/c.html", lastmod="2026-02-01")
+    site.answers[PARTS[1]] = Answer(status=404)
+
+    report = site.pull(SITEMAP, delete=delete)
+
+    assert (report.created, report.updated, report.deleted) == (1, 1, 0)
+    assert (report.state, report.unread) == (MirrorState.BEHIND, 1)
+    assert site.in_sync()
+    assert len(site.files()) == 7
+
+
+def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World) -> None:
+    for part in PARTS:
+        site.answers[part] = Answer(status=404)
+
+    with pytest.raises(ResourceMissingError):
+        site.pull(SITEMAP)
+
+
+def test_a_part_that_may_come_when_it_is_asked_for_again_ends_the_run(site: World) -> None:
+    site.answers[PARTS[1]] = SourceUnavailableError("busy", uri=PARTS[1])
+
+    with pytest.raises(SourceUnavailableError):
+        site.pull(SITEMAP)
+
+
+def part_of(source: World) -> str:
+    body = source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
+    return body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
+
+
+def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(source: World) -> None:
+    """Changes alone would never bring what only the missing part lists."""
+    missing = part_of(source)
+    source.answers[missing] = Answer(status=404)
+
+    report = source.pull()
+
+    assert (report.created, report.unread, report.state) == (3, 1, MirrorState.BEHIND)
+    source.put("5.txt", "changed")
+    source.remove("0.txt")
+    source.publish()
+    report = source.pull()
+    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.BEHIND)
+    del source.answers[missing]
+
+    report = source.pull()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert source.in_sync()
+    assert source.pull().mode is Mode.UNCHANGED
+
+
+def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(source: World) -> None:
+    source.pull()
+    source.put("1.txt", "changed")
+    source.remove("4.txt")
+    source.publish(Step.REBASE)
+    missing = part_of(source)
+    source.answers[missing] = Answer(status=404)
+
+    report = source.pull(filters=ANEW)
+
+    assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+    assert len(source.files()) == 6
+    for _ in range(2):
+        source.put("2.txt", f"at {source.clock.now()}")
+        source.publish()
+        assert source.pull().state is MirrorState.BEHIND
+    del source.answers[missing]
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.in_sync()
+
+
+def test_an_audit_needs_the_whole_list(source: World) -> None:
+    source.pull()
+    source.answers[part_of(source)] = Answer(status=404)
+
+    with pytest.raises(ResourceMissingError):
+        source.audit()
