@@ -129,6 +129,7 @@ warning
   no-time            A list does not tell its time, so each pull takes the whole list.
   change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
   not-understood     The Source lists what cannot be used: nothing goes for not being listed.
+  uris-encoded       Listed addresses hold blanks, or letters beyond ASCII: they are encoded.
   values-dropped     Values of the lists cannot be read: their entries are used without them.
   cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
   lists-moved        The Source's lists are not where they were; they are looked for anew.

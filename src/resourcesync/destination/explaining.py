@@ -22,6 +22,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Finding
+from resourcesync.destination.uris import encoded
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
@@ -261,7 +262,7 @@ def _uri_of(pull: Pull, name: str) -> str:
     if "://" not in name:
         return pull.selection.uri_of(_tidy(name)) or name
     try:
-        return normalise(pull.selection.at_home(name))
+        return normalise(pull.selection.at_home(encoded(name)))
     except OutOfScopeError:
         return name
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.uris import encoded
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reading import Document
 from resourcesync.errors import OutOfScopeError
@@ -101,7 +102,7 @@ def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
     if resource is None:
         return None
     try:
-        uri = normalise(resource.uri)
+        uri = normalise(encoded(resource.uri))
     except OutOfScopeError:
         return None
     moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)

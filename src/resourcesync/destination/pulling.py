@@ -177,7 +177,7 @@ class Pull:
             uri: Its address.
             spool: Takes the rows.
             known: What is known of it; then ``None`` is returned when it did not change.
-            forgiving: Whether a part that cannot be read leaves the others to be read.
+            forgiving: Whether parts of an index that cannot be read are refused.
 
         Raises:
             SourceError: A document could not be had.
@@ -354,6 +354,12 @@ class Pull:
                 "values-dropped",
                 f"{refusals.dropped:,} values of the lists cannot be read and count as not said,"
                 f" such as this: {refusals.example}",
+            )
+        if refusals.encoded:
+            self.warn(
+                "uris-encoded",
+                f"{refusals.encoded:,} listed addresses have characters that no URI may have, such"
+                f" as {refusals.encoded_example!r}: they are written as browsers send them",
             )
 
     def warn(self, code: str, message: str) -> None:

@@ -15,7 +15,7 @@ from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
 from resourcesync.destination.scope import Scope, Verdict
-from resourcesync.destination.uris import twin
+from resourcesync.destination.uris import encoded, twin
 from resourcesync.documents.reading import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
@@ -39,6 +39,7 @@ class Mark(NamedTuple):
     kept: dict[str, Refused]
     withdrawn: set[str]
     dropped: int
+    encoded: int
 
 
 class Refusals:
@@ -55,6 +56,8 @@ class Refusals:
         news: How many of them no earlier reading did.
         dropped: How many values could not be read: their entries are used without them.
         example: The first of them, and where it stands.
+        encoded: How many addresses had characters that no URI may have, and are encoded.
+        encoded_example: The first of them.
         withdrawn: What an earlier reading refused, and is refused no more.
     """
 
@@ -67,6 +70,8 @@ class Refusals:
         self.news = 0
         self.dropped = 0
         self.example = ""
+        self.encoded = 0
+        self.encoded_example = ""
         self.withdrawn: set[str] = set()
 
     @property
@@ -109,6 +114,11 @@ class Refusals:
             first = next(it for it in document.tolerated if it.code in DROPPED)
             self.example = f"{first.reason} ({document.uri}, line {first.line})"
 
+    def note_encoded(self, uri: str) -> None:
+        """Count an address that had to be percent-encoded."""
+        self.encoded += 1
+        self.encoded_example = self.encoded_example or uri
+
     def withdraw(self, uri: str) -> None:
         """Take back that a URI is refused: a later change of it can be used, or took it away."""
         if uri in self._known:
@@ -119,11 +129,14 @@ class Refusals:
 
     def mark(self) -> Mark:
         """Return what was taken so far, to come back to when a document is read again."""
-        return Mark(self.count, self.news, dict(self._kept), set(self.withdrawn), self.dropped)
+        return Mark(
+            self.count, self.news, dict(self._kept), set(self.withdrawn), self.dropped, self.encoded
+        )
 
     def back_to(self, mark: Mark) -> None:
         """Forget what was taken since ``mark``."""
-        self.count, self.news, self.dropped = mark.number, mark.news, mark.dropped
+        self.count, self.news = mark.number, mark.news
+        self.dropped, self.encoded = mark.dropped, mark.encoded
         self._kept, self.withdrawn = dict(mark.kept), set(mark.withdrawn)
 
 
@@ -259,6 +272,7 @@ class Selection:
         """
         assert self._links is not None, "no links are followed"
         link = Target._make(target)
+        link = link._replace(href=encoded(link.href))
         home = self.at_home(link.href)
         resource = Resource(uri=home, length=link.length)
         try:
@@ -291,7 +305,7 @@ class Selection:
 
     def protected(self, uri: str) -> Listed | None:
         """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
-        home = self.at_home(uri)
+        home = self.at_home(encoded(uri))
         try:
             return Listed(
                 uri=normalise(home),
@@ -306,11 +320,14 @@ class Selection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
-        home, verdict = self.at_home(resource.uri), None
+        uri = encoded(resource.uri)
+        if uri is not resource.uri:
+            self.refusals.note_encoded(resource.uri)
+            resource = replace(resource, uri=uri)
+        home, verdict = self.at_home(uri), None
         try:
-            known = resource if home == resource.uri else replace(resource, uri=home)
-            verdict = self._scope.judge(known)
-            uri = normalise(home)
+            verdict = self._scope.judge(resource if home == uri else replace(resource, uri=home))
+            known = normalise(home)
             path = self._mapping.path(home)
         except OutOfScopeError as error:
             if verdict is Verdict.FILTERED:
@@ -321,16 +338,19 @@ class Selection:
                 self.refusals.add(error.uri, error.code, error.message)
             return None
         listed = Listed(
-            uri=uri,
-            loc=resource.uri,
+            uri=known,
+            loc=uri,
             path=path,
             hash=format_digests(resource.digests),
             length=resource.length,
             lastmod=lastmod,
             change=change if verdict is Verdict.SELECTED else FILTERED,
         )
-        if not resource.links:
-            return listed
+        return self._with_links(listed, resource) if resource.links else listed
+
+    def _with_links(self, listed: Listed, resource: Resource) -> Listed:
+        """Return the row of an entry with what its links lead to."""
+        change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
         entry = entry_of(resource)
         self.has_entries = self.has_entries or bool(entry)

@@ -1,7 +1,8 @@
 """URIs that can be trusted, in the one form that equivalent spellings share (RFC 3986). Pure.
 
 A Source may list anything. What some other software would read in another way - a host that is a
-number in disguise, a dot segment in disguise, a control character - is refused, not repaired.
+number in disguise, a dot segment in disguise, a control character - is refused, not repaired. What
+all software reads in one way, and writes in another, is written so: see `encoded`.
 """
 
 import re
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
+from urllib.parse import quote
 
 from resourcesync.discovery.addresses import is_accepted
 from resourcesync.errors import OutOfScopeError
@@ -34,6 +36,10 @@ _NUMERIC: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 # What needs no second look: no escape, no fragment, an authority of plain lower-case characters.
 _PLAIN: Final = re.compile(r"(https?)://([a-z0-9.-]+(?::[0-9]+)?)/[A-Za-z0-9._~!$&'()*+,;=:@/?-]*")
+# What browsers write as %XX, besides control characters, which nobody means to write.
+_TO_ENCODE: Final = re.compile(r"""[ "<>`{}|^]|[^\x00-\x7f]""")
+_LOOSE: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/?#\\@]*)([/?#].*|)", re.DOTALL)
+_DEVIATING: Final = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -56,6 +62,39 @@ def normalise(uri: str) -> str:
         if _authority(scheme, authority) == authority:
             return uri
     return _normalise(uri)
+
+
+def encoded(uri: str) -> str:
+    """Return a URI with what no URI may hold written as browsers send it; else the very same.
+
+    Characters beyond ASCII and blanks become %XX of their UTF-8, a host beyond ASCII its ``xn--``
+    form. What browsers and servers read in several ways - a backslash, a bracket, a lone ``%``, a
+    letter that the versions of IDNA think differently of - stays, and so is no URI.
+    """
+    if not _TO_ENCODE.search(uri):
+        return uri
+    match = _LOOSE.fullmatch(uri)
+    if match is None:
+        return uri
+    scheme, authority, rest = match.groups()
+    host = _ascii_host(authority)
+    if host is None:
+        return uri
+    return f"{scheme}{host}{_TO_ENCODE.sub(lambda found: quote(found[0], safe=''), rest)}"
+
+
+def _ascii_host(authority: str) -> str | None:
+    """Return host and port in ASCII; ``None`` when that may mean another host to others."""
+    if authority.isascii():
+        return authority
+    host, colon, port = authority.partition(":")
+    if _DEVIATING.search(host):
+        return None
+    try:
+        name = host.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        return None
+    return f"{name}{colon}{port}" if _NAME.fullmatch(name) else None
 
 
 def origin(uri: str) -> str:

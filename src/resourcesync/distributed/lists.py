@@ -145,6 +145,8 @@ class Lists:
         refusals.news += unnamed
         refusals.dropped += told.dropped
         refusals.example = refusals.example or told.example
+        refusals.encoded += told.encoded
+        refusals.encoded_example = refusals.encoded_example or told.encoded_example
 
 
 def host_of(uri: str) -> str:

@@ -132,6 +132,8 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     has_entries: bool
     dropped: int = 0
     example: str = ""
+    encoded: int = 0
+    encoded_example: str = ""
     requests: int
     received: int
 

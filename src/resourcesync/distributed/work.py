@@ -123,6 +123,8 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         has_entries=selection.has_entries,
         dropped=selection.refusals.dropped,
         example=selection.refusals.example,
+        encoded=selection.refusals.encoded,
+        encoded_example=selection.refusals.encoded_example,
         requests=requests,
         received=received,
     )

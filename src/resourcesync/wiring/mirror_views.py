@@ -22,6 +22,7 @@ from resourcesync.destination.mapping import normalise
 from resourcesync.destination.memory import KeptAudit, Memory
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
+from resourcesync.destination.uris import encoded
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import LoggedKind
@@ -199,7 +200,7 @@ def _uri_of(state: MirrorState, name: str) -> str:
     identity = Memory(state).identity
     try:
         if "://" in name or identity is None:
-            return normalise(name)
+            return normalise(encoded(name))
         path = name.removeprefix("./").removeprefix("/")
         return identity.mapping(plugins.mapper).uri(path) or name
     except OutOfScopeError:
