@@ -19,6 +19,7 @@ SM: Final = (
     "http://www.sitemaps.org/schemas/sitemap/0.9",
     "https://www.sitemaps.org/schemas/sitemap/0.9",
     "http://www.google.com/schemas/sitemap/0.84",
+    "http://sitemaps.org/schemas/sitemap/0.9",
 )
 RS: Final = ("http://www.openarchives.org/rs/terms/", "https://www.openarchives.org/rs/terms/")
 CAPABILITIES: Final = frozenset(

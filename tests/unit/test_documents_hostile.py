@@ -242,9 +242,9 @@ def test_comments_and_blanks_may_follow_the_root() -> None:
     assert tell(LIST + b"\n <!-- bye --> <?pi?>\n") == tell(LIST)
 
 
-@pytest.mark.parametrize("blank", [b"\n", b" ", b"\xef\xbb\xbf\n"])
-def test_a_blank_before_the_xml_declaration_is_malformed(blank: bytes) -> None:
-    error = refused(blank + LIST)
+@pytest.mark.parametrize("before", [b"x", b"<!-- -->", b"\n\x00", b"\xef\xbb\xbfx"])
+def test_anything_but_blanks_before_the_xml_declaration_is_malformed(before: bytes) -> None:
+    error = refused(before + LIST)
 
     assert isinstance(error, MalformedDocumentError)
     assert (error.line, error.column) >= (1, 1)

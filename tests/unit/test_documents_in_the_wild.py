@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from resourcesync.errors import MalformedDocumentError, NotAListError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
@@ -17,6 +18,7 @@ from tests.support.documents import (
     document,
     rows,
     tell,
+    tell_strictly,
     uris,
     url,
 )
@@ -137,12 +139,62 @@ def test_the_prefix_rs_bound_to_another_namespace_is_foreign() -> None:
     [
         "https://www.sitemaps.org/schemas/sitemap/0.9",
         "http://www.google.com/schemas/sitemap/0.84",
+        "http://www.google.com/schemas/sitemap/0.9",
+        "http://www.google.com/schemas/sitemap/0.90",
+        "http://www.sitemaps.org/schemas/sitemap/0.9/",
+        "https://www.sitemaps.org/schemas/sitemap/0.9/",
+        "http://sitemaps.org/schemas/sitemap/0.9",
+        "http://www.sitemaps.org/schemas/sitemap/0.90",
+        "",
     ],
 )
 def test_other_spellings_of_the_sitemap_namespace_are_accepted(namespace: str) -> None:
-    data = document(url("http://a/1"), md="").replace(SITEMAP_NS.encode(), namespace.encode())
+    entries = [url(f"http://a/{n}", "<lastmod>2013</lastmod>") for n in range(1500)]
+    foreign = url("http://a/x", '<x xmlns="urn:x">loc</x><priority>0.5</priority><odd/>')
+    right = document(*entries, foreign, *entries, md="")
+    told = tell(right.replace(SITEMAP_NS.encode(), namespace.encode()))
 
-    assert uris(tell(data).entries) == ["http://a/1"]
+    assert uris(told.entries) == uris(tell(right).entries)
+    assert (told.codes, told.refusals) == (["sitemap-namespace"], [])
+    assert len(set(told.entries[:1500])) == 1500
+    assert len(rows(right.replace(SITEMAP_NS.encode(), namespace.encode()))) == 3001
+
+
+@pytest.mark.parametrize("namespace", ["urn:other", "http://www.sitemaps.org/schemas/sitemap/1"])
+def test_a_document_in_another_namespace_is_no_list_and_the_message_names_it(
+    namespace: str,
+) -> None:
+    data = document(url(), md="").replace(SITEMAP_NS.encode(), namespace.encode())
+
+    with pytest.raises(NotAListError) as caught:
+        tell(data)
+
+    assert caught.value.message.endswith(f"its root is <urlset> in the namespace {namespace}")
+
+
+@pytest.mark.parametrize("text", ["loc", "url", "urlset"])
+def test_a_text_that_is_a_name_of_an_element_ends_none(text: str) -> None:
+    data = document(url(text, "<lastmod>2013</lastmod>"), url("http://a/2"), md="")
+
+    told = tell(data.replace(SITEMAP_NS.encode(), b""))
+
+    assert uris(told.entries) == [f"https://source.example/{text}", "http://a/2"]
+
+
+@pytest.mark.parametrize("blanks", ["\n", " ", "\r\n\r\n", "\t\n "])
+def test_blanks_before_the_declaration_are_passed_over(blanks: str) -> None:
+    entries = [url(f"http://a/{n}") for n in range(1500)]
+    data = document(*entries, "<url/>")
+
+    told = tell(blanks.encode() + data)
+
+    assert (len(told.entries), told.codes) == (1500, ["declaration-late"])
+    [refusal] = tell(data).refusals
+    assert [it.line for it in told.refusals] == [refusal.line + blanks.count("\n")]
+    with pytest.raises(MalformedDocumentError):
+        tell_strictly(blanks.encode() + document(url()))
+    with pytest.raises(MalformedDocumentError):
+        tell(blanks.encode() + data.replace(b"UTF-8", b"ISO-8859-1"))
 
 
 def test_comments_and_cdata_do_not_split_a_loc() -> None:

@@ -13,6 +13,7 @@ _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
 _FORGIVEN: Final = {
     "sitemap-namespace": ("G02", "The Sitemap namespace is spelled in another way"),
+    "declaration-late": ("G01", "Blanks stand before the XML declaration"),
     "namespace": ("G04", "The ResourceSync namespace is not that of the standard"),
     "draft": ("G05", "The document is in a draft of 2012, without rs:md"),
     "attribute-prefixed": ("G09", "An attribute of rs:md or rs:ln carries the prefix"),

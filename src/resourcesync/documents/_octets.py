@@ -5,8 +5,9 @@ so many small blocks would make its time quadratic.
 """
 
 import codecs
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
 from resourcesync.documents._limits import Limits, over
@@ -52,6 +53,29 @@ def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
             code="xml-encoding",
         )
     return pieces
+
+
+_LATE_DECLARATION: Final = re.compile(rb"([ \t\r\n]+)(<\?xml[ \t\r\n][^<>]*\?>)")
+
+
+def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> Iterator[bytes]:
+    """Yield a document that begins with its declaration, though blanks may stand before it.
+
+    They come behind it then, so that all lines keep their numbers.
+
+    Args:
+        pieces: The document.
+        on_late: Told of such blanks.
+    """
+    for first in pieces:
+        match = _LATE_DECLARATION.match(first)
+        if match is None:
+            yield first
+        else:
+            on_late()
+            yield match[2] + match[1] + first[match.end() :]
+        break
+    yield from pieces
 
 
 def header_first(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -183,7 +183,8 @@ class Scanner:
         self._check(attributes)
         self._look_at_root(name, attributes)
         self.is_index = ROOTS[name]
-        self._marks = marks(is_index=self.is_index)
+        is_bare = SEPARATOR not in name
+        self._marks = marks(is_index=self.is_index, is_bare=is_bare)
         self._start_element = start_element = self._make_start()
 
         def start(name: str, attributes: list[str]) -> None:
@@ -197,8 +198,12 @@ class Scanner:
                 self._look_at_namespace(name)
 
         self._parser.StartElementHandler = start
-        self._parser.EndElementHandler = self._tokens.append
+        self._parser.EndElementHandler = self._end_bare if is_bare else self._tokens.append
         self._parser.CharacterDataHandler = self._tokens.append
+
+    def _end_bare(self, name: str) -> None:
+        """End an element that may be in no namespace: no text may look like its end."""
+        self._tokens.append(name if SEPARATOR in name else f"{SEPARATOR}{name}")
 
     def _make_start(self) -> Callable[[str, list[str]], None]:
         """Return the handler of every element in the root: the hot spot of reading."""
@@ -311,7 +316,7 @@ class Scanner:
 
     def _look_at_root(self, name: str, attributes: list[str]) -> None:
         """See in which spelling the root is, and what the root of a draft says."""
-        if not name.startswith(SITEMAP_NS):
+        if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
             self._note("sitemap-namespace")
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
             namespace, _, local = key.rpartition(SEPARATOR)
@@ -386,14 +391,15 @@ class Scanner:
         line, column = self.place()
         title = _TITLE.search(self._head)
         evidence = [("root", f"<{local[:100]}>")]
-        if namespace or local in {"urlset", "sitemapindex"}:
+        if namespace:
             evidence.append(("namespace", namespace[:200] or "none"))
         if title is not None:
             text = " ".join(title[1].decode("utf-8", "replace").split())
             evidence.append(("title", text))
+        where = f" in the namespace {namespace[:200]}" if namespace else " without a namespace"
         return NotAListError(
             f"The document is no list: its root is <{local[:100]}>"
-            + ("" if namespace or local == "html" else " without a namespace"),
+            + ("" if local == "html" else where),
             uri=self._uri,
             line=line or 1,
             column=column,

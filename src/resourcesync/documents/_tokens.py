@@ -49,6 +49,16 @@ SITEMAP_NAMESPACES: Final = (
     SITEMAP_NS,
     "https://www.sitemaps.org/schemas/sitemap/0.9",
     "http://www.google.com/schemas/sitemap/0.84",
+    "http://www.google.com/schemas/sitemap/0.9",
+    "http://www.google.com/schemas/sitemap/0.90",
+    "http://www.sitemaps.org/schemas/sitemap/0.90",
+    "http://sitemaps.org/schemas/sitemap/0.9",
+    "https://sitemaps.org/schemas/sitemap/0.9",
+    *(
+        f"{scheme}://{host}/schemas/sitemap/0.9/"
+        for scheme in ("http", "https")
+        for host in ("www.sitemaps.org", "sitemaps.org")
+    ),
 )
 """The Sitemap namespace and the spellings of it that are met in the wild."""
 
@@ -66,8 +76,8 @@ ROOTS: Final = {
     f"{namespace}{SEPARATOR}{local}": local == "sitemapindex"
     for namespace in SITEMAP_NAMESPACES
     for local in ("urlset", "sitemapindex")
-}
-"""The root elements, and whether each is an index."""
+} | {"urlset": False, "sitemapindex": True}
+"""The root elements, and whether each is an index; in no namespace, too."""
 
 
 _OURS: Final = {
@@ -82,8 +92,13 @@ _OURS: Final = {
 
 
 @cache
-def marks(*, is_index: bool) -> Mapping[str, int | None]:
-    """Return the token that starts each element that matters under such a root."""
+def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
+    """Return the token that starts each element that matters under such a root.
+
+    Args:
+        is_index: Whether it is a ``sitemapindex``.
+        is_bare: Whether it is in no namespace; then its elements are in none, too.
+    """
     sitemap: dict[str, int | None] = {
         "url": MISPLACED if is_index else ENTRY,
         "sitemap": ENTRY if is_index else MISPLACED,
@@ -103,4 +118,6 @@ def marks(*, is_index: bool) -> Mapping[str, int | None]:
         for namespace in ALL_RS_NAMESPACES
         for local, mark in _OURS.items()
     )
+    if is_bare:
+        found |= sitemap
     return found

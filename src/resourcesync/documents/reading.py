@@ -29,7 +29,7 @@ from resourcesync.documents._families import family_of
 from resourcesync.documents._header import Root, header_of
 from resourcesync.documents._layouts import Row, Run
 from resourcesync.documents._limits import Limits, over
-from resourcesync.documents._octets import blocks, header_first
+from resourcesync.documents._octets import blocks, declaration_first, header_first
 from resourcesync.documents._order import Order
 from resourcesync.documents._scanning import Scanner
 from resourcesync.documents._sieve import Sieve
@@ -92,7 +92,8 @@ def read(
     context = Context(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = Assembler(limits=limits, context=context)
     scanner = Scanner(assembler, limits=limits, context=context)
-    rest = header_first(blocks(stream, limits=limits, uri=uri))
+    pieces = blocks(stream, limits=limits, uri=uri)
+    rest = header_first(declaration_first(pieces, partial(context.note, "declaration-late")))
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
         if block is None:

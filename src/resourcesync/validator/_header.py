@@ -1,5 +1,6 @@
 """Checks of the root: its name, its ``rs:md``, its links, and what is missing there (§6, §7)."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -31,14 +32,11 @@ from resourcesync.validator._values import (
 from resourcesync.validator.summaries import Place
 
 _ROOTS: Final = {"urlset": False, "sitemapindex": True}
-_SPELLINGS: Final = frozenset(
-    {
-        SITEMAP_NS,
-        "https://www.sitemaps.org/schemas/sitemap/0.9",
-        "http://www.google.com/schemas/sitemap/0.84",
-        "",
-    }
+_SPELLINGS: Final = re.compile(
+    r"(?:https?://(?:www\.)?sitemaps\.org/schemas/sitemap/0\.90?/?"
+    r"|http://www\.google\.com/schemas/sitemap/0\.(?:84|90?))?"
 )
+"""What is read as the Sitemap namespace, none included."""
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
@@ -85,7 +83,7 @@ class Header:
         subject.root = subject.window.spot(root)
         subject.summary.place = Place(line=root.line, column=root.column)
         subject.namespace = root.namespace
-        if root.name not in _ROOTS or root.namespace not in _SPELLINGS:
+        if root.name not in _ROOTS or not _SPELLINGS.fullmatch(root.namespace):
             subject.tell("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
             return False
         if root.namespace != SITEMAP_NS:
