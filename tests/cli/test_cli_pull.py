@@ -98,6 +98,32 @@ def test_a_pull_that_finds_nothing_new_says_so(source: TinySource, said: Said) -
     assert re.fullmatch(words + r", \d+ requests?, \S+ s\n", said.readouterr().out)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("docs.example.org", "https://docs.example.org"),
+        ("docs.example.org/a/b", "https://docs.example.org/a/b"),
+        ("127.0.0.1:8090", "http://127.0.0.1:8090"),
+        ("localhost:8090", "http://localhost:8090"),
+    ],
+)
+def test_who_forgets_the_scheme_of_an_address_is_asked_whether_it_is_meant(
+    said: Said, given: str, meant: str
+) -> None:
+    assert run(["pull", given]) == 2
+
+    assert f"did you mean {meant}? resourcesync pull {meant}\n" in said.readouterr().err
+    assert not Path(given).exists()
+
+
+def test_who_names_a_folder_that_is_no_mirror_is_told_how_it_becomes_one(said: Said) -> None:
+    Path("docs.example.org").mkdir()
+
+    for given in ("docs.example.org", "museum", "a/b.c"):
+        assert run(["pull", given]) == 2
+        assert f"resourcesync pull https://HOST/ {given}\n" in said.readouterr().err
+
+
 def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.offer({**FILES, "/objects/0004.txt": b"new four\n", "/new.txt": b"new"}, at=LATER)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -164,6 +165,11 @@ def origin_of(address: str) -> str:
 
 _DEFAULT_NETWORK: Final = Network()
 _SHOWN_SETS: Final = 20
+_HOST: Final = re.compile(
+    r"(?:(?P<near>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3})"
+    r"|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,63})(?P<port>:[0-9]{1,5})?(?:/|\Z)"
+)
+"""What begins as an address without its scheme does."""
 
 
 def is_mirror(folder: Path) -> bool:
@@ -365,8 +371,17 @@ def not_a_mirror(folder: Path) -> ResourceSyncError:
     return ConfigurationError(
         f"{folder} is no mirror",
         evidence=tried,
-        hint=f"make it one: resourcesync pull https://HOST/ {folder}",
+        hint=_hint_of(folder),
     )
+
+
+def _hint_of(folder: Path) -> str:
+    """Return what helps whoever named a folder that is no mirror, or forgot ``https://``."""
+    host = _HOST.match(str(folder))
+    if host is None or folder.exists():
+        return f"make it one: resourcesync pull https://HOST/ {folder}"
+    scheme = "http" if host["port"] or host["near"] else "https"
+    return f"did you mean {scheme}://{folder}? resourcesync pull {scheme}://{folder}"
 
 
 def _is_held(folder: Path) -> bool:
