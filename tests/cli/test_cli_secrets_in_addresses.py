@@ -48,7 +48,7 @@ def test_who_wrote_a_secret_into_an_address_is_told_how_that_system_takes_it(
     run(["publish", f"{scheme}://me:{SECRET}@h.example/museum", "--url", "https://h/"])
 
     told = said.readouterr().err
-    assert ("postgresql://NAME@HOST/DATABASE" in told) is (scheme == "postgresql")
+    assert ("postgresql://HOST/DATABASE?user=NAME" in told) is (scheme == "postgresql")
     assert ("--with user=NAME" in told) is (scheme != "postgresql")
     assert "--with password=env:NAME" in told
 

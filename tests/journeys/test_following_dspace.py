@@ -81,7 +81,8 @@ def test_a_rebase_is_followed_by_the_changes_that_led_to_it(followed: Repository
     followed.change(one=None)
     followed.rebase()
 
-    followed.follow()
+    followed.follow(Mode.BASELINE)  # there is a new Resource List
+    followed.follow(Mode.UNCHANGED)
 
 
 def test_a_new_mirror_reads_the_resource_list_and_the_updates_since(repository: Repository) -> None:

@@ -11,8 +11,8 @@ STYLES = {
     "with intervals": Style(),
     "without intervals": Style(intervals=False),
     "with a time zone": Style(zone="Z"),
+    "with a blank": Style(between=" "),
 }
-# Once a blank is read for the T of a time: "with a blank": Style(between=" ").
 
 
 @pytest.fixture(params=list(STYLES.values()), ids=list(STYLES))

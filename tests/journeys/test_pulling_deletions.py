@@ -198,10 +198,11 @@ def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(world: World) ->
     world.clock.advance(hours=2)
     body = world.honest(RESOURCE_LIST).body.decode()
     head, *entries = body.split("<url>")
-    broken = [re.sub('length="', 'length="-', it) if "0007" in it else it for it in entries]
+    twice = "</loc><loc>http://source.example/other</loc>"
+    broken = [it.replace("</loc>", twice) if "0007" in it else it for it in entries]
     world.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
 
-    chosen = Filters(include=("/objects/0001.html",))
+    chosen = Filters(include=("/objects/0001.html", "/objects/0007.html"))
     report = world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
 
     assert report.refused == 1

@@ -43,7 +43,7 @@ uris = (
     .map(lambda text: f"x:{text}")
 )
 moments = st.datetimes(timezones=st.just(UTC))
-lengths = st.integers(0, 10**19 - 1)
+lengths = st.integers(0, 2**63 - 1)
 names = st.text(string.ascii_letters + "_", min_size=1, max_size=5).filter(
     lambda name: not name.lower().startswith("xml")
 )

@@ -96,11 +96,6 @@ class ForeignLife(LooseWorld):
         self.listed(60)
         self.pull_checked()
 
-    @property
-    def has_times(self) -> bool:
-        """Whether changes have times of their own, and not those of their resources."""
-        return self.habits.style.times and not self.habits.style.lastmods
-
     # --- the Source ---
 
     def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
@@ -165,19 +160,18 @@ class ForeignLife(LooseWorld):
 
     def do_only_resource_list(self) -> None:
         told = list(self.source.open_list.entries)
-        if not self.has_times and told:
-            return  # nothing would say whether the list's old changes are older
         self.change_some()
         self.listed(self.luck.choice((0.3, 60)), snapshot=True)
         self.source.open_list.entries[:] = told
         self.show()
 
     def do_get_shorter(self) -> None:
-        """The list loses its oldest changes, or all, and the Resource List is written again."""
+        """The list loses its oldest or newest changes, and the Resource List is written again."""
         self.change_some()
         self.listed(60, snapshot=True)
         entries = self.source.open_list.entries
-        del entries[: self.luck.randrange(len(entries) + 1)]
+        place = self.luck.randrange(len(entries) + 1)
+        del entries[slice(place) if self.luck.random() < 0.5 else slice(place, None)]
         self.show()
 
     def do_save_copy(self) -> None:

@@ -278,10 +278,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "unlisted": report.unlisted,
         "filtered": report.filtered,
         "restored": report.restored,
-        "verified": report.verified,
-        "weak": report.weak,
-        "unverified": report.unverified,
-        "contradicting": report.contradicting,
+        **_fixity_of(report),
         "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
@@ -292,6 +289,11 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "as_of": report.as_of,
         "skew_seconds": report.skew,
     }
+
+
+def _fixity_of(report: RunReport) -> dict[str, object]:
+    names = ("verified", "weak", "unverified", "contradicting")
+    return {name: getattr(report, name) for name in names}
 
 
 def _would(

@@ -47,11 +47,11 @@ def account_of(pulled: Pulled, state: MirrorState, memory: Memory) -> Account:
     if pulled.selected is not None:
         unchanged = plan.same + tally.same
         missing = (tally.absent, tally.skipped)
-        pending = pulled.selected - unchanged - applied - sum(missing)
+        pending = pulled.selected - tally.gone - unchanged - applied - sum(missing)
         if pulled.complete and pulled.is_written:  # what is written down, not what would add up
             missing = not_given(state, memory)
             pending = waiting(state, Task.FETCH) - sum(missing)
-        listed = pulled.selected + pulled.refused
+        listed = pulled.selected - tally.gone + pulled.refused
         return Account(listed, unchanged, applied, pending, *missing, pulled.refused)
     missing = not_given(state, memory)
     pending, outdated = waiting(state, Task.FETCH), state.pending_here(Task.FETCH)

@@ -157,7 +157,10 @@ class Baseline:
             self._pull.tell_no_time()
             return None
         history = self._pull.change_lists.read(
-            self._pull.found.change_list, since=snapshot.at, state=None
+            self._pull.found.change_list,
+            since=snapshot.at,
+            state=None,
+            processed=self._pull.state,
         )
         held.enter_context(history.spool)
         if self._pull.options.mode != "baseline":

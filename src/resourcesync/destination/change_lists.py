@@ -87,14 +87,24 @@ class ChangeListReader:
         self._selection = selection
         self._clock = clock
         self._new_spool = new_spool
+        self._processed: MirrorState | None = None
 
-    def read(self, uri: str, *, since: int, state: MirrorState | None) -> History:
+    def read(
+        self,
+        uri: str,
+        *,
+        since: int,
+        state: MirrorState | None,
+        processed: MirrorState | None = None,
+    ) -> History:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Args:
             uri: The head: a Change List, a Change List Index, or an archive that stands for one.
             since: T: everything up to here is known, microseconds.
             state: What is known of the lists; ``None`` reads all since T anew, past all caches.
+            processed: Where all is read anew: what tells how many changes of each list were
+                processed. What stands behind these has a say, whatever time it tells.
 
         Raises:
             SourceUnavailableError: Lists do not fit together, even when read again.
@@ -104,11 +114,12 @@ class ChangeListReader:
         # Beside a Resource List nothing tells whether they are old copies: no time of a change that
         # has the last word, and no list that was read before.
         reader = self._past_caches() if state is None else self
-        return reader._read(uri, since, state)  # noqa: SLF001 - one of ours
+        reader._processed = processed  # noqa: SLF001 - one of ours
+        return reader._read(uri, since, state)  # noqa: SLF001 - the same
 
     def _past_caches(self) -> "ChangeListReader":
         """Return a reader that passes all caches on the way by."""
-        return ChangeListReader(
+        reader = ChangeListReader(
             self._documents.past_caches(),
             self._selection,
             self._clock,
@@ -116,6 +127,8 @@ class ChangeListReader:
             None if self._packages is None else self._packages.past_caches(),
             self._archive,
         )
+        reader._processed = self._processed
+        return reader
 
     def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
         mark = self._selection.refusals.mark()
@@ -363,8 +376,9 @@ class ChangeListReader:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)
         now = to_microseconds(self._clock.now())
+        before = self._processed and seen_of(history.head, span, self._processed)
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
-            seen
+            seen, before.entries if before else None
         )
 
 

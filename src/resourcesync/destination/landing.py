@@ -7,6 +7,7 @@ from typing import Final
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.memory import encode
 from resourcesync.destination.plan import (
+    ABSENT,
     ABSENT_CODES,
     CONTRADICTING,
     SKIPPED_CODES,
@@ -17,7 +18,7 @@ from resourcesync.destination.plan import (
     proving_lastmod,
 )
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import pending_fetch, set_aside_warning
+from resourcesync.destination.tasks import pending_delete, pending_fetch, set_aside_warning
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import (
@@ -81,6 +82,7 @@ class Tally:
     failed: int = 0
     absent: int = 0
     skipped: int = 0
+    gone: int = 0
     useful: int = 0
     patched: int = 0
     unpatched: int = 0
@@ -93,7 +95,8 @@ class Tally:
     @property
     def done(self) -> int:
         """How many fetches have ended, in whatever way."""
-        return self.created + self.updated + self.same + self.failed + self.absent + self.skipped
+        had = self.created + self.updated + self.same
+        return had + self.failed + self.absent + self.skipped + self.gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,9 @@ class Landing:
             Whether that is a failure: not so where what the Source does not give is accepted.
         """
         listed = fetch.listed
+        if listed.undated and code in ABSENT_CODES:
+            self._take_as_gone(fetch)
+            return False
         status = self._policy.status_of(code)
         self.tally.absent += status == "absent"
         self.tally.skipped += status == "skipped"
@@ -235,6 +241,19 @@ class Landing:
             },
         )
         return status == "error"
+
+    def _take_as_gone(self, fetch: Fetch) -> None:
+        """Take what lists contradict each other about, and the Source does not have."""
+        self.tally.gone += 1
+        if fetch.before is None:
+            self._settled.append(fetch.listed.uri)
+            return
+        at, generation = self._policy.at, self._policy.generation
+        self._failed.append(
+            pending_delete(
+                fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
+            )
+        )
 
     def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""

@@ -60,12 +60,15 @@ class NewChanges:
         self._latest = Latest(history.since, now)
         self._known = 0
         self._old: int | None = None
+        self._processed: int | None = None
 
-    def take(self, seen: SeenDocument | None) -> None:
+    def take(self, seen: SeenDocument | None, processed: int | None = None) -> None:
         """Spool what is new.
 
         Args:
-            seen: What was processed of the list.
+            seen: What was processed of the list, so that all behind it is new.
+            processed: Where the changes since a Resource List are read: how many of the list were
+                processed. One behind these has a say, even if it tells a time before that list.
 
         Raises:
             SourceUnavailableError: It has fewer changes than were processed, and none that is
@@ -85,6 +88,7 @@ class NewChanges:
             history.rewritten = history.rewritten or span.uri
             document, changes = self._open(0)
             known = 0
+        self._processed = processed
         self._spool(changes, seen, intact=intact)
         self._selection.refusals.forgive(document, before=known)
         now = self._now
@@ -147,7 +151,8 @@ class NewChanges:
             history.meet(listed)
             change = without_borrowed_time(listed, self._span)
             self._latest.add(change)
-            if not history.undated and not is_new(
+            is_late = self._processed is not None and position >= self._processed
+            if not (history.undated or is_late) and not is_new(
                 change, position, seen=seen, intact=intact, begin=history.begin
             ):
                 continue
@@ -158,8 +163,11 @@ class NewChanges:
             history.changes += 1
             row = self._selection.change(change)
             if row is not None:
-                is_unsure = history.is_after_list and is_undated(change, history.begin)
-                history.spool.add(row._replace(undated=True) if is_unsure else row)
+                history.spool.add(row._replace(undated=True) if self._is_unsure(change) else row)
+
+    def _is_unsure(self, change: Change) -> bool:
+        """Return whether nobody knows if the Resource List has what this change led to."""
+        return self._history.is_after_list and not is_since(change, self._history.begin)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """Whether a change without a time of its own is older than T, as its place tells.

@@ -360,7 +360,7 @@ def settle(
             uri = row.uri
         elif row.change:
             current = whole(row)  # we do not hold the version between
-            if row.undated and row.change not in _NOT_HERE and not first.change:
+            if row.undated and row.change != FILTERED and not first.change:
                 current = _undecided(first, current)
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
@@ -371,8 +371,11 @@ def settle(
 def _undecided(listed: Listed, changed: Listed) -> Listed:
     """Return what is known of a resource when nobody knows which of two rows is the later one.
 
-    If they contradict each other, only the Source itself can say what it has.
+    If they contradict each other, only the Source itself can say what it has: what is not there
+    any more is gone.
     """
+    if changed.change == ChangeKind.DELETED:
+        return listed._replace(undated=True)
     is_same = listed.hash == changed.hash
     if not (listed.hash and changed.hash):
         is_same = listed.lastmod == changed.lastmod

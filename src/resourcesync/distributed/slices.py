@@ -388,6 +388,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
         open_dates=one.open_dates + other.open_dates,
         absent=one.absent + other.absent,
         skipped=one.skipped + other.skipped,
+        gone=one.gone + other.gone,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),

@@ -34,7 +34,7 @@ def check_address(address: str) -> None:
         scheme = address.partition(":")[0]
         user = "--with user=NAME"
         if scheme in _DATABASES:  # libpq has the user in its address
-            user = f"{scheme}://NAME@HOST/DATABASE"
+            user = f"{scheme}://HOST/DATABASE?user=NAME"
         raise ConfigurationError(
             f"{scheme}: a secret is never in an address: it would be seen by all",
             hint=f"{user} --with password=env:NAME; over http: --auth NAME",
