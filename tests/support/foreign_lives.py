@@ -228,7 +228,7 @@ class ForeignLife(LooseWorld):
             step()
             if self.luck.random() < 0.7:
                 self.pull_checked()
-        self.listed(60, snapshot=True)
+        self.listed(60, begin_again=True)
         self.clock.advance(hours=1)
         self.pull_checked()
         self.clock.advance(hours=1)

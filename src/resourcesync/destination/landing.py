@@ -10,6 +10,7 @@ from resourcesync.destination.plan import (
     ABSENT,
     ABSENT_CODES,
     CONTRADICTING,
+    DISPUTED,
     SKIPPED_CODES,
     Fetch,
     Listed,
@@ -219,7 +220,7 @@ class Landing:
             Whether that is a failure: not so where what the Source does not give is accepted.
         """
         listed = fetch.listed
-        if listed.undated and code in ABSENT_CODES:
+        if listed.change == DISPUTED and code in ABSENT_CODES:
             self._take_as_gone(fetch)
             return False
         status = self._policy.status_of(code)
@@ -243,7 +244,7 @@ class Landing:
         return status == "error"
 
     def _take_as_gone(self, fetch: Fetch) -> None:
-        """Take what lists contradict each other about, and the Source does not have."""
+        """Take what one list calls deleted, and the Source does not have, though another has it."""
         self.tally.gone += 1
         if fetch.before is None:
             self._settled.append(fetch.listed.uri)

@@ -17,6 +17,9 @@ from resourcesync.ports.mirror import Copy, Fixity
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
 
+DISPUTED: Final = "disputed"
+"""In ``Listed.change``: the Resource List has it, and a change of unknown age calls it deleted."""
+
 ALTERED: Final = "altered"
 """In place of a copy's signature: no file has it, so whatever is there goes to quarantine."""
 
@@ -53,7 +56,7 @@ class Listed(NamedTuple):
         hash: The ``hash`` as the Source wrote it, in our form.
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
-        change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``.
+        change: Empty in a Resource List, else a ``ChangeKind``, or ``FILTERED``, or ``DISPUTED``.
         mirrors: Other addresses of the same bytes, the preferred one first (§14.2).
         memento: The address of the very version that is listed (§14.6); empty for none.
         patch: What leads to it from the version before (§14.4); a ``PatchLink``'s fields.
@@ -371,11 +374,10 @@ def settle(
 def _undecided(listed: Listed, changed: Listed) -> Listed:
     """Return what is known of a resource when nobody knows which of two rows is the later one.
 
-    If they contradict each other, only the Source itself can say what it has: what is not there
-    any more is gone.
+    If they contradict each other, only the Source itself can say what it has.
     """
     if changed.change == ChangeKind.DELETED:
-        return listed._replace(undated=True)
+        return listed._replace(change=DISPUTED, undated=True)
     is_same = listed.hash == changed.hash
     if not (listed.hash and changed.hash):
         is_same = listed.lastmod == changed.lastmod
