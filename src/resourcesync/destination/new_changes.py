@@ -145,12 +145,16 @@ class NewChanges:
     def _spool(self, changes: Iterator[Change], seen: SeenDocument | None, *, intact: bool) -> None:
         history, prefix = self._history, self._prefix
         is_known = seen is not None and intact
+        until = self._span.until
+        is_over = history.is_after_list and until is not None and until <= history.begin
         for listed in changes:
             position = prefix.entries
             prefix.add(listed)
             history.meet(listed)
             change = without_borrowed_time(listed, self._span)
             self._latest.add(change)
+            if is_over:  # the Resource List has all of it
+                continue
             is_late = self._processed is not None and position >= self._processed
             if not (history.undated or is_late) and not is_new(
                 change, position, seen=seen, intact=intact, begin=history.begin

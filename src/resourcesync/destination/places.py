@@ -84,9 +84,12 @@ def first_attempt(fetch: Fetch) -> Attempt:
 
     When that gives other bytes than listed, a cache may be old, or the resource may have moved
     on; then it is asked once more, uncached, and then the memento of the listed version.
+    Where the Source is to decide between lists, only the Source itself is asked, past all caches.
     """
     listed = fetch.listed
     loc = listed.loc
+    if listed.undated:
+        return Attempt(fetch, (Place(loc, uncached=True),))
     own = (Place(loc), Place(loc, uncached=True, after_mismatch=True))
     if listed.patch is not None and fetch.before is not None:
         uri = PatchLink._make(listed.patch).uri

@@ -64,6 +64,8 @@ class Listed(NamedTuple):
         via: The listed resource that links to it; empty for what is listed itself.
         entry: What it links to, as in ``EntryRow.links``; empty for nothing that is remembered.
         undated: Whether it is a change of which nobody knows whether the Resource List has it.
+        rivals: The contents, each by hash and length, of which the resource has one: lists
+            contradict each other, and nobody knows which is later. Empty where ``hash`` says it.
     """
 
     uri: str
@@ -80,6 +82,7 @@ class Listed(NamedTuple):
     via: str = ""
     entry: str = ""
     undated: bool = False
+    rivals: tuple[tuple[str, int | None], ...] = ()
 
 
 def as_it_is(listed: Listed) -> Listed:
@@ -381,7 +384,10 @@ def _undecided(listed: Listed, changed: Listed) -> Listed:
     is_same = listed.hash == changed.hash
     if not (listed.hash and changed.hash):
         is_same = listed.lastmod == changed.lastmod
-    return listed if is_same else changed._replace(hash="", length=None, lastmod=None)
+    if is_same:
+        return listed
+    rivals = ((listed.hash, listed.length), (changed.hash, changed.length))
+    return changed._replace(hash="", length=None, lastmod=None, rivals=rivals)
 
 
 def _content(row: Listed) -> tuple[str, int | None, int | None]:
@@ -403,6 +409,10 @@ def judge_bytes(
     """
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without taking the digests apart
+    if listed.rivals:
+        rivals = (listed._replace(hash=it[0], length=it[1], rivals=()) for it in listed.rivals)
+        judged = [judge_bytes(rival, length, digests) for rival in rivals]
+        return next((it for it in judged if it[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
     claims = usable(parse_digests(listed.hash))
@@ -431,7 +441,8 @@ def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:
     """Return the algorithms to compute: our own and each that the Source lets us check."""
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)
-    claims = usable(parse_digests(listed.hash))
+    hashes = (listed.hash, *(digest for digest, _ in listed.rivals))
+    claims = [claim for it in hashes for claim in usable(parse_digests(it))]
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 

@@ -42,6 +42,9 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     """Return the row for a resource to fetch, after a failure or before a try."""
     before = known.tries if known is not None and known.task == Task.FETCH else 0
     tries = before + 1 if failed else before
+    if listed.rivals:  # a row has room for one: the change's, which another reading may take back
+        digest, length = listed.rivals[-1]
+        listed = listed._replace(hash=digest, length=length)
     return Pending(
         uri=listed.uri,
         loc=listed.loc,
