@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports.mirror import Step
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -256,3 +258,20 @@ def test_an_old_copy_of_a_list_beside_an_old_resource_list_changes_nothing(tmp_p
         later(world)
 
     assert world.files() == held
+
+
+def test_a_resource_list_that_is_no_newer_is_sent_once_though_nobody_knows_its_version(
+    tmp_path: Path,
+) -> None:
+    world = loose_world(tmp_path)
+    begun_anew(world, after=0.3)  # a whole second may hide another list of the same moment
+    later(world)
+    unknown = '{"uri": "", "digest": "", "etag": "", "last_modified": ""}'
+    with MirrorFolder(world.folder, world.clock) as mirror:
+        assert mirror.state is not None
+        mirror.state.commit(Step(notes={"list-head": unknown}))
+
+    assert later(world).mode is Mode.UNCHANGED
+    assert world.fetcher.received > 0
+    assert later(world).mode is Mode.UNCHANGED
+    assert world.fetcher.received == 0

@@ -153,7 +153,11 @@ class Incremental:
         if other.at is None or read_at is None:
             return True
         through = pull.memory.through or 0
-        return is_later(other.at, read_at) and is_believed(other.at, through=through, now=pull.now)
+        if is_later(other.at, read_at) and is_believed(other.at, through=through, now=pull.now):
+            return True
+        if not pull.options.dry_run:
+            pull.memory.write(list_head=other.head)  # it need not be sent again
+        return False
 
     def _is_rewritten(self, history: History) -> bool:
         """Whether changes that were processed are not listed any more; then a baseline is due.

@@ -80,9 +80,11 @@ class OtherHead:
     """A version of a Resource List that was not read.
 
     Attributes:
+        head: Which version it is.
         at: The latest moment that it states, microseconds; ``None`` where it states none.
     """
 
+    head: ListHead
     at: int | None
 
 
@@ -122,13 +124,14 @@ def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> 
     if fetched is None:
         return None
     with fetched:
-        if known is not None and known.digest == list_head(fetched).digest:
+        head = list_head(fetched)
+        if known is not None and known.digest == head.digest:
             return None
         document = fetched.open()
         ats = [_at(document.header)]
         if document.header.is_index:
             ats += [known_microseconds(part.at) for part in parts_of(document).values()]
-    return OtherHead(at=max((at for at in ats if at is not None), default=None))
+    return OtherHead(head=head, at=max((at for at in ats if at is not None), default=None))
 
 
 class ResourceListReader:
