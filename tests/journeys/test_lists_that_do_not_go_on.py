@@ -275,3 +275,31 @@ def test_a_resource_list_that_is_no_newer_is_sent_once_though_nobody_knows_its_v
     assert world.fetcher.received > 0
     assert later(world).mode is Mode.UNCHANGED
     assert world.fetcher.received == 0
+
+
+@pytest.mark.parametrize("hashes", [True, False])
+def test_a_list_with_the_newest_change_first_leads_to_no_second_fetch_of_what_is_here(
+    tmp_path: Path, hashes: bool
+) -> None:
+    world = loose_world(tmp_path, hashes=hashes, times=False)
+    for number in range(6):
+        world.put(f"{number}.html", f"changed {number}")
+        listed(world, after=60)
+    later(world)
+    for round_ in range(3):
+        world.put("3.html", f"changed again {round_}")
+        world.remove(f"{round_}.html")
+        listed(world, after=60)
+        entries = world.source.open_list.entries
+        entries[:] = [it for it in reversed(entries) if "deleted" not in it]
+        gone = [f"<loc>{BASE}{number}.html</loc>" for number in range(round_ + 1)]
+        entries[:] = [it for it in entries if not any(loc in it for loc in gone)]
+        world.snapshot()
+
+        report = later(world)
+
+        assert report.state is MirrorState.IN_SYNC
+        assert world.in_sync()
+        # Of what had just been written when it was fetched its date proves nothing, until now.
+        once = ["hot.html"] if round_ == 0 and not hashes else []
+        assert world.asked_resources() == ["3.html", *once]
