@@ -69,8 +69,9 @@ def _from_t_on_only() -> Iterator[Patch]:
 
 
 def _mismatches_dropped() -> Iterator[Patch]:
-    def fail(self: landing.Landing, fetch: Any, *_: object) -> None:
-        self.settle(fetch.listed.uri)
+    def fail(self: landing.Landing, fetch: Any, *_: object) -> bool:
+        self.settle(fetch)
+        return True
 
     yield landing.Landing, "fail", fail
 

@@ -7,7 +7,9 @@ each pull a mirror that says "in sync" must be so.
 
 import random
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +25,17 @@ from tests.support.world import BASE
 STEPS: Final = 25
 _FROM: Final = re.compile(r' from="[^"]*"')
 _TIME: Final = re.compile(r'<lastmod>([^<]*)|datetime="([^"]*)')
+_LOC: Final = re.compile(r"<loc>[^<]*</loc>")
+_ELSEWHERE: Final = "http://elsewhere.example/"
 _NAMES: Final = tuple(f"{number}.html" for number in range(12))
 _HOT: Final = "hot.html"
 _LISTS: Final = ("changelist.xml", "resourcelist.xml")
+
+
+def _moved(text: str) -> str:
+    """Return a list every second entry of which is of another host."""
+    count = iter(range(len(text)))
+    return _LOC.sub(lambda it: it[0] if next(count) % 2 else it[0].replace(BASE, _ELSEWHERE), text)
 
 
 def _time_of(entry: str) -> str:
@@ -44,6 +54,7 @@ class Habits:
         once: Whether each resource is listed once, by its last change.
         forgets: Whether a resource that is gone is not listed any more, nor its deletion.
         live: Whether the Resource List is always of this moment.
+        dates: Whether its server tells versions by ``Last-Modified`` alone, in whole seconds.
     """
 
     style: Style
@@ -52,6 +63,7 @@ class Habits:
     once: bool = False
     forgets: bool = False
     live: bool = False
+    dates: bool = False
 
 
 def habits_of(luck: random.Random) -> Habits:
@@ -72,6 +84,7 @@ def habits_of(luck: random.Random) -> Habits:
         once=newest_first or luck.random() < 0.25,
         forgets=forgets,
         live=forgets or luck.random() < 0.2,
+        dates=luck.random() < 0.3,
     )
 
 
@@ -90,6 +103,8 @@ class ForeignLife(LooseWorld):
         self.habits = habits
         self.luck = luck
         self.cached: dict[str, bytes] = {}
+        self.written: dict[str, tuple[bytes, str]] = {}
+        self.is_refusing = False
         self.log: list[str] = []
         for name in (*_NAMES[:8], _HOT):
             self.put(name, f"first {name}")
@@ -126,10 +141,26 @@ class ForeignLife(LooseWorld):
     def show(self) -> None:
         super().show()
         if not self.habits.begins:
-            document = self.documents.open("resourcesync/changelist.xml")
-            assert document is not None
-            text = _FROM.sub("", document.read().decode())
-            self.documents.write("resourcesync/changelist.xml", [text.encode()])
+            self._rewrite("changelist.xml", lambda text: _FROM.sub("", text))
+        if self.is_refusing:
+            self._rewrite("resourcelist.xml", _moved)
+
+    def _rewrite(self, name: str, edit: Callable[[str], str]) -> None:
+        document = self.documents.open(f"resourcesync/{name}")
+        assert document is not None
+        text = edit(document.read().decode())
+        self.documents.write(f"resourcesync/{name}", [text.encode()])
+
+    def honest(self, uri: str) -> Answer:
+        answer = super().honest(uri)
+        if not self.habits.dates or answer.status != 200:
+            return answer
+        now = format_datetime(self.clock.now().replace(microsecond=0), usegmt=True)
+        before = self.written.get(uri)
+        if before is None or before[0] != answer.body:
+            before = self.written[uri] = (answer.body, now)
+        dates = {"etag": "", "last-modified": before[1], "date": now}
+        return replace(answer, headers={**answer.headers, **dates})
 
     # --- what happens ---
 
@@ -173,6 +204,19 @@ class ForeignLife(LooseWorld):
         place = self.luck.randrange(len(entries) + 1)
         del entries[slice(place) if self.luck.random() < 0.5 else slice(place, None)]
         self.show()
+
+    def do_name_another_host(self) -> None:
+        """Half of the Resource List names another host: nothing goes for not being listed."""
+        self.is_refusing = True
+        self.listed(60, snapshot=True)
+        before = self.files()
+        self.clock.advance(hours=1)
+        report = self.pull(max_delete=DeletionLimit(count=1_000))
+        assert report.state is not MirrorState.IN_SYNC, "in sync with a list that is not understood"
+        gone = (before.keys() & self.originals.contents().keys()) - self.files().keys()
+        assert not gone, f"deleted for not being listed: {gone}"
+        self.is_refusing = False
+        self.listed(60, snapshot=True)
 
     def do_save_copy(self) -> None:
         """A cache takes a copy of a list."""
@@ -218,6 +262,7 @@ class ForeignLife(LooseWorld):
             self.do_begin_again,
             self.do_only_resource_list,
             self.do_get_shorter,
+            self.do_name_another_host,
             self.do_save_copy,
             self.do_old_copy,
             self.do_wait,

@@ -53,7 +53,9 @@ class MemoryFetcher:
         if error is not None:
             return Failure(request=request, error=error)
         headers = {"etag": f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'} | answer.headers
-        if answer.status == 304 or (request.etag and request.etag == headers["etag"]):
+        is_dated = not request.etag and request.last_modified == headers.get("last-modified", "-")
+        is_same = is_dated or (request.etag and request.etag == headers["etag"])
+        if answer.status == 304 or is_same:
             return Response(request=request, status=304, uri=request.uri, headers=headers)
         if request.limit is not None and len(answer.body) > request.limit:
             too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")

@@ -38,6 +38,7 @@ from resourcesync.errors import (
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
@@ -345,6 +346,9 @@ class Baseline:
         sweeping: bool,
     ) -> Iterator[Decision]:
         rows = with_linked(settled(spools, on_conflict), self._linked)
+        if self._pull.selection.refusals.count:
+            # It may have been listed again since, in an entry that cannot be used.
+            rows = (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
         obeying = self._pull.options.delete != "never"
         pruning = self._pull.options.prune
         decisions = decide(
