@@ -202,7 +202,9 @@ class Audit:
         if at is not None:
             check_no_older(at, pull.memory.at)
         if found.change_list is not None and at is not None:
-            history = pull.change_lists.read(found.change_list, since=at, state=None)
+            history = pull.change_lists.read(
+                found.change_list, since=at, state=None, processed=pull.state
+            )
             spools.append(held.enter_context(history.spool))
             go_on_from(
                 history,

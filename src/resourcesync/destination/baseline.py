@@ -30,7 +30,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import CUT_LIST, NO_CHANGES, Pull, Pulled, no_time_told
 from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import Snapshot
+from resourcesync.destination.resource_lists import ListHead, Snapshot
 from resourcesync.destination.reviewing import Noted
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import (
@@ -56,7 +56,7 @@ class Baseline:
         self._linked: Spool[Listed] | None = None
         self._listed_at = 0
         self._swept_at: int | None = None
-        self._is_cut = self._has_hole = False
+        self._is_cut = self._has_hole = self._is_undecided = False
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -222,6 +222,7 @@ class Baseline:
             self._pull.remember_refused(add=True)
         if pulled.complete:
             unsure = unsure or pulled.tally.open_dates > 0
+            self._is_undecided = pulled.tally.undecided > 0
             self._finish(snapshot, history, through, unsure=unsure)
         if pulled.is_swept:
             self._pull.sweep(pulled)
@@ -418,13 +419,13 @@ class Baseline:
             unsure=unsure,
             found=self._pull.discovered,
             stale_since=0,
-            baseline_due=False,
+            baseline_due=self._is_undecided,
             taken_back=False,
             hole=self._has_hole,
             cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,
-            list_head=snapshot.head,
+            list_head=snapshot.head or ListHead(),
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,

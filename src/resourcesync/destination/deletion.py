@@ -96,10 +96,10 @@ def sweep(
         return (row for row in rows if generation in (None, row.generation))
 
     swept = Swept()
-    if proven:
-        _delete_all(equipment, iter(proven), swept)
-        gone = int(state.note(_HELD_GONE) or 0) + swept.deleted
+    if proven:  # first: who is killed here must not take the rest for less than it is
+        gone = int(state.note(_HELD_GONE) or 0) + len(proven)
         state.commit(Step(notes={_HELD_GONE: str(gone)}))
+        _delete_all(equipment, iter(proven), swept)
     deletions = untold = 0
     for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
         untold += row.reason == ABSENT
@@ -109,7 +109,7 @@ def sweep(
         _delete_all(equipment, meant(), swept)
     if swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
-    elif state.note(_HELD_OF) and not any(True for _ in state.pending(Task.DELETE)):
+    elif generation is None and (state.note(_HELD_OF) or state.note(_HELD_GONE)):
         state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
 

@@ -158,7 +158,7 @@ class Dumps:
     def _is_wanted(self, fetch: Fetch) -> bool:
         """Whether the list tells enough to know its bytes, and they are not in place already."""
         listed, before = fetch.listed, fetch.before
-        if not listed.hash and listed.lastmod is None:
+        if listed.undated or (not listed.hash and listed.lastmod is None):
             return False
         if self._is_bare:
             return True
@@ -399,5 +399,6 @@ def together(brought: Tally, fetched: Tally) -> Tally:
         refetched=brought.refetched + fetched.refetched,
         useful=brought.useful + fetched.useful,
         open_dates=brought.open_dates + fetched.open_dates,
+        undecided=brought.undecided + fetched.undecided,
         fixity=fixity,
     )

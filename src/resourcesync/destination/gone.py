@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice, takewhile
 from typing import Final
 
+from resourcesync.destination.mapping import origin
 from resourcesync.destination.options import Equipment
+from resourcesync.destination.uris import normalise
 from resourcesync.errors import ResourceMissingError
 from resourcesync.ports import Failure, Request, Response
 from resourcesync.ports.mirror import MirrorState, Pending, Step, Task
@@ -36,13 +38,15 @@ def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> 
     if int(state.note("refused") or 0):
         return []  # what goes under one address may come under another, which is not understood
     chosen = list(islice(_in_turn(state, now - _DAY), _MOST))
-    if not chosen or not any(_is_there(_ask(equipment, address(it))) for it in _listed(state)):
-        return []
+    witnesses = _Witnesses(equipment, address)
     found: list[Pending] = []
     alive, last = 0, ""
     for row in chosen:
-        outcome, last = _ask(equipment, address(row.uri)), row.uri
-        if isinstance(outcome, Failure) and isinstance(outcome.error, ResourceMissingError):
+        uri, last = address(row.uri), row.uri
+        if not witnesses.are_there(uri):
+            continue
+        outcome = _ask(equipment, uri)
+        if _is_gone(outcome, uri):
             found.append(row)
             continue
         alive += 1  # or it cannot be said
@@ -62,12 +66,33 @@ def _in_turn(state: MirrorState, held_before: int) -> Iterator[Pending]:
     )
 
 
+class _Witnesses:
+    """Says of each origin whether its server gives something that is listed.
+
+    Args:
+        equipment: What to work with.
+        address: Returns where the Source has a resource now.
+    """
+
+    def __init__(self, equipment: Equipment, address: Callable[[str], str]) -> None:
+        self._equipment, self._address = equipment, address
+        self._known: dict[str, bool] = {}
+
+    def are_there(self, uri: str) -> bool:
+        """Return whether the server of ``uri`` gives what is listed: only then its 404 counts."""
+        of = origin(uri)
+        if of not in self._known:
+            listed = map(self._address, _listed(self._equipment.state))
+            few = islice((it for it in listed if origin(it) == of), _WITNESSES)
+            self._known[of] = any(_is_there(_ask(self._equipment, it)) for it in few)
+        return self._known[of]
+
+
 def _listed(state: MirrorState) -> Iterator[str]:
-    """Yield the URIs of a few copies that nothing waits for: they are listed, and so are there."""
+    """Yield the URIs of copies that nothing waits for: they are listed, and so are there."""
     waiting = chain((row.uri for row in state.pending(Task.DELETE)), [""])
     kept = chain((row.uri for row in state.pending(Task.KEEP)), [""])
-    uris = _without(_without((copy.uri for copy in state.copies()), waiting), kept)
-    return islice(uris, _WITNESSES)
+    return _without(_without((copy.uri for copy in state.copies()), waiting), kept)
 
 
 def _without(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
@@ -84,6 +109,13 @@ def _ask(equipment: Equipment, uri: str) -> Response | Failure:
     request = Request(uri=uri, sink=_Nowhere(), limit=0, uncached=True)
     (outcome,) = equipment.fetcher.fetch([request])
     return outcome
+
+
+def _is_gone(outcome: Response | Failure, uri: str) -> bool:
+    """Return whether there is nothing at an address; where it leads elsewhere proves nothing."""
+    if not isinstance(outcome, Failure) or not isinstance(outcome.error, ResourceMissingError):
+        return False
+    return normalise(outcome.error.uri or uri) == normalise(uri)
 
 
 def _is_there(outcome: Response | Failure) -> bool:

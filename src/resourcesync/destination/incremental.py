@@ -140,23 +140,24 @@ class Incremental:
         One that cannot be had or used now says nothing.
         """
         pull = self._pull
-        uri, read_at = pull.found.resource_list, pull.memory.at
+        uri, known = pull.found.resource_list, pull.memory.list_head
         if uri is None:
             return False
         try:
-            other = other_head(pull.documents, uri, pull.memory.list_head)
+            other = other_head(pull.documents, uri, known)
         except (SourceError, DocumentError) as error:
             _log.info("asking whether there is a newer Resource List: %s", error)
             return False
         if other is None:
             return False
+        is_known = known is not None and known.uri == uri and known.at is not None
+        read_at = known.at if known is not None and is_known else pull.memory.at
         if other.at is None or read_at is None:
             return True
-        through = pull.memory.through or 0
-        if is_later(other.at, read_at) and is_believed(other.at, through=through, now=pull.now):
-            return True
+        if is_later(other.at, read_at):
+            return is_believed(other.at, through=pull.memory.through or 0, now=pull.now)
         if not pull.options.dry_run:
-            pull.memory.write(list_head=other.head)  # it need not be sent again
+            pull.memory.write(list_head=other)  # it need not be sent again
         return False
 
     def _is_rewritten(self, history: History) -> bool:
@@ -202,7 +203,8 @@ class Incremental:
     def _stale_for_long(self) -> bool:
         since = self._pull.memory.stale_since
         if since is None or not since:
-            self._pull.memory.write(stale_since=self._pull.now)
+            if not self._pull.options.dry_run:
+                self._pull.memory.write(stale_since=self._pull.now)
             return False
         return self._pull.now - since >= DAY
 

@@ -11,11 +11,13 @@ from resourcesync.destination.plan import (
     ABSENT_CODES,
     CONTRADICTING,
     DISPUTED,
+    RESTORED,
     SKIPPED_CODES,
     Fetch,
     Listed,
     forgotten,
     has_bytes,
+    is_restored,
     proving_lastmod,
 )
 from resourcesync.destination.reports import Failing
@@ -32,7 +34,7 @@ from resourcesync.ports import (
     validators_of,
 )
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step
+from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, Task
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
@@ -49,6 +51,7 @@ class TransferPolicy:
         lenient: Keep bytes that are not what the list says, marked ``unverified``.
         own_algorithm: The digest computed of every copy, besides those that the Source gives.
         accepts_missing: Whether what the Source does not give is no failure.
+        deletes: Whether a copy goes when the Source itself says that it is gone.
         fail_fast: Stop at the first failure.
         generation: The reading of the Source that the plan comes from.
         at: The Source's time of that reading, microseconds.
@@ -59,6 +62,7 @@ class TransferPolicy:
     lenient: bool = False
     own_algorithm: str = "sha-256"
     accepts_missing: bool = False
+    deletes: bool = True
     fail_fast: bool = False
     generation: int = 0
     at: int = 0
@@ -84,6 +88,7 @@ class Tally:
     absent: int = 0
     skipped: int = 0
     gone: int = 0
+    undecided: int = 0
     useful: int = 0
     patched: int = 0
     unpatched: int = 0
@@ -223,6 +228,7 @@ class Landing:
         if listed.change == DISPUTED and code in ABSENT_CODES:
             self._take_as_gone(fetch)
             return False
+        self.tally.undecided += listed.undated
         status = self._policy.status_of(code)
         self.tally.absent += status == "absent"
         self.tally.skipped += status == "skipped"
@@ -250,11 +256,13 @@ class Landing:
             self._settled.append(fetch.listed.uri)
             return
         at, generation = self._policy.at, self._policy.generation
-        self._failed.append(
-            pending_delete(
-                fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
-            )
+        row = pending_delete(
+            fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
         )
+        if is_restored(fetch.before) or not self._policy.deletes:
+            code = RESTORED if is_restored(fetch.before) else ""
+            row = row._replace(task=Task.KEEP, reason="", code=code)
+        self._failed.append(row)
 
     def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""

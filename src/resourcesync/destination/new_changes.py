@@ -170,8 +170,11 @@ class NewChanges:
                 history.spool.add(row._replace(undated=True) if self._is_unsure(change) else row)
 
     def _is_unsure(self, change: Change) -> bool:
-        """Return whether nobody knows if the Resource List has what this change led to."""
-        return self._history.is_after_list and not is_since(change, self._history.begin)
+        """Return whether nobody knows if the Resource List has what this change led to.
+
+        The list has what happened up to its own moment, and so at that very moment, too.
+        """
+        return self._history.is_after_list and not is_since(change, self._history.begin + 1)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """Whether a change without a time of its own is older than T, as its place tells.

@@ -110,8 +110,11 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
     A ``lastmod`` that was not over when the copy was fetched is not remembered with it: only the
     Source can say whether the resource changed once more before it was.
     """
-    match = _match(copy, listed)
-    return Match.UNKNOWN if listed.undated and match is Match.SAME else match
+    contents = listed.rivals or ((listed.hash, listed.length),)
+    matches = {_match(copy, listed._replace(hash=it[0], length=it[1])) for it in contents}
+    if matches == {Match.DIFFERENT}:
+        return Match.DIFFERENT
+    return Match.UNKNOWN if listed.undated else matches.pop()
 
 
 def _match(copy: Copy, listed: Listed) -> Match:
@@ -366,7 +369,7 @@ def settle(
             uri = row.uri
         elif row.change:
             current = whole(row)  # we do not hold the version between
-            if row.undated and row.change != FILTERED and not first.change:
+            if row.undated and row.change != FILTERED:
                 current = _undecided(first, current)
         elif not current.change and _content(row) != _content(current):
             on_conflict(current, row)
@@ -379,11 +382,14 @@ def _undecided(listed: Listed, changed: Listed) -> Listed:
 
     If they contradict each other, only the Source itself can say what it has.
     """
+    if listed.change:  # the list does not say what it is
+        is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
+        return listed if is_kept else changed
     if changed.change == ChangeKind.DELETED:
         return listed._replace(change=DISPUTED, undated=True)
     is_same = listed.hash == changed.hash
-    if not (listed.hash and changed.hash):
-        is_same = listed.lastmod == changed.lastmod
+    if not listed.hash and not changed.hash:
+        is_same = listed.lastmod is not None and listed.lastmod == changed.lastmod
     if is_same:
         return listed
     rivals = ((listed.hash, listed.length), (changed.hash, changed.length))

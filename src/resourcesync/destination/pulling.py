@@ -230,6 +230,7 @@ class Pull:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""
         options = self.options
         return TransferPolicy(
+            deletes=options.delete != "never",
             lenient=options.verify == "lenient",
             own_algorithm=options.own_algorithm,
             accepts_missing=self.accepts_missing,

@@ -48,6 +48,7 @@ class Snapshot:
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
         head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
+        is_of_index: Whether no part is older than its index announces.
     """
 
     at: int | None
@@ -57,6 +58,7 @@ class Snapshot:
     seen: tuple[SeenDocument, ...]
     unread: int = 0
     head: "ListHead | None" = None
+    is_of_index: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,39 +69,33 @@ class ListHead:
         uri: Its address.
         digest: SHA-256 of its bytes.
         etag, last_modified: For a conditional request.
-    """
-
-    uri: str
-    digest: str
-    etag: str
-    last_modified: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherHead:
-    """A version of a Resource List that was not read.
-
-    Attributes:
-        head: Which version it is.
         at: The latest moment that it states, microseconds; ``None`` where it states none.
     """
 
-    head: ListHead
-    at: int | None
+    uri: str = ""
+    digest: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    at: int | None = None
 
 
 def list_head(fetched: FetchedDocument) -> ListHead:
-    """Return which version of a Resource List a document is."""
+    """Return which version of a Resource List, or of its index, a document is."""
+    document = fetched.open()
+    ats = [_at(document.header)]
+    if document.header.is_index:
+        ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
     return ListHead(
         uri=fetched.uri,
         digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
         etag=fetched.etag,
         last_modified=fetched.last_modified,
+        at=max((at for at in ats if at is not None), default=None),
     )
 
 
-def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> OtherHead | None:
+def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> ListHead | None:
     """Return what is offered in place of a version of a Resource List that was read.
 
     Args:
@@ -125,13 +121,7 @@ def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> 
         return None
     with fetched:
         head = list_head(fetched)
-        if known is not None and known.digest == head.digest:
-            return None
-        document = fetched.open()
-        ats = [_at(document.header)]
-        if document.header.is_index:
-            ats += [known_microseconds(part.at) for part in parts_of(document).values()]
-    return OtherHead(head=head, at=max((at for at in ats if at is not None), default=None))
+    return None if known is not None and known.digest == head.digest else head
 
 
 class ResourceListReader:
@@ -202,13 +192,14 @@ class ResourceListReader:
                 )
             parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
         snapshot = self._read_parts(document, parts, spool, forgiving=forgiving)
-        return replace(snapshot, complete=snapshot.complete and at_home, head=head)
+        complete = snapshot.complete and at_home
+        return replace(snapshot, complete=complete, head=head if snapshot.is_of_index else None)
 
     def _read_parts(
         self, index: Document, parts: dict[str, Part], spool: Spool[Listed], *, forgiving: bool
     ) -> Snapshot:
         ats = [_at(index.header)]
-        entries, complete = 0, True
+        entries, complete, is_of_index = 0, True, True
         unread: list[ResourceSyncError] = []
 
         def refuse(uri: str, error: ResourceSyncError) -> None:
@@ -228,6 +219,7 @@ class ResourceListReader:
             ats.append(_at(header))
             fits = fits_index(parts[fetched.uri], header, index.header)
             complete = complete and fits and is_at_home(fetched)
+            is_of_index = is_of_index and not is_older(parts[fetched.uri], header)
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
@@ -239,6 +231,7 @@ class ResourceListReader:
             dialect=index.dialect,
             seen=(),
             unread=len(unread),
+            is_of_index=is_of_index,
         )
 
     def _read_part(self, fetched: FetchedDocument, spool: Spool[Listed]) -> tuple[Header, int]:
@@ -394,6 +387,11 @@ def fits_index(announced: Part, header: Header, index: Header) -> bool:
     if announced.at is not None:
         return header.at == announced.at
     return index.at is None or header.at >= index.at
+
+
+def is_older(announced: Part, header: Header) -> bool:
+    """Return whether a part is of an earlier moment than its index announces: an old copy."""
+    return announced.at is not None and header.at is not None and header.at < announced.at
 
 
 def seen_document(fetched: FetchedDocument) -> SeenDocument:

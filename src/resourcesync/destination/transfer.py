@@ -184,7 +184,8 @@ class Transfer:
         """Return the request for an attempt; ``None`` when it needs none."""
         fetch, place = attempt.fetch, attempt.place
         listed, before = fetch.listed, fetch.before
-        if not attempt.at and (self._adopt(fetch) or self._take_local(attempt)):
+        is_asked = bool(attempt.at) or listed.undated  # the Source itself has to say what it has
+        if not is_asked and (self._adopt(fetch) or self._take_local(attempt)):
             return None
         if place.is_patch:
             return self._begin_patch(attempt)

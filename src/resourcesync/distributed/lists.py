@@ -13,6 +13,7 @@ from resourcesync.destination.resource_lists import (
     expect,
     fits_index,
     is_at_home,
+    list_head,
     parts_of,
 )
 from resourcesync.destination.selection import Refusals
@@ -78,7 +79,7 @@ class Lists:
                 return self._read_here(uri)
             expect(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
-            at_home = is_at_home(fetched)
+            at_home, head = is_at_home(fetched), list_head(fetched)
         found = list(self._read_parts(parts))
         ats = [known_microseconds(header.at), *(one.at for _, one in found)]
         stated = [at for at in ats if at is not None]
@@ -89,6 +90,7 @@ class Lists:
             and all(one.complete and _fits(parts[part], one, header) for part, one in found),
             dialect=dialect,
             seen=(),
+            head=head,
         )
         return self._pull.believed(snapshot)
 

@@ -389,6 +389,7 @@ def _sum(one: Tally, other: Tally) -> Tally:
         absent=one.absent + other.absent,
         skipped=one.skipped + other.skipped,
         gone=one.gone + other.gone,
+        undecided=one.undecided + other.undecided,
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),
