@@ -81,7 +81,9 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
     resources = state.count()
     requests, received = equipment.traffic()
-    unfinished = memory.hole or not pulled.complete or (to_delete and not pulled.is_swept)
+    unfinished = (
+        memory.hole or tally.undecided or not pulled.complete or (to_delete and not pulled.is_swept)
+    )
     return RunReport(
         run=run,
         mode=pulled.mode,

@@ -210,11 +210,13 @@ class Landing:
     def add(self, ready: Ready) -> None:
         """Take a resource whose bytes are good."""
         self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
+        self.tally.undecided += ready.fetch.listed.change == DISPUTED
         self._group.append(ready)
 
     def settle(self, fetch: Fetch) -> None:
         """Take a resource of which all stays as it is."""
         self._settled.append(fetch.listed.uri)
+        self.tally.undecided += fetch.listed.change == DISPUTED
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
