@@ -144,7 +144,7 @@ def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told(
 def test_what_was_put_in_place_before_a_crash_was_useful() -> None:
     origin = replace(SMALL.origin, resources=100, per_second=60 / HOUR)
 
-    measured, _ = lived(replace(SMALL, origin=origin, faults=Faults(crash_writing=0.02)))
+    measured, _ = lived(replace(SMALL, origin=origin, faults=Faults(crash_writing=0.01)))
 
     assert measured.crashes > measured.pulls / 2
     assert measured.synchronized > 40

@@ -79,15 +79,13 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     to_delete, local = waiting(state, Task.DELETE), len(swept.failures)
     held = _held(pulled, to_delete, dry_run=dry_run) - local
     failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
-    resources = state.count()
+    resources, waits = state.count(), to_delete and not pulled.is_swept
     requests, received = equipment.traffic()
-    unfinished = (
-        memory.hole or tally.undecided or not pulled.complete or (to_delete and not pulled.is_swept)
-    )
+    unfinished = memory.hole or tally.undecided or not pulled.complete
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_word(held=held, behind=bool(failed or memory.refused or unfinished)),
+        state=_word(held=held, behind=bool(failed or memory.refused or unfinished or waits)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,

@@ -172,9 +172,13 @@ class NewChanges:
     def _is_unsure(self, change: Change) -> bool:
         """Return whether nobody knows if the Resource List has what this change led to.
 
-        The list has what happened up to its own moment, and so at that very moment, too.
+        The list has what happened up to its own moment, and so at that very moment, too. Of a dump
+        the packages have what they list.
         """
-        return self._history.is_after_list and not is_since(change, self._history.begin + 1)
+        history = self._history
+        if history.is_of_dump or not history.is_after_list:
+            return False
+        return not is_since(change, history.begin + 1)
 
     def _is_old(self, change: Change, position: int) -> bool:
         """Whether a change without a time of its own is older than T, as its place tells.
