@@ -143,6 +143,7 @@ class Incremental:
         uri, known = pull.found.resource_list, pull.memory.list_head
         if uri is None:
             return False
+        known = None if known is None or known.uri != uri else known
         try:
             other = other_head(pull.documents, uri, known)
         except (SourceError, DocumentError) as error:
@@ -150,8 +151,7 @@ class Incremental:
             return False
         if other is None:
             return False
-        is_known = known is not None and known.uri == uri and known.at is not None
-        read_at = known.at if known is not None and is_known else pull.memory.at
+        read_at = (None if known is None else known.at) or pull.memory.at
         if other.at is None or read_at is None:
             return True
         if is_later(other.at, read_at):

@@ -110,11 +110,12 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
     A ``lastmod`` that was not over when the copy was fetched is not remembered with it: only the
     Source can say whether the resource changed once more before it was.
     """
+    if not listed.undated:  # as most are
+        return _match(copy, listed)
     contents = listed.rivals or ((listed.hash, listed.length),)
-    matches = {_match(copy, listed._replace(hash=it[0], length=it[1])) for it in contents}
-    if matches == {Match.DIFFERENT}:
-        return Match.DIFFERENT
-    return Match.UNKNOWN if listed.undated else matches.pop()
+    rows = (listed._replace(hash=digest, length=length) for digest, length in contents)
+    is_other = all(_match(copy, row) is Match.DIFFERENT for row in rows)
+    return Match.DIFFERENT if is_other else Match.UNKNOWN
 
 
 def _match(copy: Copy, listed: Listed) -> Match:

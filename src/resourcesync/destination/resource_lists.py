@@ -101,7 +101,7 @@ def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> 
     Args:
         documents: Gets documents.
         uri: The list, or its index.
-        known: The version; ``None`` where nobody knows.
+        known: The version of this list; ``None`` where nobody knows.
 
     Returns:
         The other version; ``None`` where it is still the known one.
@@ -110,8 +110,6 @@ def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> 
         SourceError: It could not be had.
         DocumentError: It cannot be used.
     """
-    if known is not None and known.uri != uri:
-        known = None
     fetched = documents.get(
         uri,
         etag=known.etag if known else "",
