@@ -1,0 +1,88 @@
+"""A Resource List and a change of unknown age: what is known of a resource if they differ."""
+
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.account import ignore_conflict
+from resourcesync.destination.plan import (
+    DISPUTED,
+    FILTERED,
+    Listed,
+    Match,
+    algorithms_for,
+    judge_bytes,
+    match_copy,
+    settle,
+)
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.mirror import Copy
+
+OLD, NEW, OTHER = (f"sha-256:{letter * 64}" for letter in "abc")
+MD5 = "md5:" + "0" * 32
+
+
+def row(digest: str, lastmod: int | None = None, change: str = "", **more: Any) -> Listed:
+    listed = Listed("u", "u", "p", digest, 5 if digest else None, lastmod, change)
+    return listed._replace(**more)
+
+
+def last(first: Listed, digest: str, lastmod: int | None = None, change: str = "updated") -> Listed:
+    changed = row(digest, lastmod, change, undated=True)
+    (settled,) = settle([first, changed], ignore_conflict)
+    return settled
+
+
+def copy(digest: str) -> Copy:
+    known = dict[str, Any].fromkeys(Copy._fields, "") | {"uri": "u", "path": "p", "length": 5}
+    return Copy(**{**known, "digests": digest, "listed": digest, "lastmod": None})
+
+
+def test_a_change_to_what_the_list_has_says_nothing_new() -> None:
+    assert last(row(OLD), OLD) == row(OLD)
+    assert last(row("", 7), "", 7) == row("", 7)
+
+
+@pytest.mark.parametrize(("digest", "lastmod"), [("", None), ("", 7), (NEW, 7)])
+def test_a_change_that_does_not_say_the_same_is_not_taken_for_the_same(
+    digest: str, lastmod: int | None
+) -> None:
+    settled = last(row(OLD, 7), digest, lastmod)
+
+    assert settled.undated
+    assert settled.rivals[0] == (OLD, 5)
+    assert match_copy(copy(OLD), settled) is Match.UNKNOWN
+
+
+def test_nothing_is_known_of_two_rows_that_both_tell_nothing() -> None:
+    assert last(row(""), "").undated
+
+
+def test_a_copy_that_is_neither_is_different_and_one_that_is_either_is_asked_for() -> None:
+    settled = last(row(OLD), NEW)
+
+    assert match_copy(copy(OTHER), settled) is Match.DIFFERENT
+    assert {match_copy(copy(it), settled) for it in (OLD, NEW)} == {Match.UNKNOWN}
+
+
+def test_only_bytes_that_one_of_the_rows_lists_are_accepted() -> None:
+    settled = last(row(OLD), NEW)
+
+    assert [judge_bytes(settled, 5, it)[1] is None for it in (OLD, NEW, OTHER)] == [
+        True,
+        True,
+        False,
+    ]
+    assert "md5" in algorithms_for(last(row(MD5), NEW), "sha-256")
+
+
+def test_a_deletion_of_what_the_list_has_is_disputed_and_one_of_what_it_lacks_is_not() -> None:
+    assert last(row(OLD), "", change=ChangeKind.DELETED).change == DISPUTED
+    alone = row("", change=ChangeKind.DELETED, undated=True)
+    assert list(settle([alone], ignore_conflict)) == [alone]
+
+
+def test_a_deletion_takes_no_copy_whose_entry_cannot_be_used() -> None:
+    protected = row("", change=FILTERED)
+
+    assert last(protected, "", change=ChangeKind.DELETED) == protected
