@@ -303,3 +303,26 @@ def test_a_list_with_the_newest_change_first_leads_to_no_second_fetch_of_what_is
         # Of what had just been written when it was fetched its date proves nothing, until now.
         once = ["hot.html"] if round_ == 0 and not hashes else []
         assert world.asked_resources() == ["3.html", *once]
+
+
+@pytest.mark.parametrize("policy", ["auto", "never"])
+def test_what_one_list_calls_deleted_and_the_other_has_goes_only_as_the_source_and_policy_say(
+    tmp_path: Path, policy: str
+) -> None:
+    world = loose_world(tmp_path, times=False)
+    world.put("hot.html", "changed")
+    listed(world, after=60)
+    later(world)
+    deleted = '<rs:md change="deleted"/>'
+    for name in ("1.html", "2.html"):  # the Resource List has both, the Source only the first
+        entry = f"<url><loc>{BASE}{name}</loc>{deleted}</url>"
+        world.source.open_list.entries.append(entry)
+    world.snapshot()
+    world.remove("2.html")
+    world.clock.advance(seconds=3_600)
+
+    report = world.pull(delete=policy)
+
+    assert BASE + "1.html" in world.files()
+    assert (BASE + "2.html" in world.files()) is (policy == "never")
+    assert report.state is MirrorState.BEHIND  # until the lists agree

@@ -34,8 +34,9 @@ def last(first: Listed, digest: str, lastmod: int | None = None, change: str = "
 
 
 def copy(digest: str) -> Copy:
-    known = dict[str, Any].fromkeys(Copy._fields, "") | {"uri": "u", "path": "p", "length": 5}
-    return Copy(**{**known, "digests": digest, "listed": digest, "lastmod": None})
+    known: dict[str, Any] = {"uri": "u", "path": "p", "length": 5, "lastmod": None}
+    known |= {"digests": digest, "listed": digest}
+    return Copy._make(known.get(name, "") for name in Copy._fields)
 
 
 def test_a_change_to_what_the_list_has_says_nothing_new() -> None:
