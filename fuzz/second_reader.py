@@ -63,6 +63,8 @@ PLACES: Final = {
 PART: Final = _BYTES | _INTERVAL | {"path"}
 _OVER_STRICT: Final = frozenset({"WAR_NS_URI", "ERR_UNKNOWN_VERSION"})
 _BLANK: Final = " \t\r\n"
+_MOST: Final = 8_192
+"""Characters of a value that is said."""
 _TEXTS: Final = ("loc", "lastmod", "changefreq", "priority")
 _INVISIBLE: Final = (
     *range(0x20),
@@ -224,7 +226,7 @@ def _children(entry: Any, faults: set[str]) -> tuple[dict[str, str], Any, list[A
             has_children = next(child.iterchildren("*"), None) is not None
             if has_children or (mark in texts and mark in {"loc", "lastmod"}):
                 faults.add("entry-invalid")
-            texts.setdefault(mark, "".join(child.itertext()))
+            _keep_text(texts, mark, "".join(child.itertext()), faults)
         elif mark == "md":
             if metadata is not None:
                 faults.add("entry-invalid")
@@ -234,6 +236,15 @@ def _children(entry: Any, faults: set[str]) -> tuple[dict[str, str], Any, list[A
         elif mark in {"url", "sitemap"}:
             faults.add("entry-invalid")
     return texts, metadata, links
+
+
+def _keep_text(texts: dict[str, str], mark: str, text: str, faults: set[str]) -> None:
+    """Keep a text; one that is too long is not said, and a ``loc`` spoils its entry."""
+    if len(text) <= _MOST:
+        texts.setdefault(mark, text)
+    elif mark == "loc":
+        faults.add("uri-too-long")
+        texts.setdefault(mark, "x" * _MOST)
 
 
 def _uri(fields: Fields, texts: dict[str, str], faults: set[str]) -> None:
@@ -347,6 +358,8 @@ def _attributes(element: Any) -> tuple[dict[str, str], dict[str, str]]:
     extra: dict[str, str] = {}
     for key, value in () if element is None else element.attrib.items():
         namespace, local = _split(key)
+        if len(value) > _MOST:
+            continue
         if not namespace:
             plain[local] = value
         elif namespace in RS:

@@ -3,7 +3,8 @@
 import pytest
 
 from resourcesync.documents.reading import Limits
-from resourcesync.errors import DocumentError, DocumentLimitError
+from resourcesync.errors import DocumentLimitError
+from resourcesync.model.resources import Resource
 from tests.support.documents import CHANGE_LIST, document, rows, tell, url
 
 
@@ -122,12 +123,17 @@ def test_attributes(count: int, element: str) -> None:
         '<url><loc>http://a/1</loc><x y="{}"/></url>',
         '<url a="{}"><loc>http://a/1</loc></url>',
         '<rs:ln rel="up" href="{}"/>',
-        '<x xmlns:y="{}"/>',
     ],
 )
 @pytest.mark.parametrize("letter", ["x", "\u6c34"])
-def test_text(size: int, element: str, letter: str) -> None:
-    error = fails(document(element.format(letter * size)), Limits())
+def test_a_long_text_never_costs_the_document(size: int, element: str, letter: str) -> None:
+    assert fails(document(element.format(letter * size), url()), Limits()) is None
+
+
+@pytest.mark.parametrize("size", [8191, 8192, 8193])
+@pytest.mark.parametrize("element", ['<x xmlns:y="{}"/>', '<rs:ln xmlns="{}"/>'])
+def test_the_name_of_a_namespace(size: int, element: str) -> None:
+    error = fails(document(element.format("x" * size)), Limits())
 
     if size > 8192:
         assert error is not None
@@ -135,6 +141,14 @@ def test_text(size: int, element: str, letter: str) -> None:
         assert error.line == 4
     else:
         assert error is None
+
+
+@pytest.mark.parametrize("size", [8191, 8192, 8193])
+def test_the_value_of_an_attribute(size: int) -> None:
+    (entry,) = tell(document(url("http://a/1", f'<rs:md encoding="{"x" * size}"/>'))).entries
+
+    assert isinstance(entry, Resource)
+    assert len(entry.encoding) == (size if size <= 8192 else 0)
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -145,15 +159,20 @@ def test_text_in_the_midst_of_regular_entries(extra: int, name: str) -> None:
     odd = plain.replace(f"<{name}>", f"<{name}>{'x' * (8192 + extra - len(texts[name]))}")
     data = document(*[plain] * 3000, odd, *[plain] * 3000)
 
-    error = fails(data, Limits())
+    told = tell(data)
 
-    if extra:
-        assert error is not None
-        assert (error.line, error.column) == (3004, 1)
-        with pytest.raises(DocumentError):
-            rows(data)
-    else:
-        assert error is None
+    is_entry = name != "loc"
+    assert len(told.entries) == len(rows(data)) == 6000 + is_entry
+    assert [(it.code, it.line) for it in told.refusals] == [("uri-too-long", 3004)] * (not is_entry)
+    assert ("value-long" in told.codes) == (is_entry and extra == 1)
+
+
+def test_a_loc_is_not_read_as_far_as_it_fits() -> None:
+    """Blanks around it mean nothing, so what comes after very many is part of it."""
+    told = tell(document(url("http://a/1" + " " * 9000 + "2"), url("http://a/3")))
+
+    assert [entry.uri for entry in told.entries] == ["http://a/3"]
+    assert [refusal.code for refusal in told.refusals] == ["uri-too-long"]
 
 
 @pytest.mark.parametrize("size", [2047, 2048, 2049])

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents._context import Context
+from resourcesync.documents._expat import MAX_TOKEN
 from resourcesync.documents._layouts import Layout, Run, is_end, is_text, learn
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
@@ -30,6 +31,8 @@ _MOST_UNKNOWN: Final = 100
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
 _TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *OLD})
+_HINTS: Final = frozenset({LASTMOD, CHANGEFREQ, PRIORITY})
+"""What an entry can be used without."""
 _REPEATED: Final = {
     LOC: ("The entry has more than one loc", "G12"),
     LASTMOD: ("The entry has more than one lastmod", "G14"),
@@ -304,16 +307,28 @@ class Assembler:
             self._entry = None
         elif self.depth == 2:  # noqa: PLR2004 - an element of the entry ended
             if self._leaf in _TEXT_ELEMENTS and self._leaf is not None:
-                entry.texts.setdefault(self._leaf, "".join(self._pieces))
+                self._end_text(entry, self._leaf)
             self._leaf = None
+
+    def _end_text(self, entry: Irregular, leaf: int) -> None:
+        is_long = self._length > self._limits.text
+        if is_long and leaf in _HINTS:
+            self._context.at(entry.line, entry.column)
+            self._context.drop("value-long", about=self._pieces[0])
+            return
+        if is_long:
+            code = "uri-too-long" if leaf == LOC else "entry-invalid"
+            entry.blame(code, f"A text has more than {self._limits.text:,} characters", "G13")
+        entry.texts.setdefault(leaf, "".join(self._pieces))
 
     def _text(self, text: str) -> None:
         entry = self._entry
         assert entry is not None
+        if room := max(0, self._limits.text - self._length):
+            self._pieces.append(text[:room])
         self._length += len(text)
-        if self._length > self._limits.text:
-            self._fail(self._limits.text, "characters in one text", entry)
-        self._pieces.append(text)
+        if self._length > MAX_TOKEN:
+            self._fail(MAX_TOKEN, "characters in one text", entry)
 
     def _deeper(self, line: int, column: int) -> None:
         self.depth += 1

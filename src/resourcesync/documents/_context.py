@@ -33,6 +33,7 @@ _FORGIVEN: Final = {
     "time-spelled": ("G17", "A time is no W3C Datetime; what it means is beyond doubt"),
     "time-invalid": ("G17", "A time cannot be read; it counts as not said"),
     "length-invalid": ("G26", "A length is no number of bytes; it counts as not said"),
+    "value-long": ("", "A value has too many characters; it counts as not said"),
     "hash-disagrees": ("G29", "Digests of one algorithm disagree; they count as not said"),
     "time-modified": ("G36", "The time of the document is in its modified"),
     "time-from": ("G38", "The time of a snapshot is in its from"),
@@ -46,7 +47,7 @@ _FORGIVEN: Final = {
     "foreign-dropped": ("", "Elements of other communities are too many to be kept"),
 }
 """What reading forgives, by its code: the rule it breaks, and a sentence. No rule: no breach."""
-DROPPED: Final = frozenset({"time-invalid", "length-invalid", "hash-disagrees"})
+DROPPED: Final = frozenset({"time-invalid", "length-invalid", "value-long", "hash-disagrees"})
 """The codes of values that could not be read."""
 
 

@@ -11,7 +11,10 @@ from typing import Final
 from resourcesync.documents._tokens import SEPARATOR
 
 MAX_TOKEN: Final = 65_536
-"""Bytes of one tag, comment or instruction. It keeps expat's time linear; see `_octets`."""
+"""Bytes of one tag or instruction, and characters of one text: no list has as many.
+
+It keeps expat's time linear; comments are parted before (see `_octets`).
+"""
 MAX_NAMES: Final = 1_000
 """Different element and attribute names: expat keeps each until the end."""
 MAX_PREFIXES: Final = 100
@@ -49,7 +52,7 @@ def new_parser(
 def excess(parser: pyexpat.XMLParserType, fed: int) -> tuple[int, str] | None:
     """Return which bound is passed, as limit and what it counts, after ``fed`` bytes in all."""
     if fed - parser.CurrentByteIndex > MAX_TOKEN:
-        return MAX_TOKEN, "bytes in one tag or comment"
+        return MAX_TOKEN, "bytes in one tag"
     if len(parser.intern) > MAX_NAMES:
         return MAX_NAMES, "different names"
     return None

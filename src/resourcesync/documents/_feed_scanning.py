@@ -146,7 +146,10 @@ class FeedScanner:
         self._check(name, attributes)
         namespace, _, local = name.rpartition(SEPARATOR)
         node: Node | None = Node(
-            local, _known(attributes), self._parser.CurrentLineNumber, self._column()
+            local,
+            _known(attributes, self._limits.text),
+            self._parser.CurrentLineNumber,
+            self._column(),
         )
         depth = len(self._open) + 1
         if depth == 1:
@@ -212,8 +215,8 @@ class FeedScanner:
             raise self._over(limits.depth, "levels of elements")
         if len(attributes) > limits.attributes:
             raise self._over(limits.attributes, "attributes in one element")
-        if any(len(text) > limits.text for text in (name, *attributes, *attributes.values())):
-            raise self._over(limits.text, "characters in one name or attribute")
+        if len(name) > limits.text:
+            raise self._over(limits.text, "characters in one name")
 
     def _column(self) -> int:
         return self._parser.CurrentColumnNumber + 1
@@ -238,10 +241,14 @@ class FeedScanner:
         )
 
 
-def _known(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes by local name; one with the ResourceSync prefix wins."""
-    plain = {name: value for name, value in attributes.items() if SEPARATOR not in name}
-    for name, value in attributes.items():
+def _known(attributes: Mapping[str, str], longest: int) -> dict[str, str]:
+    """Return the attributes by local name; one with the ResourceSync prefix wins.
+
+    One with more than ``longest`` characters counts as not written.
+    """
+    pairs = [it for it in attributes.items() if max(map(len, it)) <= longest]
+    plain = {name: value for name, value in pairs if SEPARATOR not in name}
+    for name, value in pairs:
         namespace, _, local = name.rpartition(SEPARATOR)
         if namespace in TERMS:
             plain[local] = value

@@ -9,12 +9,16 @@ from resourcesync.errors import DocumentLimitError
 class Limits:
     """Bounds of one document; they keep memory and time bounded for any input.
 
+    What is too long costs itself, not the document: a value that is over its limit counts as not
+    written. Only what no list in good faith has refuses the document.
+
     Attributes:
         bytes: Size of the document, after gunzip.
         entries: ``url`` or ``sitemap`` elements, those refused included.
         depth: Elements inside each other, the root included.
         attributes: Attributes of one element.
-        text: Characters of one attribute value, or of the text of one element.
+        text: Characters of one attribute, or of the text of one element; one that is longer counts
+            as not said, and an entry whose ``loc`` it is is refused.
         uri: Characters of a ``loc`` or ``href``; an entry over it is refused, the list is not.
         foreign: Characters of the elements of other communities that one entry, or the root,
             keeps; those over it are left out.

@@ -50,7 +50,10 @@ def _link(flat: list[str], context: Context) -> Link | None:
 
 def _target(href: str, context: Context) -> str | None:
     """Return where a link leads; ``None`` when that is nowhere."""
-    if not 0 < len(href) <= context.longest or ILLEGAL.search(href):
+    if len(href) > context.longest:
+        context.drop("value-long", about=href)
+        return None
+    if not href or ILLEGAL.search(href):
         return None
     try:
         return context.absolute(href)

@@ -1,7 +1,8 @@
 """The bytes of a document: unpacked, in UTF-8, in even blocks, under a budget.
 
 The size of the blocks matters: before 2.6 expat scans an unfinished token again with every block,
-so many small blocks would make its time quadratic.
+so many small blocks would make its time quadratic. A comment may be of any length, and expat holds
+one until it ends: a long one is parted into short ones, which mean the same, that is nothing.
 """
 
 import codecs
@@ -26,6 +27,8 @@ _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
+    Long comments are parted into short ones; all else keeps its place.
+
     Raises:
         DocumentLimitError: More bytes than ``limits`` allows, packed or unpacked.
         MalformedDocumentError: Damaged gzip, or an encoding other than UTF-8 and UTF-16.
@@ -39,7 +42,7 @@ def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
         first = next(pieces, b"")
         pieces = _chain(first, pieces)
     if first.startswith(_UTF16) and not first.startswith(_UTF32):
-        return _even(_transcode(pieces, uri=uri))
+        return _part_comments(_even(_transcode(pieces, uri=uri)))
     if first.startswith(codecs.BOM_UTF8):
         next(pieces)
         first = first[len(codecs.BOM_UTF8) :]
@@ -52,7 +55,46 @@ def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
             column=1,
             code="xml-encoding",
         )
-    return pieces
+    return _part_comments(pieces)
+
+
+_SECTION: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
+_ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_LONGEST_MARK: Final = 9
+_PARTED: Final = b"--><!--"
+_ROOM: Final = re.compile(
+    rb"(?<!-)(?:[ -,.-~]{7}|(?:[\xc2-\xdf][\x80-\xbf]|[\xe1-\xec\xee][\x80-\xbf]{2}){4,7})"
+)
+"""Text of a comment that may be written over: some legal characters, and none that matters."""
+
+
+def _part_comments(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a document whose comments end at least once in every block, at the same length.
+
+    Where a comment fills half a block, some of its text becomes its end and a new start. All else
+    of it stays, so that what XML forbids in a comment is still found.
+    """
+    end, tail = b"", b""
+    for piece in pieces:
+        text, begin, at = tail + piece, 0, 0
+        while True:
+            if end:
+                found = text.find(end, at)
+                if found < 0:
+                    break
+                at, end = found + len(end), b""
+            elif section := _SECTION.search(text, at):
+                begin = at = section.end()
+                end = _ENDS[section[0]]
+            else:
+                break
+        half = len(text) // 2
+        parted = piece
+        if end == b"-->" and begin < half and (room := _ROOM.search(text, half)):
+            first, last = room.start() - len(tail), room.end() - len(tail)
+            parted = piece[:first] + _PARTED.ljust(last - first) + piece[last:]
+        tail = text[max(at, len(text) - _LONGEST_MARK) :]
+        yield parted
 
 
 _LATE_DECLARATION: Final = re.compile(rb"([ \t\r\n]+)(<\?xml[ \t\r\n][^<>]*\?>)")

@@ -46,6 +46,7 @@ _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
 _OWN: Final = frozenset({"", *(root.rpartition(SEPARATOR)[0] for root in ROOTS)})
 """Namespaces of elements that are nobody else's."""
+_OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACES)
 _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
@@ -180,8 +181,7 @@ class Scanner:
     def _start_root(self, name: str, attributes: list[str]) -> None:
         if name not in ROOTS:
             raise self._not_a_list(name)
-        self._check(attributes)
-        self._look_at_root(name, attributes)
+        self._look_at_root(name, self._bounded(FOREIGN, attributes))
         self.is_index = ROOTS[name]
         is_bare = SEPARATOR not in name
         self._marks = marks(is_index=self.is_index, is_bare=is_bare)
@@ -212,12 +212,13 @@ class Scanner:
         parser = self._parser
         most, longest = 2 * self._limits.attributes, self._limits.text
         rare, with_attributes = self._start_rare, self._start_with_attributes
+        bounded = self._bounded
 
         def start(name: str, attributes: list[str]) -> None:
             mark = mark_of(name, FOREIGN)
             if attributes:
                 if len(attributes) > most or len("".join(attributes)) > longest:
-                    self._check(attributes)
+                    attributes = bounded(mark, attributes)
                 if mark == MD or mark == LN:  # noqa: PLR1714, SIM109 - faster than a tuple
                     append(mark)
                     append(len(attributes))
@@ -282,8 +283,7 @@ class Scanner:
             depth += 1
             self._check_depth(depth)
             self._check_name(name)
-            self._check(attributes)
-            fragment.start(name, attributes)
+            fragment.start(name, self._bounded(FOREIGN, attributes))
 
         def end(_name: str) -> None:
             nonlocal depth
@@ -367,12 +367,27 @@ class Scanner:
         if len(name) > self._limits.text:
             raise self._over(self._limits.text, "characters in one name")
 
-    def _check(self, attributes: list[str]) -> None:
-        """Check the names and values of one element's attributes."""
+    def _bounded(self, mark: int | None, attributes: list[str]) -> list[str]:
+        """Return one element's attributes without those that are too long.
+
+        One that belongs to ResourceSync is counted; one of others costs nothing.
+
+        Raises:
+            DocumentLimitError: They are too many.
+        """
+        longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:
             raise self._over(self._limits.attributes, "attributes in one element")
-        if any(len(text) > self._limits.text for text in attributes):
-            raise self._over(self._limits.text, "characters in one name or attribute")
+        if not any(len(text) > longest for text in attributes):
+            return attributes
+        kept: list[str] = []
+        for name, value in zip(attributes[::2], attributes[1::2], strict=True):
+            if len(name) <= longest and len(value) <= longest:
+                kept += (name, value)
+            elif mark in (MD, LN) and (SEPARATOR not in name or name.startswith(_OURS)):
+                self.context.at(*self.place())
+                self.context.drop("value-long", about=name)
+        return kept
 
     def _over(self, limit: int, what: str) -> DocumentError:
         line, column = self.place()

@@ -4,7 +4,7 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
-from resourcesync.documents._expat import CUT_SHORT, excess, new_parser
+from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, excess, new_parser
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import Node, Spot, Window
@@ -43,9 +43,11 @@ class Parser:
         self._depth = 0
         self._texts: list[str] = []
         self._text_size = 0
+        self._prefixes: set[str | None] = set()
         self._names: dict[str, tuple[str, str]] = {}
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
+        parser.StartNamespaceDeclHandler = self._namespace
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
@@ -99,6 +101,13 @@ class Parser:
     def _doctype(self, name: str, *_identifiers: object) -> None:
         html = ": this looks like an HTML page" if name.lower() == "html" else ""
         self._stop(f"the document has a DOCTYPE{html}")
+
+    def _namespace(self, prefix: str | None, uri: str | None) -> None:
+        self._prefixes.add(prefix)
+        if len(self._prefixes) > MAX_PREFIXES:
+            self._stop(f"there are more than {MAX_PREFIXES} different namespace prefixes")
+        if max(len(prefix or ""), len(uri or "")) > self._limits.text:
+            self._stop(f"the name of a namespace has more than {self._limits.text:,} characters")
 
     def _start(self, name: str, attributes: list[str]) -> None:
         self._depth += 1

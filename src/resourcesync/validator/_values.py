@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from resourcesync.documents._limits import Limits
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.validator._nodes import Node
@@ -27,6 +28,9 @@ MD_NAMES: Final = _REPRESENTATION | {
 LN_NAMES: Final = _REPRESENTATION | {"href", "rel", "modified", "pri"}
 TIMES: Final[tuple[str, ...]] = ("at", "completed", "from", "until", "datetime", "modified")
 
+_LIMITS: Final = Limits()
+_OF_VALUES: Final = {"length": "G26", "hash": "G27", "type": "G30"}
+"""The attributes that any text of their letters would fit, with the rules that they would break."""
 _DIGITS: Final = re.compile(r"[0-9]+")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]+:\S+")
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
@@ -51,6 +55,7 @@ def check_names(subject: Subject, node: Node, known: frozenset[str]) -> None:
 def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
     """Check the values of an ``rs:md`` or ``rs:ln``; return the times that can be read (§7)."""
     found = node.attributes
+    _check_lengths(subject, node)
     if "length" in found and _DIGITS.fullmatch(found["length"].strip()) is None:
         message = f"length {found['length'][:64]!r} is no number of bytes"
         subject.tell("G26", message, node, "length")
@@ -66,6 +71,13 @@ def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
             if moment is not None:
                 times[name] = moment
     return times
+
+
+def _check_lengths(subject: Subject, node: Node) -> None:
+    for name, rule in _OF_VALUES.items():
+        if len(text := node.attributes.get(name, "")) > _LIMITS.text:
+            message = f"{name} has {len(text):,} characters, and counts as not said"
+            subject.tell(rule, message, node, name)
 
 
 def _check_hash(subject: Subject, node: Node, text: str) -> None:
@@ -95,6 +107,12 @@ def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
     for name in ("href", "rel"):
         if not node.attributes.get(name, "").strip():
             subject.tell("G23", f"a link has no {name}", node)
+    href = node.attributes.get("href", "").strip()
+    if len(href) > _LIMITS.uri:
+        message = (
+            f"href has {len(href):,} characters: no link is read with more than {_LIMITS.uri:,}"
+        )
+        subject.tell("G23", message, node, "href")
     for token in node.attributes.get("rel", "").split():
         if not is_relation(token):
             message = f"rel {token[:64]!r} is neither registered nor an absolute URI"
