@@ -123,3 +123,69 @@ def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
     assert run([*words, "--allow-origin", other.url]) in (0, 1)
     assert "/resourcelist.xml" in {it.target for it in other.asked}
     assert said.readouterr().err == ""
+
+
+TEXT = b"https://museum.example/a.html\nhttps://museum.example/b.html\r\n"
+RSS = b'<?xml version="1.0"?>\n<rss version="2.0"><channel><title>News</title></channel></rss>'
+RSS_1 = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"></rdf:RDF>'
+ATOM = b'<!-- news --><feed xmlns="http://www.w3.org/2005/Atom"><title>News</title></feed>'
+OTHERS = [
+    ("/sitemap.txt", TEXT, "a text sitemap"),
+    ("/sitemap.txt", b"\xef\xbb\xbf" + TEXT.strip(), "a text sitemap"),
+    ("/rss.xml", RSS, "an RSS feed"),
+    ("/feed/", RSS, "an RSS feed"),
+    ("/feed/", RSS_1, "an RSS feed"),
+    ("/atom.xml", ATOM, "an Atom feed"),
+    ("/news", ATOM, "an Atom feed"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "name"), OTHERS)
+@pytest.mark.parametrize("command", [["pull", "museum"], ["explore"]])
+def test_a_sitemap_in_a_format_that_is_not_read_is_named(
+    hidden: TinySource, said: Said, path: str, body: bytes, name: str, command: list[str]
+) -> None:
+    hidden.put(path, body)
+    verb, *rest = command
+
+    assert run([verb, hidden.url + path, *rest]) == 5
+
+    error = said.readouterr().err
+    assert f"The document is {name}, which is not read yet" in error
+    assert "give the address of a sitemap in XML" in error
+    assert "list.xml" not in error
+
+
+def test_robots_that_name_such_a_sitemap_alone_lead_on_to_the_usual_places(
+    hidden: TinySource, said: Said
+) -> None:
+    hidden.put("/robots.txt", b"Sitemap: /sitemap.txt")
+    hidden.put("/sitemap.txt", TEXT)
+    hidden.put("/", b"<html>", "text/html")
+
+    assert run(["pull", hidden.url, "museum"]) == 5
+    error = said.readouterr().err
+    assert f"{hidden.url}/sitemap.txt  The document is a text sitemap, which is not read" in error
+    assert "give the address of a sitemap in XML" in error
+
+    hidden.put("/sitemap.xml", hidden.answers["/resourcelist.xml"].body)
+    assert run(["pull", hidden.url, "museum"]) == 0
+    assert files_of(Path("museum")) == MIRRORED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"https://museum.example/a.html\nis where our catalogue is.\n",
+        b"Read https://museum.example/a.html",
+        b"<feeds/>",
+        b"",
+    ],
+)
+def test_what_is_none_of_these_formats_is_not_called_one(
+    hidden: TinySource, said: Said, body: bytes
+) -> None:
+    hidden.put("/page", body)
+
+    assert run(["pull", f"{hidden.url}/page", "museum"]) == 5
+    assert "which is not read" not in said.readouterr().err

@@ -29,6 +29,12 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
 __all__ = ["Documents", "Search", "fetch", "use_first"]
 
+_HINT: Final = "give the list's own address: resourcesync pull https://HOST/PATH/list.xml"
+_OTHER_HINT: Final = (
+    "give the address of a sitemap in XML or of a ResourceSync document; where the site has"
+    " neither, its operator can publish one"
+)
+_FORMAT: Final = "format"
 _DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", "/resourcesync")
 _WELL_KNOWN: Final = "well-known URI of "
 _ROBOTS: Final = "robots.txt of "
@@ -287,14 +293,15 @@ class Search:
             if (
                 one.uri == address
                 and isinstance(one.error, NotAListError)
-                and _is_document(address)
+                and (_is_document(address) or _FORMAT in dict(one.error.evidence))
             ):
                 return one.error
+        is_other = any(one.error and _FORMAT in dict(one.error.evidence) for one in self._tried)
         return SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
             evidence=tried,
-            hint="give the list's own address: resourcesync pull https://HOST/PATH/list.xml",
+            hint=_OTHER_HINT if is_other else _HINT,
         )
 
 
@@ -327,12 +334,19 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
     """
     try:
         return fetched.open()
-    except NotAListError:
-        raise
     except DocumentError as error:
-        from resourcesync.discovery.pages import head_of, is_html, is_markup  # noqa: PLC0415 - seldom
+        from resourcesync.discovery.pages import head_of, is_html, is_markup, other_format  # noqa: PLC0415 - seldom
 
         head = head_of(fetched.stream)
+        if named := other_format(head):
+            raise NotAListError(
+                f"The document is {named}, which is not read yet",
+                uri=fetched.final_uri,
+                evidence=((_FORMAT, named),),
+                hint=_OTHER_HINT,
+            ) from error
+        if isinstance(error, NotAListError):
+            raise
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML"
             raise NotAListError(
