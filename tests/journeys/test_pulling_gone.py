@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import ResourceMissingError
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
 from tests.support.memory_fetcher import Answer
+from tests.support.rewriting import killed
 from tests.support.world import BASE, World
 
 
@@ -137,3 +140,95 @@ def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: 
 
     assert (report.deleted, report.held, asked(world)) == (0, 30, [])
     assert RESOURCE_LIST not in world.answers
+
+
+FAR = "http://zoo.example/"  # its addresses come after the others in order
+
+
+def holding_far(folder: Path) -> World:
+    """Return a world of two servers; of what the far one has, half is gone and held for a day."""
+    world = world_of(folder, 60)
+    for number in range(60):
+        world.originals.put(f"{FAR}{number}.html", b"far away")
+    near = [entry(f"{BASE}{number}.html") for number in range(60)]
+    offer(world, *near, *(entry(f"{FAR}{number}.html") for number in range(60)))
+    scope = Filters(allow_origins=("http://zoo.example",))
+    assert world.pull(mode="baseline", filters=scope).state is MirrorState.IN_SYNC
+    for number in range(30):
+        world.originals.remove(f"{FAR}{number}.html")
+    offer(world, *near, *(entry(f"{FAR}{number}.html") for number in range(30, 60)))
+    assert world.pull(mode="baseline").held == 30
+    world.clock.advance(hours=25)
+    return world
+
+
+@pytest.mark.parametrize("there", [[], [30, 31, 32]])
+def test_a_server_proves_nothing_for_another_one(tmp_path: Path, there: list[int]) -> None:
+    world = holding_far(tmp_path / "mirror")
+    for number in range(60):
+        if number not in there:
+            world.answers[f"{FAR}{number}.html"] = Answer(status=404)
+
+    report = world.pull()
+
+    proven = 30 if there else 0
+    assert (report.deleted, report.held) == (proven, 30 - proven)
+    assert not [it for it in asked(world) if not it.startswith(FAR)]
+
+
+def test_a_server_that_fails_takes_no_proof_from_another_one(tmp_path: Path) -> None:
+    world = holding_far(tmp_path / "mirror")
+    for number in range(60):
+        world.answers[f"{BASE}{number}.html"] = Answer(status=404)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held) == (30, 0)
+
+
+@pytest.mark.parametrize(
+    ("to", "proves"),
+    [
+        ("login", False),
+        ("{}.html/", False),
+        ("{}.html?missing", False),
+        ("{}.html", True),
+        ("old/../{}.html", False),
+        ("%zz", False),
+    ],
+)
+def test_where_an_address_leads_to_another_that_is_missing_nothing_is_proven(
+    tmp_path: Path, to: str, proves: bool
+) -> None:
+    """A site that sends all it does not know to a page that is not there has not deleted them."""
+    world = holding(tmp_path / "mirror", 60, 30)
+    for number in range(30):
+        last = BASE + to.format(number, number)
+        world.answers[f"{BASE}{number}.html"] = ResourceMissingError("404", uri=last, status=404)
+
+    report = world.pull()
+
+    assert (report.deleted, report.held) == ((30, 0) if proves else (0, 30))
+
+
+def test_a_run_killed_while_it_deletes_what_is_proven_does_not_let_the_rest_go(
+    tmp_path: Path,
+) -> None:
+    """The rest alone would be few enough to go at once; it counts with what went before."""
+    deaths: list[int] = []
+    for writes in range(40):
+        world = holding(tmp_path / str(writes), 60, 30)
+        by_name = sorted(range(30), key=str)
+        for number in by_name[10:]:
+            world.answers[f"{BASE}{number}.html"] = Answer(status=403)
+        if not killed(world, writes):
+            break
+        deaths.append(60 - len(world.files_on_disk()))
+
+        reports = [world.pull() for _ in range(4)]  # each goes on where the last one stopped
+
+        assert {it.state for it in reports} == {MirrorState.STOPPED}
+        assert (reports[-1].held, len(world.files())) == (20, 50)
+    else:
+        pytest.fail("no run came to its end")
+    assert {0, 10} <= set(deaths), "some were killed before the files went, and some after"

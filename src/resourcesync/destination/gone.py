@@ -6,13 +6,14 @@ nothing: first, something that is listed must be there.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain, islice, takewhile
 from typing import Final
 
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.uris import normalise
-from resourcesync.errors import ResourceMissingError
+from resourcesync.errors import OutOfScopeError, ResourceMissingError
 from resourcesync.ports import Failure, Request, Response
 from resourcesync.ports.mirror import MirrorState, Pending, Step, Task
 
@@ -115,7 +116,9 @@ def _is_gone(outcome: Response | Failure, uri: str) -> bool:
     """Return whether there is nothing at an address; where it leads elsewhere proves nothing."""
     if not isinstance(outcome, Failure) or not isinstance(outcome.error, ResourceMissingError):
         return False
-    return normalise(outcome.error.uri or uri) == normalise(uri)
+    with suppress(OutOfScopeError):  # it leads to what is no address
+        return normalise(outcome.error.uri or uri) == normalise(uri)
+    return False
 
 
 def _is_there(outcome: Response | Failure) -> bool:
