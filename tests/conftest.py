@@ -41,6 +41,7 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     os.environ.setdefault("TMPDIR", str(MEMORY))
     if not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:  # some of what is put there is run
         tempfile.tempdir = None  # pytest asked before us, and the answer is kept
+        tempfile.gettempdir()  # and now: else it would be the folder of the first test that asks
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+_SESSION: Final = tempfile.gettempdir()
+"""Where folders live as long as we do: a test that comes first may have one of its own by then."""
 ROOT: Final = Path(__file__).parents[2]
 _HOST: Final = Path(__file__).with_name("forkable.py")
 _CLIENT: Final = """\
@@ -103,7 +105,7 @@ def _package(program: Path) -> str:
 @functools.cache
 def _host(package: str) -> Path:
     """Start what runs the programs of a package; it lives as long as we do. Return its folder."""
-    folder = Path(tempfile.mkdtemp(prefix="rs-"))
+    folder = Path(tempfile.mkdtemp(prefix="rs-", dir=_SESSION))
     kept = {k: v for k, v in os.environ.items() if not k.startswith("RESOURCESYNC_")}
     host = subprocess.Popen(
         [sys.executable, _HOST, folder / "asked", package],
