@@ -8,6 +8,8 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.foreign_world import ForeignWorld
+from tests.support.memory_fetcher import Answer
+from tests.support.moving import MovingWorld
 from tests.support.world import BASE
 
 
@@ -97,3 +99,52 @@ def test_a_new_mirror_reads_the_resource_list_and_the_updates_since(repository: 
     repository.change(two=None)
     repository.update()
     repository.follow()
+
+
+class Secured(MovingWorld, Repository):
+    """A DSpace that may go behind TLS."""
+
+
+def test_a_list_that_is_at_two_addresses_since_its_source_went_behind_tls_is_read_once(
+    tmp_path: Path,
+) -> None:
+    """Read again after those that followed it, its deletion would undo what they tell."""
+    repository = Secured(tmp_path / "mirror", DSpaceOfJuly())
+    repository.follow(Mode.BASELINE)
+    for text in ("2, again", None, "2, new"):
+        repository.change(two=text)
+        repository.update()
+        repository.pull(BASE + CAPABILITY_LIST)
+        assert repository.in_sync()
+    repository.change(two=None)
+    repository.update()
+    assert repository.pull(BASE + CAPABILITY_LIST).deleted == 1
+    repository.change(two="2, once more")
+    repository.update()
+    repository.change(three="3, again")
+    repository.update()
+    repository.move_behind_tls()
+
+    report = repository.pull(BASE + CAPABILITY_LIST)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert repository.in_sync()
+
+
+def test_where_the_last_list_was_rewritten_newer_ones_are_read_as_well(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "mirror", DSpaceOfJuly())
+    repository.follow(Mode.BASELINE)
+    repository.change(one="1, again", two="2, again")
+    repository.update()
+    repository.pull(BASE + CAPABILITY_LIST)
+    assert repository.in_sync()
+    repository.change(three="3, again", four="4")
+    repository.update()
+    files = repository.dspace.documents(repository.known)
+    (old,) = (path for path, data in files.items() if b"one.html</loc><lastmod>" in data)
+    repository.answers[BASE + old] = Answer(body=files[old].replace(b"updated", b"created"))
+
+    report = repository.pull(BASE + CAPABILITY_LIST)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert repository.in_sync()

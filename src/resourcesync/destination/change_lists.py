@@ -222,7 +222,9 @@ class ChangeListReader:
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
             elif history.past and not history.reaches:
-                self._read_chain(_joined(history.past, [span]), self._get_list, history, state)
+                self._read_chain(
+                    _joined(history.past, [span], self._selection), self._get_list, history, state
+                )
             else:
                 self._take(head, span, history, state)
                 history.reaches = history.reaches or history.last.are_found(span.from_)
@@ -261,7 +263,7 @@ class ChangeListReader:
             spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-        spans = _joined(history.past, spans)
+        spans = _joined(history.past, spans, self._selection)
         if len(spans) > 1 and (
             not is_archive(index.header) or self._timed(spans[0]).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
@@ -396,10 +398,14 @@ def _listed(state: MirrorState | None, through: int) -> int:
     return through if noted is None else min(through, noted)
 
 
-def _joined(past: Iterable[Span], present: Iterable[Span]) -> list[Span]:
-    """Return the lists of an archive and those of the present, each once, as it is now."""
-    spans = {span.uri: span for span in past}
-    spans.update((span.uri, span) for span in present)
+def _joined(past: Iterable[Span], present: Iterable[Span], selection: Selection) -> list[Span]:
+    """Return the lists of an archive and those of the present, each once, as it is now.
+
+    One that is at two addresses, since its Source went behind TLS, is one all the same: read again
+    after those that followed it, it would undo them.
+    """
+    spans = {selection.at_home(span.uri): span for span in past}
+    spans.update((selection.at_home(span.uri), span) for span in present)
     return list(spans.values())
 
 

@@ -98,7 +98,8 @@ class Incremental:
             return self._from_newer_list(error)
         with ExitStack() as held:
             held.enter_context(history.spool)
-            if not (history.changes and history.reaches) and self._are_others():
+            is_asked = not (history.changes and history.reaches)
+            if is_asked and self._are_others():
                 return None
             if self._is_unproven(uri, history):
                 self._pull.warn(
@@ -114,6 +115,8 @@ class Incremental:
                 )
                 return self._from_baseline()
             if self._is_rewritten(history) or self._is_list_newer():
+                if not is_asked and self._are_others():
+                    return None  # else these would be compared with, and newer ones left out
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 

@@ -1,0 +1,58 @@
+"""A Source that moves: behind TLS by redirects, or to another host, as a person says."""
+
+from dataclasses import replace
+
+from resourcesync.destination.reports import RunReport
+from resourcesync.ports import Request
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+_LISTS = (".xml", "list", "resourcesync")
+
+
+class MovingWorld(World):
+    """A world whose Source may be at another address than its resources are known by.
+
+    Attributes:
+        home: Where it is now.
+        entry: The path of the document that leads to the others.
+    """
+
+    home = BASE
+    entry = ""
+    _known = ""
+    _redirects = False
+
+    def move_behind_tls(self) -> None:
+        """From now on the server leads whoever comes without TLS to the same address with it."""
+        self.home = self.home.replace("http:", "https:")
+        self._redirects = True
+
+    def move(self, home: str) -> None:
+        """From now on the Source is at another host, and nothing is at the old one."""
+        self.home, self._redirects = home, False
+
+    def serve(self, request: Request) -> Answer | Exception:
+        before = self.home.replace("https:", "http:")
+        came_to = before if self._redirects and request.uri.startswith(before) else self.home
+        if not request.uri.startswith(came_to):
+            return Answer(status=404)
+        path = request.uri.removeprefix(came_to)
+        answer = super().serve(replace(request, uri=BASE + path))
+        if not isinstance(answer, Answer) or self.home == BASE:
+            return answer
+        body = answer.body
+        if path.endswith(_LISTS):
+            body = body.replace(BASE.encode(), self.home.encode())
+        return replace(answer, body=body, uri=self.home + path)
+
+    def pull_from_home(self, **options: object) -> RunReport:
+        """Pull; say where the Source is, if the mirror is of another host yet."""
+        host = self.home.partition("://")[2]
+        moved = None if host == self._known else f"{self.home}{self.entry}"
+        if not self._known:
+            report = World.pull(self, moved, **options)
+        else:
+            report = World.pull(self, None, **{"moved": moved, **options} if moved else options)
+        self._known = host
+        return report
