@@ -6,6 +6,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from tests.support.fastsync import ENTRY, FastSyncWorld, Style
+from tests.support.rewriting import killed
 
 STYLES = {
     "with intervals": Style(),
@@ -100,3 +101,25 @@ def test_a_change_list_that_began_empty_is_followed(tmp_path: Path) -> None:
     world.change(one="1, once more")
     world.update()
     follow(world, 0, 1, 0)
+
+
+@pytest.mark.parametrize("writes", range(12))
+def test_a_kill_between_a_file_and_what_is_known_of_it_is_got_over(
+    tmp_path: Path, writes: int
+) -> None:
+    """Nothing but a package has the bytes; that a file is in place must not keep them away."""
+    world = FastSyncWorld(tmp_path / "mirror", Style())
+    world.begin(one="1", two="2", three="3")
+    world.pull(ENTRY)
+    world.update()
+    world.pull(ENTRY)
+    world.change(two="2, again")
+    world.update()
+    killed(world, writes, source=ENTRY)
+    world.change(one="1, again", two="2, once more")
+    world.update()
+
+    reports = [world.pull(ENTRY) for _ in range(3)]
+
+    assert reports[-1].state is MirrorState.IN_SYNC
+    assert world.in_sync()

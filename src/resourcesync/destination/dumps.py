@@ -163,7 +163,10 @@ class Dumps:
         if self._is_bare:
             return True
         there = self._copies.signature(listed.path)
-        return there is None or (before is not None and before.signature == there)
+        if there is None or (before is not None and before.signature == there):
+            return True
+        waiting = self._pull.state.pending_of(listed.uri)
+        return waiting is not None and waiting.tries > 0  # it was asked what is there, in vain
 
     # --- which packages ---
 
