@@ -1,14 +1,24 @@
 """Lives of mirrors whose Source writes its lists as foreign software does: nobody lies."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.dumps import Dumps
 from resourcesync.destination.incremental import Incremental
+from resourcesync.destination.landing import Tally
+from resourcesync.destination.selection import Selection
 from tests.support.foreign_lives import live_foreign
+from tests.support.software_lives import live_software
 
-LIVES = 40
+LIVES = 20
+MOST = 60
+
+Live = Callable[[Path, int], None]
 
 
 @pytest.fixture(autouse=True)
@@ -16,22 +26,56 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-def _live_all(folder: Path) -> None:
-    for seed in range(LIVES):
-        live_foreign(folder / f"{seed}", seed)
+def live_all(folder: Path, live: Live) -> None:
+    for seed in range(MOST):
+        live(folder / f"{seed}", seed)
 
 
 @pytest.mark.parametrize("seed", range(LIVES))
+@pytest.mark.parametrize("live", [live_foreign, live_software])
 def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
-    tmp_path: Path, seed: int
+    tmp_path: Path, live: Live, seed: int
 ) -> None:
-    live_foreign(tmp_path / "life", seed)
+    live(tmp_path / "life", seed)
 
 
-def test_the_lives_find_a_mirror_that_does_not_look_at_new_resource_lists(
+@pytest.mark.parametrize(
+    ("live", "whose", "what", "instead", "match"),
+    [
+        (live_foreign, Incremental, "_is_list_newer", False, "in sync"),
+        (live_software, Incremental, "_is_list_newer", False, "in sync"),
+        (live_foreign, Selection, "led_to", None, "waits in the end"),
+        (live_software, Selection, "led_to", None, "waits in the end"),
+        (live_software, Dumps, "bring", Tally(), "waits in the end"),
+    ],
+    ids=[
+        "that does not look at new Resource Lists",
+        "that does not look at new Resource Lists of known software",
+        "that does not follow its Source behind TLS",
+        "that does not follow known software behind TLS",
+        "that does not look into packages",
+    ],
+)
+def test_the_lives_find_a_mirror(  # noqa: PLR0917 - a row of the table
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    live: Live,
+    whose: type,
+    what: str,
+    instead: Any,
+    match: str,
+) -> None:
+    monkeypatch.setattr(whose, what, lambda *_, **__: instead)
+
+    with pytest.raises(AssertionError, match=match):
+        live_all(tmp_path, live)
+
+
+def test_the_lives_find_a_mirror_that_takes_what_it_does_not_understand_for_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Incremental, "_is_list_newer", lambda *_: False)
+    monkeypatch.setattr(Selection, "led_to", lambda *_: None)
+    monkeypatch.setattr(Baseline, "_is_understood", lambda _: True)
 
-    with pytest.raises(AssertionError, match="in sync"):
-        _live_all(tmp_path)
+    with pytest.raises(AssertionError, match="lost, though the Source has it"):
+        live_all(tmp_path, live_software)

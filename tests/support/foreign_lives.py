@@ -1,8 +1,9 @@
 """Lives of mirrors whose Source writes its lists as foreign software does.
 
 Lists begin again within a second, get shorter, lose deletions, have the newest change first or each
-resource once; only the Resource List is written again; a cache has an old copy of any list. After
-each pull a mirror that says "in sync" must be so.
+resource once; only the Resource List is written again; a cache has an old copy of any list. The
+Source moves behind TLS or to another host, and pulls are killed. After each pull a mirror that says
+"in sync" must be so.
 """
 
 import random
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from email.utils import format_datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +19,11 @@ from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.model.timestamps import to_microseconds
+from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import LooseSource, Style
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
+from tests.support.moving import MovingLife
 from tests.support.world import BASE
 
 STEPS: Final = 25
@@ -88,7 +92,7 @@ def habits_of(luck: random.Random) -> Habits:
     )
 
 
-class ForeignLife(LooseWorld):
+class ForeignLife(MovingLife, LooseWorld):
     """One mirror and its Source.
 
     Args:
@@ -96,6 +100,8 @@ class ForeignLife(LooseWorld):
         habits: How the Source writes its lists.
         luck: What happens.
     """
+
+    entry = "resourcesync/capabilitylist.xml"
 
     def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
         super().__init__(folder)
@@ -211,7 +217,7 @@ class ForeignLife(LooseWorld):
         self.listed(60, snapshot=True)
         before = self.files()
         self.clock.advance(hours=1)
-        report = self.pull(max_delete=DeletionLimit(count=1_000))
+        report = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
         assert report.state is not MirrorState.IN_SYNC, "in sync with a list that is not understood"
         gone = (before.keys() & self.originals.contents().keys()) - self.files().keys()
         assert not gone, f"deleted for not being listed: {gone}"
@@ -232,6 +238,15 @@ class ForeignLife(LooseWorld):
         self.pull_checked(honest=False)
         self.answers.clear()
 
+    def do_killed_pull(self) -> None:
+        self.before = partial(Dying, fuse=Fuse(self.luck.randrange(14), how=self.luck.randrange(3)))
+        try:
+            self.pull_checked()
+        except Killed:
+            self.log.append("  killed")
+        finally:
+            self.before = lambda port: port
+
     def do_wait(self) -> None:
         self.clock.advance(hours=self.luck.choice((1, 5, 30)))
 
@@ -242,7 +257,7 @@ class ForeignLife(LooseWorld):
         self.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
         held = None
         try:
-            held = self.pull(max_delete=DeletionLimit(count=1_000))
+            held = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
         except (SourceError, SyncError) as error:
             self.log.append(f"  pull: {error}")
         if held is not None:
@@ -266,6 +281,9 @@ class ForeignLife(LooseWorld):
             self.do_save_copy,
             self.do_old_copy,
             self.do_wait,
+            self.do_killed_pull,
+            self.do_move_behind_tls,
+            self.do_move_away,
         )
         for _ in range(STEPS):
             step = self.luck.choice(steps)
@@ -277,7 +295,7 @@ class ForeignLife(LooseWorld):
         self.clock.advance(hours=1)
         self.pull_checked()
         self.clock.advance(hours=1)
-        report = self.pull(max_delete=DeletionLimit(count=1_000))
+        report = self.pull_from_home(max_delete=DeletionLimit(count=1_000))
         assert report.state is MirrorState.IN_SYNC, f"waits in the end: {report}"
         assert self.in_sync(), "is not in step in the end"
 

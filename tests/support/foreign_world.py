@@ -81,11 +81,15 @@ class ForeignWorld(World):
         """Write resources by their name without suffix, or remove them; a minute passes each."""
         for name, text in files.items():
             self.clock.advance(seconds=60)
-            if text is None:
-                self.remove(f"{name}.html")
-            else:
-                self.put(f"{name}.html", text)
-            self._take_down()
+            self.change_now(name, text)
+
+    def change_now(self, name: str, text: str | None) -> None:
+        """Write or remove one resource at this very moment."""
+        if text is None:
+            self.remove(f"{name}.html")
+        else:
+            self.put(f"{name}.html", text)
+        self._take_down()
 
     def begin(self, **files: str) -> None:
         """Have these resources from the start on; nothing is told of how they came."""

@@ -1,8 +1,11 @@
 """A Source that moves: behind TLS by redirects, or to another host, as a person says."""
 
+import random
 from dataclasses import replace
 
-from resourcesync.destination.reports import RunReport
+from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.errors import SourceError, SyncError
 from resourcesync.ports import Request
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -56,3 +59,34 @@ class MovingWorld(World):
             report = World.pull(self, None, **{"moved": moved, **options} if moved else options)
         self._known = host
         return report
+
+
+class MovingLife(MovingWorld):
+    """A mirror to which things happen, one of which is that its Source moves.
+
+    Attributes:
+        luck: What happens.
+        log: What happened.
+        hosts: How often the Source went to another host.
+    """
+
+    luck: random.Random
+    log: list[str]
+    hosts = 0
+
+    def do_move_behind_tls(self) -> None:
+        """The Source goes behind TLS, and its server leads there."""
+        self.move_behind_tls()
+
+    def do_move_away(self) -> None:
+        """The Source goes to another host; until a person says so, nothing is right or lost."""
+        self.hosts += 1
+        before = self.files()
+        self.move(f"{self.luck.choice(('http', 'https'))}://moved{self.hosts}.example/")
+        try:
+            report = World.pull(self, None, max_delete=DeletionLimit(percent=100))
+        except (SourceError, SyncError) as error:
+            self.log.append(f"  not there any more: {error}")
+        else:
+            assert report.state is not MirrorState.IN_SYNC, "in sync with what is not there"
+        assert self.files() == before, "lost because the Source moved"
