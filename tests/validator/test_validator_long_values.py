@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from resourcesync.documents.reading import read
-from resourcesync.errors import MalformedDocumentError
+from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding
@@ -171,3 +171,13 @@ def test_a_long_comment_among_many_namespaces_is_no_way_round_the_limits() -> No
     data = document(ROOT, url(A, names))
 
     assert rules(data) == ["G01"]
+
+
+@pytest.mark.parametrize("before", [0, 1_000, 60_000, 65_000])
+def test_a_tag_that_nobody_writes_in_good_faith_is_refused_wherever_it_stands(before: int) -> None:
+    comment = f"<!--{'x' * before}-->"
+    data = document(ROOT, comment, url(A, f'<rs:md xmlns:f="f:f" f:note="{"x" * 66_000}"/>'))
+
+    assert "G01" in rules(data)
+    with pytest.raises(DocumentLimitError):
+        tell(data)

@@ -13,7 +13,14 @@ from typing import Final
 from resourcesync.documents._assembling import Assembler
 from resourcesync.documents._context import Context
 from resourcesync.documents._dialects import P0, P1, P2
-from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, UTF, excess, new_parser
+from resourcesync.documents._expat import (
+    CUT_SHORT,
+    MAX_PREFIXES,
+    MAX_TOKEN,
+    UTF,
+    excess,
+    new_parser,
+)
 from resourcesync.documents._fragments import Fragment
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
@@ -373,13 +380,15 @@ class Scanner:
         One that belongs to ResourceSync is counted; one of others costs nothing.
 
         Raises:
-            DocumentLimitError: They are too many.
+            DocumentLimitError: They are too many, or too much for one tag.
         """
         longest = self._limits.text
         if len(attributes) > 2 * self._limits.attributes:
             raise self._over(self._limits.attributes, "attributes in one element")
         if not any(len(text) > longest for text in attributes):
             return attributes
+        if sum(map(len, attributes)) > MAX_TOKEN:  # wherever blocks end
+            raise self._over(MAX_TOKEN, "bytes in one tag")
         kept: list[str] = []
         for name, value in zip(attributes[::2], attributes[1::2], strict=True):
             if len(name) <= longest and len(value) <= longest:

@@ -4,7 +4,7 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
-from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, excess, new_parser
+from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, MAX_TOKEN, excess, new_parser
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import Node, Spot, Window
@@ -117,6 +117,8 @@ class Parser:
             return
         if len(attributes) > 2 * self._limits.attributes:
             self._stop(f"one element has more than {self._limits.attributes} attributes")
+        if sum(map(len, attributes)) > MAX_TOKEN:
+            self._stop(f"there are more than {MAX_TOKEN:,} bytes in one tag")
         node = self._node(name, attributes)
         if self._open and len(self._open) > 1:
             self._open[-1].children.append(node)
