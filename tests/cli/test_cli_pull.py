@@ -162,6 +162,26 @@ def test_what_is_listed_and_gone_is_accepted_where_a_person_says_so(
     assert "1 listed and absent at the Source (404)" in said.readouterr().out
 
 
+def test_an_old_copy_of_what_is_gone_now_is_called_not_known_wherever_it_is_counted(
+    source: TinySource, said: Said
+) -> None:
+    run(["pull", source.url, "museum"])
+    source.offer(dict.fromkeys(FILES, b"other"), at=LATER)
+    for name in FILES:
+        del source.answers[name]
+    assert run(["pull", "museum", "--accept-missing"]) == 0
+    said.readouterr()
+
+    assert run(["audit", "museum"]) == 0
+    told = said.readouterr().out
+    assert "accuracy not known: the Source gives nothing of what it lists" in told
+    assert "12 listed and absent at the Source (404): whether a copy" in told
+    assert run(["status", "museum"]) == 0
+    told = said.readouterr().out
+    assert "100 %" not in told
+    assert "12 listed and absent at the Source (404)" in told
+
+
 def test_what_is_created_is_called_so_on_a_bad_day_too(source: TinySource, said: Said) -> None:
     del source.answers["/objects/0004.txt"]
 

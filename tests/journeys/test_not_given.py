@@ -168,3 +168,63 @@ def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(site: World) ->
     report = site.pull(SITEMAP, fail_fast=True)
 
     assert (report.created, report.absent, report.state) == (2, 1, MirrorState.IN_SYNC)
+
+
+@pytest.mark.parametrize("answer", [Answer(status=404), kept_out("robots")])
+def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
+    site: World, answer: Answer | SourceRefusedError
+) -> None:
+    site.pull(SITEMAP)
+    site.answers[BASE + "b.html"] = answer
+    listed(site, "2026-02-01")
+    assert site.pull(None).state is MirrorState.IN_SYNC
+
+    for method in ("lists", "stat", "hash", "remote"):
+        for offline in (False, True):
+            report = site.audit(method=method, offline=offline)
+            assert report.in_sync, (method, offline)
+            assert (report.listed, report.present, report.accurate) == (2, 2, 2)
+            assert report.absent + report.skipped == 1
+            assert report.findings == ()
+    assert (status(site).absent + status(site).skipped, status(site).unknown) == (1, 1)
+
+
+def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(site: World) -> None:
+    site.pull(SITEMAP)
+    for name in NAMES:
+        site.answers[BASE + name] = Answer(status=404)
+    listed(site, "2026-02-01")
+    site.pull(None)
+
+    report = site.audit()
+
+    assert (report.listed, report.absent, report.accuracy) == (0, 3, None)
+    assert (status(site).resources, status(site).unknown) == (3, 3)
+
+
+def test_an_audit_that_asks_says_what_it_is_given(site: World) -> None:
+    site.pull(SITEMAP)
+    site.answers[BASE + "b.html"] = Answer(status=404)
+    listed(site, "2026-02-01")
+    site.pull(None)
+
+    del site.answers[BASE + "b.html"]
+    assert (site.audit(method="remote").accurate, site.audit(method="remote").absent) == (3, 0)
+    site.answers[BASE + "b.html"] = Answer(status=500)
+    assert not site.audit(method="remote").in_sync
+    site.answers[BASE + "b.html"] = Answer(body=b"other bytes")
+    assert not site.audit(method="remote").in_sync
+
+
+def test_a_damaged_copy_of_what_is_not_given_is_found(site: World) -> None:
+    site.pull(SITEMAP)
+    site.answers[BASE + "b.html"] = Answer(status=404)
+    listed(site, "2026-02-01")
+    site.pull(None)
+    (path,) = site.folder.rglob("b.html*")
+    path.write_text("other")
+
+    report = site.audit(method="hash")
+
+    assert (report.listed, report.accurate, report.absent) == (3, 2, 0)
+    assert [one.uri for one in report.findings] == [BASE + "b.html"]

@@ -162,6 +162,9 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
     share = "not known" if report.is_begun else words.share(report.present, report.listed)
     yield "Coverage", f"{share} ({covered})"
     yield "Accuracy", accuracy_of(report)
+    not_given = words.not_given(report.absent, report.skipped)
+    if not_given:
+        yield "Not known", not_given
     if report.proven is not None:
         yield "Looked at", words.counted(report.proven, "file")
     yield "Without a hash", words.count(report.unproven)

@@ -81,8 +81,9 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
         unseen = "" if report.is_looking else ", no file was looked at"
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
-            return [Line(_rolled(report), "In sync", QUIET), *_kept(report, mirror)]
-        return [Line(text, "In sync", QUIET), *_kept(report, mirror), *_foreign(report)]
+            text = _rolled(report)
+        lines = [Line(text, "In sync", QUIET), *_not_given(report), *_kept(report, mirror)]
+        return lines if report.proven is not None else [*lines, *_foreign(report)]
     indent = " " * len("Not in sync   ")
     lines = [
         Line(f"coverage {coverage}", "Not in sync", QUIET),
@@ -94,7 +95,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     counts = _others(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
-    kept = _kept(report, mirror)
+    kept = [*_not_given(report), *_kept(report, mirror)]
     return [*lines, *kept, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
 
 
@@ -127,6 +128,8 @@ def accuracy_of(report: AuditReport) -> str:
     if report.accuracy is not None:
         known = _of(report.accurate, report.present)
         return f"at most {known}" if report.unproven else known
+    if not report.present:
+        return "not known: the Source gives nothing of what it lists"
     if report.unproven == report.present:
         return "not known: the Source lists no hash"
     few, all_here = words.count(report.unproven), words.count(report.present)
@@ -144,6 +147,12 @@ def _others(report: AuditReport) -> str:
         (report.unproven, "without a hash at the Source"),
     )
     return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
+
+
+def _not_given(report: AuditReport) -> list[Line]:
+    """Return a line of what the Source lists and does not give: no copy of it counts as right."""
+    text = words.not_given(report.absent, report.skipped)
+    return [Line(f"          {text}: whether a copy of it is right is not known")] if text else []
 
 
 def _kept(report: AuditReport, mirror: Path) -> list[Line]:
@@ -173,6 +182,8 @@ def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:
         "gap": report.has_gap,
         "at": report.at,
         "listed": report.listed,
+        "absent": report.absent,
+        "skipped": report.skipped,
         "present": report.present,
         "accurate": report.accurate,
         "unproven": report.unproven,

@@ -169,9 +169,8 @@ EVENTS: Final = {
         always="mirror",
         sometimes=(
             "source state resources pending contradicting resting tried_again? refused held "
-            "absent skipped counted lag_seconds? as_of? in_sync_at? last_run? outcome "
-            "failed_run? failures set "
-            "offered doubted:any"
+            "absent skipped unknown:count counted lag_seconds? as_of? in_sync_at? last_run? "
+            "outcome failed_run? failures set offered doubted:any"
         ),
     ),
     "admin": Event(meaning="Where operators can look while it runs.", always="uri"),

@@ -288,8 +288,9 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     if mirror.last_run is not None:
         ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
     right, all_ = as_listed(mirror)
-    knows = all_ > 0 or mirror.state is MirrorState.IN_SYNC  # a first pull that failed does not
-    knows = knows and mirror.is_counted
+    # A first pull that failed does not know, nor who was given nothing of what is listed.
+    is_nothing_wanted = mirror.state is MirrorState.IN_SYNC and not mirror.absent + mirror.skipped
+    knows = mirror.is_counted and (all_ > 0 or is_nothing_wanted)
     return (
         words.escape(mirror.folder),
         mirror.state.value,
@@ -394,6 +395,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "refused": status.refused,
         "absent": status.absent,
         "skipped": status.skipped,
+        "unknown": status.unknown,
         "held": status.held,
         "counted": status.is_counted,
         "lag_seconds": None if lag is None else round(lag, 3),

@@ -17,8 +17,11 @@ _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SY
 
 
 def as_listed(status: MirrorStatus) -> tuple[int, int]:
-    """Return how many resources are right: of how many that are listed, or are to be deleted."""
-    good = status.resources - status.outdated
+    """Return how many resources are right: of how many that are listed, or are to be deleted.
+
+    What the Source lists and does not give, and need not, is left out of both.
+    """
+    good = status.resources - status.outdated - status.unknown
     return max(good - status.held, 0), good + status.pending + status.refused
 
 

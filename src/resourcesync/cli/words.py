@@ -65,7 +65,10 @@ def labelled(line: Line) -> tuple[str, str]:
 
 
 def not_given(absent: int, skipped: int) -> str:
-    """Return how much the Source lists and does not give, where it may; empty for none."""
+    """Return how much the Source lists and does not give, where it may; empty for none.
+
+    Whether an older copy of it is right, nobody knows.
+    """
     parts = []
     if absent:
         parts.append(f"{count(absent)} listed and absent at the Source (404)")

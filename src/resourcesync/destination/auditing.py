@@ -19,8 +19,8 @@ from resourcesync.destination.plan import (
     ABSENT_CODES,
     DAMAGED,
     FILTERED,
+    NOT_GIVEN_CODES,
     NOT_KNOWN_GOOD,
-    SKIPPED_CODES,
     Listed,
     Match,
     is_doubted,
@@ -59,6 +59,10 @@ _ONE_STRONG: Final = ("sha-256",)
 @dataclass(slots=True, kw_only=True)
 class _Counts:
     listed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    """Of these, those that have a copy: they are in `listed` and `present`, too."""
     present: int = 0
     accurate: int = 0
     unproven: int = 0
@@ -129,8 +133,10 @@ class Audit:
         return AuditReport(
             run=run,
             at=_moment(at),
-            listed=counts.listed,
-            present=counts.present,
+            listed=counts.listed - counts.unknown,
+            absent=counts.absent,
+            skipped=counts.skipped,
+            present=counts.present - counts.unknown,
             accurate=counts.accurate,
             unproven=counts.unproven,
             extra=counts.extra,
@@ -220,7 +226,7 @@ class Audit:
 
     def _compare(self, rows: Iterator[Listed], look: Look) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
-        by_memory = self._method == "lists" and not self._bad
+        by_memory = self._method == "lists" and not (self._bad or self._not_given)
         same = _is_plainly_same if by_memory else _never
         differences = compare(self._pull.state.copies(), wanted, same=same)
         often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
@@ -234,25 +240,43 @@ class Audit:
                         continue  # listed, but not wanted any more: neither missing nor extra
                     self._counts.listed += 1
                     # What the Source does not give any more is kept as it was.
-                    was = as_listed(copy) if self._is_not_given(row.uri) else row
+                    was = as_listed(copy) if self._why_not_given(row.uri) else row
                     self._check(copy, was, look)
                 case Created(row):
-                    if row.change != FILTERED and not self._is_not_given(row.uri):
-                        self._counts.listed += 1
-                        reason = _why_missing(self._pull.state.pending_of(row.uri))
-                        self._find(FindingKind.MISSING, row.uri, row.path, reason)
+                    self._missing(row)
                 case Deleted(copy):
                     self._extra(copy)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
 
-    def _is_not_given(self, uri: str) -> bool:
-        """Whether the Source lists a resource and does not give it, and that is accepted."""
+    def _missing(self, row: Listed) -> None:
+        """Count what is listed and not here."""
+        if row.change == FILTERED:
+            return
+        waiting, why = self._pull.state.pending_of(row.uri), self._why_not_given(row.uri)
+        if why:
+            self._count_not_given(why)
+        else:
+            self._counts.listed += 1
+            self._find(FindingKind.MISSING, row.uri, row.path, _why_missing(waiting))
+
+    def _why_not_given(self, uri: str) -> str:
+        """Return why the Source does not give what it lists, where that is accepted; else empty.
+
+        The last attempt decides: that of a pull, or the request of this audit.
+        """
         if not self._not_given:
-            return False
-        waiting = self._pull.state.pending_of(uri)
-        return waiting is not None and waiting.code in (*ABSENT_CODES, *SKIPPED_CODES)
+            return ""
+        waiting, bad = self._pull.state.pending_of(uri), self._bad.get(uri)
+        code = "" if waiting is None or waiting.code not in NOT_GIVEN_CODES else waiting.code
+        if bad is not None and not bad.is_here:
+            return bad.code if code and bad.code in NOT_GIVEN_CODES else ""
+        return "" if self._is_served else code
+
+    def _count_not_given(self, code: str) -> None:
+        self._counts.absent += code in ABSENT_CODES
+        self._counts.skipped += code not in ABSENT_CODES
 
     def _extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
@@ -280,7 +304,7 @@ class Audit:
             self._damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1
-        if bad is None:
+        if bad is None or self._why_not_given(copy.uri):
             self._check_memory(copy, row)
         else:
             self._find(bad.kind, copy.uri, copy.path, bad.reason)
@@ -304,7 +328,13 @@ class Audit:
         """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
 
         Without the Source, a digest that was computed here proves only that the file is the same.
+        An old copy of what the Source does not give now is not known to be right.
         """
+        why = self._why_not_given(copy.uri)
+        if why:
+            self._counts.unknown += 1
+            self._count_not_given(why)
+            return
         self._counts.accurate += 1
         if self._is_served:
             return

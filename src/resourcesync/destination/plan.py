@@ -38,6 +38,9 @@ ABSENT_CODES: Final = ("missing",)
 SKIPPED_CODES: Final = ("robots", "redirect")
 """In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
 
+NOT_GIVEN_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
+"""In ``Pending.code``: the Source lists it and does not give it, which may be accepted."""
+
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 
 _NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})

@@ -43,11 +43,13 @@ class Bad(NamedTuple):
         kind: What is found.
         reason: The same in a sentence.
         is_here: Whether the file here is not what was put there, whatever the Source serves.
+        code: Why the Source did not give it, by its stable word; empty where it did.
     """
 
     kind: FindingKind
     reason: str
     is_here: bool = True
+    code: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -189,7 +191,9 @@ class Prover:
 def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
     match outcome:
         case Failure():
-            return Bad(FindingKind.FAILED, f"the Source: {outcome.error.message}", is_here=False)
+            error = outcome.error
+            reason = f"the Source: {error.message}"
+            return Bad(FindingKind.FAILED, reason, is_here=False, code=error.code)
         case Response(status=304):
             return None
         case Response():

@@ -185,7 +185,10 @@ class AuditReport:
     Attributes:
         run: The run's id.
         at: The moment of the Source that was compared with, UTC.
-        listed: Resources that the Source lists and that are selected.
+        listed: Resources that the Source lists and that are selected, without the absent and the
+            skipped.
+        absent, skipped: Resources that the Source lists and does not give, where that is accepted:
+            see `RunReport`. Whether a copy of one is right is not known, so it counts nowhere else.
         present: How many of them are here.
         accurate: How many of those are equal, as far as the lists let one tell.
         unproven: How many of those nothing proves: the Source lists no hash of them, and was not
@@ -212,6 +215,8 @@ class AuditReport:
     run: str
     at: datetime | None
     listed: int = 0
+    absent: int = 0
+    skipped: int = 0
     present: int = 0
     accurate: int = 0
     unproven: int = 0
@@ -246,8 +251,11 @@ class AuditReport:
     def accuracy(self) -> float | None:
         """The share of the resources here that are equal to what is listed, 0 to 1.
 
-        Where some are unproven it is that at most; ``None`` where nothing else is wrong.
+        Where some are unproven it is that at most; ``None`` where nothing else is wrong, and where
+        the Source gives nothing of what it lists.
         """
+        if not self.present and (self.absent or self.skipped):
+            return None
         if self.unproven and self.accurate == self.present:
             return None
         return self.accurate / self.present if self.present else 1.0
@@ -288,6 +296,7 @@ class MirrorStatus:
         refused: Entries of the Source that cannot be used.
         absent, skipped: Listed resources that the Source does not give, where that is accepted;
             not pending. See `RunReport`.
+        unknown: Of these, those of which an older copy is here: nobody knows whether it is right.
         held: Deletions on hold.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
@@ -312,6 +321,7 @@ class MirrorStatus:
     refused: int = 0
     absent: int = 0
     skipped: int = 0
+    unknown: int = 0
     held: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None

@@ -3,7 +3,12 @@
 from itertools import islice
 
 from resourcesync.destination.memory import Memory
-from resourcesync.destination.plan import ABSENT_CODES, CONTRADICTING, SKIPPED_CODES
+from resourcesync.destination.plan import (
+    ABSENT_CODES,
+    CONTRADICTING,
+    NOT_GIVEN_CODES,
+    SKIPPED_CODES,
+)
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
@@ -30,6 +35,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     absent, skipped = not_given(state, memory)
     waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
+    unknown = state.pending_here(Task.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
     held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
     resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
     return MirrorStatus(
@@ -38,13 +44,14 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         state=Word.SYNCING if running else _word(memory, pending + held),
         resources=resources,
         pending=pending,
-        outdated=min(state.pending_here(Task.FETCH), pending) if resources and pending else 0,
+        outdated=state.pending_here(Task.FETCH) - unknown if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         refused=memory.refused,
         absent=absent,
         skipped=skipped,
+        unknown=unknown,
         held=held,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
@@ -82,7 +89,7 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
         state: The mirror's memory.
         most: How many to return at most.
     """
-    accepted = (*ABSENT_CODES, *SKIPPED_CODES) if Memory(state).accepts_missing else ()
+    accepted = NOT_GIVEN_CODES if Memory(state).accepts_missing else ()
     waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
     rows = islice(waiting, most)
     return tuple(

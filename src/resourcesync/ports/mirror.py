@@ -244,8 +244,13 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         ...
 
-    def pending_here(self, task: Task) -> int:
-        """Count a task's rows whose URI has a copy."""
+    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+        """Count a task's rows whose URI has a copy.
+
+        Args:
+            task: The task.
+            codes: Only rows that are not done for one of these reasons; empty for all.
+        """
         ...
 
     def pending_after(self, task: Task, moment: int) -> tuple[int, int]:

@@ -243,12 +243,13 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0])
 
-    def pending_here(self, task: Task) -> int:
-        """Count a task's rows whose URI has a copy."""
+    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+        """Count a task's rows whose URI has a copy; those of some reasons, or all."""
+        counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
+        if codes:
+            counted += f" AND code IN ({','.join('?' * len(codes))})"
         with self._guard():
-            row = self._db.execute(
-                "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?", (task,)
-            ).fetchone()
+            row = self._db.execute(counted, (task, *codes)).fetchone()
         return int(row[0])
 
     def pending_after(self, task: Task, moment: int) -> tuple[int, int]:

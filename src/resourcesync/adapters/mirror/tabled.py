@@ -159,9 +159,11 @@ class TabledState(SqliteMirrorState):
             tabled = int(self._db.execute("SELECT count(*) FROM tabled").fetchone()[0])
         return sum(part.rows for part in self.parts) - tabled + super().count()
 
-    def pending_here(self, task: Task) -> int:
-        """Count a task's rows whose URI has a copy."""
+    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+        """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         rows: Iterator[Pending] = self.pending(task)
+        if codes:
+            rows = (row for row in rows if row.code in codes)
         here = 0
         while group := [row.uri for row in islice(rows, _PAGE)]:
             self.recall(group)

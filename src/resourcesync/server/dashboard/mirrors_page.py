@@ -108,5 +108,6 @@ def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
 def share(it: Brief) -> str:
     """Return which share is right, of what is listed or to be deleted, where that is known."""
     every = it.listed + it.status.held
-    is_known = every > 0 or it.status.state is MirrorState.IN_SYNC
+    is_given = not it.status.absent + it.status.skipped
+    is_known = every > 0 or (it.status.state is MirrorState.IN_SYNC and is_given)
     return wording.share(it.right, every) if is_known and it.status.is_counted else "-"

@@ -27,6 +27,7 @@ _AUDIT_HEADS: Final = (
     "#Coverage",
     "#Accuracy",
     "#Not as listed",
+    "#Not given",
     "Method",
 )
 _EVENT_HEADS: Final = ("Ended", "Mirror", "What", "Result", "How it went")
@@ -115,6 +116,7 @@ def _audit(it: Audited) -> list[Piece]:
         "-" if report.is_begun else wording.share(report.present, report.listed),
         "-" if report.accuracy is None else wording.share(report.accurate, report.present),
         wording.count(wrong),
+        wording.count(report.absent + report.skipped),
         it.method,
     ]
 
