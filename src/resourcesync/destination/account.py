@@ -22,6 +22,7 @@ class Account:
         complete: Whether what it does not list is really gone, unless it lists a URI twice.
         history: The changes as read; ``None`` where there are none to read.
         linked: What its entries link to; ``None`` when no links are followed.
+        is_read: Whether a pull read these very lists, to its end.
     """
 
     spools: list[Spool[Listed]]
@@ -29,6 +30,7 @@ class Account:
     complete: bool
     history: History | None = None
     linked: Spool[Listed] | None = None
+    is_read: bool = False
 
     def rows(self, on_conflict: OnConflict | None = None) -> Iterator[Listed]:
         """Yield one row for each URI, in order: its last word, or what links to it say.

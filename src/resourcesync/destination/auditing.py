@@ -21,10 +21,12 @@ from resourcesync.destination.plan import (
     FILTERED,
     NOT_GIVEN_CODES,
     NOT_KNOWN_GOOD,
+    Known,
     Listed,
     Match,
     is_doubted,
     is_forgotten,
+    known_of,
     match_copy,
 )
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
@@ -54,6 +56,7 @@ MOST_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
 
 _ONE_STRONG: Final = ("sha-256",)
+_CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,6 +103,7 @@ class Audit:
         self._looks_around = method != "lists"
         self._counts = _Counts()
         self._has_gap = self._is_offline = self._is_served = False
+        self._is_read = True
         self._not_given = any(not_given(pull.state, pull.memory))
         self._doubts = Doubts(pull, offline=False)
 
@@ -204,7 +208,7 @@ class Audit:
         spools = [held.enter_context(pull.new_spool())]
         snapshot = pull.read_list(found.resource_list, spools[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
-        at = snapshot.at
+        at, history = snapshot.at, None
         if at is not None:
             check_no_older(at, pull.memory.at)
         if found.change_list is not None and at is not None:
@@ -221,6 +225,7 @@ class Audit:
             )
             at = history.through
             self._has_gap = not history.reaches
+        self._is_read = pull.is_read(snapshot.at, history)
         linked = linked_by(pull, settled(spools, ignore_conflict), held)
         return at, with_linked(settled(spools, ignore_conflict), linked)
 
@@ -236,12 +241,7 @@ class Audit:
                 case Same():
                     plain += 1
                 case Updated(copy, row):
-                    if row.change == FILTERED:
-                        continue  # listed, but not wanted any more: neither missing nor extra
-                    self._counts.listed += 1
-                    # What the Source does not give any more is kept as it was.
-                    was = as_listed(copy) if self._why_not_given(row.uri) else row
-                    self._check(copy, was, look)
+                    self._check_listed(copy, row, look)
                 case Created(row):
                     self._missing(row)
                 case Deleted(copy):
@@ -250,9 +250,25 @@ class Audit:
         self._counts.present += plain
         self._counts.accurate += plain
 
+    def _check_listed(self, copy: Copy, row: Listed, look: Look) -> None:
+        """Count a copy of what is listed; of what is not wanted any more it is no fault."""
+        if row.change == FILTERED:
+            return
+        if self._known(copy, row) is Known.GONE:
+            self._extra(copy)
+            return
+        self._counts.listed += 1
+        # What the Source does not give any more is kept as it was.
+        self._check(copy, as_listed(copy) if self._why_not_given(row.uri) else row, look)
+
+    def _known(self, copy: Copy | None, row: Listed) -> Known:
+        if not row.undated:  # as most are
+            return Known.LISTED
+        return known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read)
+
     def _missing(self, row: Listed) -> None:
         """Count what is listed and not here."""
-        if row.change == FILTERED:
+        if row.change == FILTERED or self._known(None, row) is Known.GONE:
             return
         waiting, why = self._pull.state.pending_of(row.uri), self._why_not_given(row.uri)
         if why:
@@ -321,8 +337,16 @@ class Audit:
                 known = not (is_forgotten(copy) or is_doubted(copy))
                 reason = "the Source lists another" if known else NOT_KNOWN_GOOD
                 self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+            case Match.UNKNOWN if self._is_to_be_fetched(copy):
+                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
             case Match.UNKNOWN | Match.SAME:
                 self._is_accurate(copy, row)
+
+    def _is_to_be_fetched(self, copy: Copy) -> bool:
+        """Whether a pull could not have what is listed now, so that this may be another."""
+        waiting = self._pull.state.pending_of(copy.uri)
+        is_due = waiting is not None and waiting.task == Task.FETCH
+        return is_due and not self._is_served and not self._why_not_given(copy.uri)
 
     def _is_accurate(self, copy: Copy, row: Listed) -> None:
         """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
@@ -334,6 +358,10 @@ class Audit:
         if why:
             self._counts.unknown += 1
             self._count_not_given(why)
+            return
+        is_right = self._is_served and bool(row.rivals)  # these are the bytes that it serves now
+        if self._known(copy, row) is Known.OPEN and not is_right:
+            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
         self._counts.accurate += 1
         if self._is_served:
@@ -435,6 +463,7 @@ def _is_plainly_same(copy: Copy, row: Listed) -> bool:
         row.hash == copy.digests == copy.listed != ""
         and row.length == copy.length
         and row.change != FILTERED
+        and not row.undated
         and not is_doubted(copy)
     )
 

@@ -107,6 +107,7 @@ class Baseline:
             complete=complete and not self._pull.selection.refusals.count,
             history=history,
             linked=linked,
+            is_read=self._pull.is_read(snapshot.at, history),
         )
 
     def _resource_list(self) -> str:

@@ -2,6 +2,7 @@
 
 from resourcesync.destination.plan import ABSENT, Listed, spares
 from resourcesync.destination.pulling import Pull
+from resourcesync.destination.tasks import listed_again
 from resourcesync.ports.mirror import Copy, Pending, Task
 
 
@@ -36,6 +37,7 @@ def not_due(pull: Pull, listed: Listed) -> Pending | None:
     known = pull.state.pending_of(listed.uri)
     if known is None or known.task != Task.FETCH or known.due <= pull.now:
         return None
-    if (known.listed, known.length, known.lastmod) != listed[3:6]:
+    same = (known.listed, known.length, known.lastmod) == listed[3:6]
+    if not same or listed_again(known).rivals != listed.rivals:
         return None  # the Source lists something new: try at once
     return known._replace(generation=pull.generation)

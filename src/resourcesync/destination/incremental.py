@@ -29,6 +29,7 @@ from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     ABSENT,
     FILTERED,
+    MISMATCH_CODES,
     OUT_OF_SCOPE,
     Fetch,
     Listed,
@@ -361,8 +362,22 @@ class Incremental:
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             self._bring(pulled, through)
+            self._doubt_changes(pulled)
         self._pull.sweep(pulled)
         return pulled
+
+    def _doubt_changes(self, pulled: Pulled) -> None:
+        """Let a baseline decide on a change to what the Source does not serve.
+
+        It may be no later than the Resource List, which then may list what is served. What comes
+        of that is another content to the next pulls, or the same failure: it is asked for once.
+        """
+        at = self._pull.memory.at or 0
+        for one in pulled.tally.failures:
+            row = self._pull.state.pending_of(one.uri) if one.code in MISMATCH_CODES else None
+            if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
+                self._pull.memory.write(baseline_due=True)
+                return
 
     def _bring(self, pulled: Pulled, through: int) -> None:
         """Fetch what is due, from dumps and singly."""

@@ -368,7 +368,10 @@ class Landing:
                     pending=failed,
                     settled=settled,
                     patched=patched,
-                    notes=encode(unsure=True) if self.tally.open_dates else None,
+                    notes=encode(
+                        unsure=True if self.tally.open_dates else None,
+                        baseline_due=True if self.tally.undecided else None,
+                    ),
                 )
             )
 

@@ -12,7 +12,7 @@ from resourcesync.destination.reports import Mode, Plan
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Fixity
+from resourcesync.ports.mirror import Copy, Fixity, Pending, Task
 
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
@@ -40,6 +40,9 @@ SKIPPED_CODES: Final = ("robots", "redirect")
 
 NOT_GIVEN_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
 """In ``Pending.code``: the Source lists it and does not give it, which may be accepted."""
+
+MISMATCH_CODES: Final = ("hash-mismatch", "length-mismatch")
+"""In ``Pending.code``: the Source serves other bytes than are listed."""
 
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 
@@ -398,6 +401,35 @@ def _undecided(listed: Listed, changed: Listed) -> Listed:
         return listed
     rivals = ((listed.hash, listed.length), (changed.hash, changed.length))
     return changed._replace(hash="", length=None, lastmod=None, rivals=rivals)
+
+
+class Known(Enum):
+    """What is known of a resource, where lists may contradict each other."""
+
+    LISTED = "listed"
+    """It is what its row says: lists agree, or a pull asked the Source, which gave one of two."""
+    GONE = "gone"
+    """One list calls it deleted, and the Source did not have it when a pull asked."""
+    OPEN = "open"
+    """The Source was not asked since, did not answer, or gives what one list calls deleted."""
+
+
+def known_of(row: Listed, copy: Copy | None, waiting: Pending | None, *, is_read: bool) -> Known:
+    """Say what is known of a resource that is listed; for whoever does not ask the Source.
+
+    Args:
+        row: What `settle` made of its lists; neither filtered nor deleted.
+        copy: The copy that is here, if any.
+        waiting: What is still to be done for it, if anything.
+        is_read: Whether a pull read these very lists, and so asked where they contradict.
+    """
+    if not row.undated:
+        return Known.LISTED
+    if not is_read or (waiting is not None and waiting.task == Task.FETCH):
+        return Known.OPEN
+    if row.change != DISPUTED:
+        return Known.LISTED
+    return Known.GONE if copy is None or waiting is not None else Known.OPEN
 
 
 def _content(row: Listed) -> tuple[str, int | None, int | None]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader
 from resourcesync.destination.cursor import is_believed
-from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, note_of
+from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, Read, note_of
 from resourcesync.destination.deletion import Swept, foresee, sweep
 from resourcesync.destination.gone import find_gone
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
@@ -219,12 +219,25 @@ class Pull:
         Args:
             read: The changes as read; the next pull must still find those that T does not tell of.
         """
-        seen = () if read is None else read.seen
-        known = (self.state.document(it.uri, it.from_) for it in seen)
-        told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
-        news = () if read is None else (it for it in read.news if it not in told)
-        before = CutOff.of_notes(self.state.note(BEYOND)).missing
+        before, news = CutOff.of_notes(self.state.note(BEYOND)).missing, self._news(read)
         self.memory.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
+
+    def _news(self, read: History | None) -> list[Read]:
+        """Return what was read of Change Lists that no pull has processed."""
+        if read is None:
+            return []
+        known = (self.state.document(it.uri, it.from_) for it in read.seen)
+        told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
+        return [it for it in read.news if it not in told]
+
+    def is_read(self, at: int | None, read: History | None) -> bool:
+        """Whether a pull read these very lists to its end, and so asked where they contradict.
+
+        Args:
+            at: The moment of the Resource List, microseconds.
+            read: The changes since, as read.
+        """
+        return at == self.memory.at and not (self.memory.is_unsettled or self._news(read))
 
     def policy(self, at: int) -> TransferPolicy:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""

@@ -13,12 +13,14 @@ from resourcesync.destination.plan import (
     FILTERED,
     Decision,
     Fetch,
+    Known,
     Listed,
     Match,
     TakeAway,
     doubted,
     forgotten,
     is_forgotten,
+    known_of,
     match_copy,
 )
 from resourcesync.destination.pulling import Pull, Pulled
@@ -105,6 +107,8 @@ class Repair:
             self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
             # What pulls left is not of this reading: the Source may have taken it back since.
             self._pull.sweep(pulled, generation=self._pull.generation)
+        else:
+            pulled.is_swept = not pulled.tally.gone  # the next pull takes that away
         pulled.complete = pulled.complete and self._is_in_step(account)
         return pulled
 
@@ -117,11 +121,20 @@ class Repair:
             match difference:
                 case Deleted(copy) if not _is_task(state.pending_of(copy.uri), Task.KEEP):
                     return False
-                case Created(row) if row.change != FILTERED:
+                case Created(row) if self._is_wrong(None, row, is_read=account.is_read):
                     return False
-                case Updated(_, row) if row.change != FILTERED:
+                case Updated(copy, row) if self._is_wrong(copy, row, is_read=account.is_read):
                     return False
         return True
+
+    def _is_wrong(self, copy: Copy | None, row: Listed, *, is_read: bool) -> bool:
+        """Whether a resource is not as listed, or nobody knows."""
+        if row.change == FILTERED:
+            return False
+        known = known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
+        if known is Known.LISTED:
+            return copy is None or match_copy(copy, row) is Match.DIFFERENT
+        return known is Known.OPEN
 
     def _plan(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Plan:
         """Count what is to be done; what is listed again is no longer extra."""
@@ -200,7 +213,7 @@ class Repair:
 
 
 def _agrees(copy: Copy, row: Listed) -> bool:
-    return match_copy(copy, row) is not Match.DIFFERENT
+    return not row.undated and match_copy(copy, row) is not Match.DIFFERENT
 
 
 def _is_task(waiting: Pending | None, task: Task) -> bool:

@@ -1,5 +1,6 @@
 """What is still to be done for a resource, as a row of the mirror's memory and back. Pure."""
 
+import json
 from typing import Final
 
 from resourcesync.destination.patch_links import line_of, of_line
@@ -7,6 +8,8 @@ from resourcesync.destination.plan import Listed
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, Task
 
+_CONTRADICTION: Final = "lists "
+"""What the line begins with that says how lists contradict each other: no URI does."""
 _PATIENT_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
 _LONGEST_WAIT: Final = 24 * 60 * _MINUTE
@@ -42,9 +45,6 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     """Return the row for a resource to fetch, after a failure or before a try."""
     before = known.tries if known is not None and known.task == Task.FETCH else 0
     tries = before + 1 if failed else before
-    if listed.rivals:  # a row has room for one: the change's, which another reading may take back
-        digest, length = listed.rivals[-1]
-        listed = listed._replace(hash=digest, length=length)
     return Pending(
         uri=listed.uri,
         loc=listed.loc,
@@ -60,8 +60,27 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
         first=now,
         first_at=at,
         generation=generation,
-        elsewhere="\n".join((listed.memento, *listed.mirrors, *line_of(listed.patch))),
+        elsewhere="\n".join(
+            (listed.memento, *listed.mirrors, *contradiction_of(listed), *line_of(listed.patch))
+        ),
     )
+
+
+def contradiction_of(listed: Listed) -> tuple[str, ...]:
+    """Return how lists contradict each other as a line to be remembered; none where they do not."""
+    if not listed.undated:
+        return ()
+    return (_CONTRADICTION + json.dumps([listed.change, listed.rivals], separators=(",", ":")),)
+
+
+def contradicting_again(listed: Listed) -> Listed:
+    """Return a row whose last mirror is such a line with what that says in its place."""
+    if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION):
+        return listed
+    *mirrors, line = listed.mirrors
+    change, rivals = json.loads(line.removeprefix(_CONTRADICTION))
+    contents = tuple((digest, length) for digest, length in rivals)
+    return listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
 
 
 def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:
@@ -95,7 +114,7 @@ def listed_again(pending: Pending) -> Listed:
     """Return what the Source lists of a resource that is pending."""
     memento, *mirrors = pending.elsewhere.split("\n")
     patch = of_line(mirrors[-1]) if mirrors else None
-    return Listed(
+    listed = Listed(
         uri=pending.uri,
         loc=pending.loc,
         path=pending.path,
@@ -107,3 +126,4 @@ def listed_again(pending: Pending) -> Listed:
         memento=memento,
         patch=patch,
     )
+    return contradicting_again(listed)
