@@ -347,16 +347,19 @@ class Baseline:
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = with_linked(settled(spools, on_conflict), self._linked)
-        if self._pull.selection.refusals.count:
-            # It may have been listed again since, in an entry that cannot be used.
-            rows = (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
+        rows = self._obeyed(with_linked(settled(spools, on_conflict), self._linked))
         obeying = self._pull.options.delete != "never"
         pruning = self._pull.options.prune
         decisions = decide(
             self._copies(), rows, sweeping=sweeping, obeying=obeying, pruning=pruning
         )
         return heeding(decisions, self._pull.equipment.clock)
+
+    def _obeyed(self, rows: Iterator[Listed]) -> Iterator[Listed]:
+        """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
+        if not self._pull.selection.refusals.count:
+            return rows
+        return (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
 
     def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:
         for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):

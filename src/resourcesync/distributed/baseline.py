@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from heapq import merge
+from operator import attrgetter
 from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
@@ -74,18 +76,37 @@ class SharedBaseline(Baseline):
                 return None
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
-            changed = self._write_changes(history)
-            self._told = (lists.files, changed)
-            self._join_again = partial(self._join, lists.files, changed, self._rows(snapshot))
-            joined = self._join_again()
+            joined = self._compare(snapshot, history, lists.files)
             return self._carry_out(snapshot, history, joined)
 
-    def _write_changes(self, history: History | None) -> list[str]:
+    def _compare(self, snapshot: Snapshot, history: History | None, listed: list[str]) -> Joined:
+        """Join; a list that gives a URI twice shows only there, and counts for all."""
+        refusals = self._pull.selection.refusals
+        refused = refusals.count
+        changed = self._write_changes(history, listed)
+        self._told = (listed, changed)
+        self._join_again = partial(self._join, listed, changed, self._rows(snapshot))
+        joined = self._join_again()
+        is_news = refusals.count and not refused
+        return self._compare(snapshot, history, listed) if is_news and changed else joined
+
+    def _write_changes(self, history: History | None, listed: list[str]) -> list[str]:
+        """Write the last change of each URI, or how it contradicts the Resource List."""
         if history is None:
             return []
         file = f"{self._crew.folder()}/changed"
-        rows = settle(history.spool, ignore_conflict)
-        return [file] if self._crew.tables.write_listed(file, map(row_of, rows)) else []
+        told = merge(self._contradicted(history, listed), history.spool, key=attrgetter("uri"))
+        # What the Resource List has the last word on needs no row here.
+        rows = (row for row in settle(told, ignore_conflict) if row.change)
+        written = self._crew.tables.write_listed(file, map(row_of, self._obeyed(rows)))
+        return [file] if written else []
+
+    def _contradicted(self, history: History, listed: list[str]) -> Iterator[Listed]:
+        """Yield what the Resource List says of resources with changes of unknown age."""
+        tables, file = self._crew.tables, f"{self._crew.folder()}/undated"
+        undated = (row_of(row) for row in history.spool if row.undated)
+        if tables.write_listed(file, undated):
+            yield from map(listed_of, tables.find_listed(listed, [file]))
 
     def _rows(self, snapshot: Snapshot) -> int:
         """Return the most rows of a slice: few enough that all workers have some."""
@@ -151,6 +172,7 @@ class SharedBaseline(Baseline):
             self._write_down(self._in_slices(joined), through)
         else:
             self._bring(pulled, joined, through)
+        self._is_undecided = pulled.tally.undecided > 0
         if pulled.complete:
             self._finish(
                 snapshot, history, through, unsure=joined.unsure or pulled.tally.open_dates > 0

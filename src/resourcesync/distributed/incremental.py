@@ -69,7 +69,10 @@ class SharedIncremental(Incremental):
             fail_fast=pull.options.fail_fast,
         )
         pulled.tally = ended.tally
-        pull.memory.write(unsure=True if ended.tally.open_dates else None)
+        pull.memory.write(
+            unsure=True if ended.tally.open_dates else None,
+            baseline_due=True if ended.tally.undecided else None,
+        )
         pulled.complete = ended.complete
         pulled.spent = pull.budget.spent
 

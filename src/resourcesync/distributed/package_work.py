@@ -109,7 +109,8 @@ class _OnePackage(Dumps):
                 for decision in decide(
                     copies, (listed_of(row.listed),), sweeping=False, obeying=False
                 ):
-                    if isinstance(decision, Fetch):
+                    # Where lists contradict each other, the Source itself decides.
+                    if isinstance(decision, Fetch) and not decision.listed.undated:
                         found.add(decision)
             super()._unpack(offered, reader, found)
 

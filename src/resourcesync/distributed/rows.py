@@ -1,6 +1,8 @@
 """Listed resources as rows of files, and back; pure."""
 
-from resourcesync.destination.plan import Listed
+from resourcesync.destination.plan import DISPUTED, FILTERED, Listed
+from resourcesync.destination.tasks import contradicting_again, contradiction_of
+from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow
 
 _OF_AN_ENTRY = "["
@@ -8,13 +10,21 @@ _OF_AN_ENTRY = "["
 
 
 def row_of(listed: Listed) -> ListedRow:
-    """Return the row of what is listed; a patch, and links that are followed, are left out."""
+    """Return the row of what is listed; a patch, and links that are followed, are left out.
+
+    Where lists may contradict each other it is a disputed one, so that no comparison of columns
+    takes a copy for what is listed.
+    """
     entry = (listed.entry,) if listed.entry else ()
-    return ListedRow(*listed[:7], "\n".join((listed.memento, *listed.mirrors, *entry)))
+    how = contradiction_of(listed)
+    row = ListedRow(*listed[:7], "\n".join((listed.memento, *listed.mirrors, *how, *entry)))
+    is_open = how and listed.change not in (ChangeKind.DELETED, FILTERED)
+    return row._replace(change=DISPUTED) if is_open else row
 
 
 def listed_of(row: ListedRow) -> Listed:
     """Return what is listed in a row."""
     memento, *mirrors = row.elsewhere.split("\n")
     entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_OF_AN_ENTRY) else ""
-    return Listed(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
+    listed = Listed(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
+    return contradicting_again(listed)

@@ -181,6 +181,7 @@ class _Slice:
         terms, tools, unit = self._unit.terms, self._tools, self._unit
         policy = TransferPolicy(
             lenient=terms.lenient,
+            deletes=terms.obeying,
             accepts_missing=terms.accepts_missing,
             own_algorithm=terms.own_algorithm,
             generation=terms.generation,

@@ -22,9 +22,11 @@ class ListedRow(NamedTuple):
         length: Bytes, or ``None``.
         lastmod: ``lastmod``, else the time of the change; or ``None``.
         change: Empty in a Resource List; else ``created``, ``updated``, ``deleted``, or
-            ``filtered`` for what is listed and not wanted, or cannot be used.
-        elsewhere: Its memento (or nothing), its mirrors, and what it links to as it is remembered
-            (``[…]``), one on each line; empty for none of them.
+            ``filtered`` for what is listed and not wanted, or cannot be used, or ``disputed``
+            where lists may contradict each other.
+        elsewhere: Its memento (or nothing), its mirrors, how lists contradict each other
+            (``lists …``), and what it links to as it is remembered (``[…]``), one on each line;
+            empty for none of them.
     """
 
     uri: str
@@ -136,6 +138,15 @@ class Tables(Protocol):
         """Yield the rows of such a file, as they were written."""
         ...
 
+    def find_listed(self, files: Sequence[str], chosen: Sequence[str]) -> Iterator[ListedRow]:
+        """Yield the rows of files whose URIs other files have, too, in rising URI order.
+
+        Args:
+            files: Files of listed rows; of one URI, the rows come in their order.
+            chosen: Files of listed rows that name the URIs.
+        """
+        ...
+
     def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
         """Write a slice, as a comparison writes them; return how many rows it has."""
         ...
@@ -186,7 +197,7 @@ class Tables(Protocol):
         *filtered*, not unlisted. A copy is *surely* what is listed when lengths do not differ and:
         the listed hash is not empty and equals ``listed`` or ``digests`` of the copy; or it is
         empty and ``lastmod`` is told and equal. A copy of negative length, or with the signature
-        ``altered``, never is.
+        ``altered``, never is; nor is any where the row is ``disputed``.
 
         Args:
             listed: Files of listed rows of one Resource List, in any order.

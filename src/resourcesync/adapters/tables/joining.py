@@ -5,7 +5,7 @@ is not the same. Rows are known by their number, so what is in between is number
 is done out of core by DuckDB; the answer comes in URI order and is written as it comes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +74,7 @@ FROM settled t FULL OUTER JOIN here c ON t.uri = c.uri
 WHERE CASE
     WHEN t.n IS NULL THEN true
     WHEN c.n IS NULL THEN t.change NOT IN ('deleted', 'filtered')
-    WHEN t.change IN ('deleted', 'filtered') THEN true
+    WHEN t.change IN ('deleted', 'filtered', 'disputed') THEN true
     WHEN c.length < 0 OR t.length <> c.length THEN true
     WHEN t.hash <> '' THEN t.hash <> c.digests AND coalesce(t.hash <> c.listed, true)
     ELSE coalesce(t.lastmod <> c.lastmod, true)
@@ -115,6 +115,18 @@ SELECT {_LISTED_COLUMNS} FROM both_ways t
 WHERE t.n IN (SELECT n FROM firsts UNION ALL SELECT n FROM others)
 ORDER BY t.uri, t.n
 """  # noqa: S608 - the same
+
+
+_CHOSEN: Final = f"""
+SELECT {_LISTED_COLUMNS} FROM told t SEMI JOIN chosen ON t.uri = chosen.uri ORDER BY t.uri, t.n
+"""  # noqa: S608 - the same
+
+
+def find_listed(work: Session, files: Sequence[str], chosen: Sequence[str]) -> Iterator[Any]:
+    """Yield batches of rows, as ``ports.tables.Tables.find_listed`` says."""
+    work.run(f"CREATE TEMP VIEW told AS {scan(files, LISTED)}")
+    work.run(f"CREATE TEMP VIEW chosen AS {scan(chosen, LISTED)}")
+    yield from work.batches(_CHOSEN)
 
 
 def join(

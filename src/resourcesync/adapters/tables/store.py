@@ -17,7 +17,7 @@ from resourcesync.adapters.tables.columns import (
     copies_of,
     rows_of,
 )
-from resourcesync.adapters.tables.joining import join
+from resourcesync.adapters.tables.joining import find_listed, join
 from resourcesync.adapters.tables.merging import Cutter, merge, settled
 from resourcesync.adapters.tables.session import session
 from resourcesync.ports.mirror import Copy
@@ -52,6 +52,17 @@ class ParquetTables:
     def read_listed(self, file: str) -> Iterator[ListedRow]:
         """Yield the rows of such a file, as they were written."""
         return _read(file, OF_LISTED)
+
+    def find_listed(self, files: Sequence[str], chosen: Sequence[str]) -> Iterator[ListedRow]:
+        """Yield the rows of files whose URIs other files have, too, in rising URI order.
+
+        Raises:
+            StateError: A file is damaged; it is named.
+            StorageError: There is too little memory or room.
+        """
+        both = [*files, *chosen]
+        with session(self._folder, both, self._memory, self._threads) as work:
+            yield from rows_of(OF_LISTED, find_listed(work, files, chosen))
 
     def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
         """Write a slice; return how many rows it has."""

@@ -1,0 +1,204 @@
+"""Lists that contradict each other: a mirror with a table, and workers, come to the same."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.destination.reports import MirrorState, RunReport
+from tests.support.contradicting import (
+    LISTED_AT,
+    ONE,
+    OTHERS,
+    ContradictingWorld,
+    change,
+)
+from tests.support.memory_fetcher import Answer
+from tests.support.shared_world import SharedCampaign
+from tests.support.tiny_source import TinySource
+from tests.support.world import BASE
+
+URI = BASE + ONE
+LATER = "2026-01-02T12:00:00Z"
+
+
+class Unmoved(random.Random):
+    """No worker dies, and what was done is folded into the table."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+class SharedWorld(ContradictingWorld, SharedCampaign):
+    """The same Source, and a mirror with a table whose resources are fetched by workers."""
+
+    def __init__(self, folder: Path) -> None:
+        SharedCampaign.__init__(self, folder, style=None, max_entries=1_000)
+        self.luck = Unmoved()
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What survives a power cut is tried elsewhere."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def worlds(tmp_path: Path) -> Iterator[list[ContradictingWorld]]:
+    for name in ("plain", "shared"):
+        (tmp_path / name).mkdir()
+    shared = SharedWorld(tmp_path / "shared" / "mirror")
+    made: list[ContradictingWorld] = [ContradictingWorld(tmp_path / "plain" / "mirror"), shared]
+    for world in made:
+        world.begin()
+        assert world.pull().state is MirrorState.IN_SYNC
+    yield made
+    shared.close()
+
+
+def summary(report: RunReport) -> tuple[Any, ...]:
+    done = (report.created, report.updated, report.deleted, report.held, report.unlisted)
+    return report.state, report.listed, report.failed, report.pending, report.refused, *done
+
+
+REFUSED = "<url><loc>http://elsewhere.example/a</loc></url>"
+ENTRIES = {
+    "no change": (),
+    "updated": (change("updated", "second"),),
+    "without a time": (change("updated", "second", ""),),
+    "to the same": (change("updated", "first", ""),),
+    "deleted": (change("deleted"),),
+    "deleted without a time": (change("deleted", time=""),),
+    "deleted later": (change("deleted", time=LATER),),
+    "updated later": (change("updated", "second", LATER),),
+    "first unknown, then later": (change("deleted", time=""), change("created", "second", LATER)),
+    "updated, then deleted": (change("updated", "second", ""), change("deleted", time="")),
+    "of another": (change("deleted", name="none.html"), change("updated", "x", name="0.html")),
+}
+
+
+@pytest.mark.parametrize("entries", ENTRIES.values(), ids=ENTRIES)
+@pytest.mark.parametrize(
+    ("served", "listed"),
+    [("first", "first"), ("second", "first"), ("third", "first"), (None, "first"), ("first", None)],
+)
+def test_a_table_comes_to_the_same_as_a_plain_mirror(
+    worlds: list[ContradictingWorld],
+    served: str | None,
+    listed: str | None,
+    entries: tuple[str, ...],
+) -> None:
+    told: list[list[object]] = []
+    for world in worlds:
+        world.serve_one(served)
+        world.list(LISTED_AT, listed, *entries)
+        found: list[object] = []
+        for _ in range(2):
+            world.clock.advance(seconds=3_600)
+            found += [summary(world.pull()), world.files(), world.audit().in_sync]
+        told.append(found)
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("served", ["first", None])
+@pytest.mark.parametrize("policy", ["never", "signalled", "auto"])
+def test_policies_of_deletion_hold_for_workers_too(
+    worlds: list[ContradictingWorld], policy: str, served: str | None
+) -> None:
+    told: list[object] = []
+    for world in worlds:
+        world.serve_one(served)
+        world.list(LISTED_AT, "first", change("deleted"))
+        world.clock.advance(seconds=3_600)
+        told.append((summary(world.pull(delete=policy)), world.files(), world.audit().in_sync))
+
+    assert told[0] == told[1]
+
+
+def test_an_old_deletion_beside_an_entry_that_cannot_be_used_is_not_obeyed_by_workers(
+    worlds: list[ContradictingWorld],
+) -> None:
+    for world in worlds:
+        world.list(LISTED_AT, None, change("deleted"))
+        document = world.documents.open("resourcesync/resourcelist.xml")
+        assert document is not None
+        text = document.read().decode().replace("</urlset>", f"{REFUSED}</urlset>")
+        world.documents.write("resourcesync/resourcelist.xml", [text.encode()])
+        world.clock.advance(seconds=3_600)
+
+        assert world.pull().state is MirrorState.BEHIND
+        assert URI in world.files()
+
+
+@pytest.mark.parametrize("served", ["first", "second", None])
+def test_what_could_not_be_asked_for_is_decided_later_by_workers_too(
+    worlds: list[ContradictingWorld], served: str | None
+) -> None:
+    told: list[object] = []
+    for world in worlds:
+        world.answers[URI] = Answer(status=500)
+        world.list(LISTED_AT, "first", change("updated" if served else "deleted", "second"))
+        world.clock.advance(seconds=3_600)
+        first = summary(world.pull())
+        del world.answers[URI]
+        world.serve_one(served)
+        world.clock.advance(seconds=3_600)
+        told.append((first, summary(world.pull()), world.files(), world.audit().in_sync))
+
+    assert told[0] == told[1]
+
+
+def test_real_workers_ask_the_source_where_its_lists_contradict_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, store = tmp_path / "home", tmp_path / "store"
+    store.mkdir()
+    with TinySource() as source:
+        begin(source)
+        words = ["pull", source.url, f"file://{store}", "--state", str(home)]
+        words += ["--engine", "processes:1", "-q"]
+        assert run(words) == 0
+        source.put(f"/{ONE}", b"first")
+        contradict(source, change("deleted"))
+
+        assert run(words) == 3, "the Source gives what a change calls deleted"
+        assert (store / ONE).read_bytes() == b"first"
+        assert run(["audit", str(home), "-q"]) == 1
+
+        contradict(source, change("updated", "second"))
+        assert run(words) == 0
+        assert (store / ONE).read_bytes() == b"first"
+        del source.answers[f"/{ONE}"]
+        contradict(source, change("deleted", time=""))
+        assert run(words) == 0
+        assert not (store / ONE).exists()
+        assert run(["audit", str(home), "-q"]) == 0
+    capsys.readouterr()
+
+
+def begin(source: TinySource) -> None:
+    """Offer all by a Resource List, and an empty Change List."""
+    resources = {f"/{name}": text.encode() for name, text in {**OTHERS, ONE: "first"}.items()}
+    source.offer(resources, at="2026-01-01T00:00:00Z")
+    contradict(source, at="2026-01-01T00:00:00Z")
+
+
+def contradict(source: TinySource, *entries: str, at: str = LISTED_AT) -> None:
+    """Offer the Resource List of some moment, and a Change List of these entries."""
+    resources = {**OTHERS, ONE: "first"}
+    listed = [source.entry(f"/{name}", text.encode()) for name, text in resources.items()]
+    source.offer_entries(listed, at=at)
+    pointers = ("resourcelist", "changelist")
+    source.put_document(
+        "/capabilitylist.xml",
+        '<rs:md capability="capabilitylist"/>',
+        [source.pointer(f"/{it}.xml", it) for it in pointers],
+    )
+    here = [entry.replace(BASE, f"{source.url}/") for entry in entries]
+    head = '<rs:md capability="changelist" from="2025-12-30T00:00:00Z"/>'
+    source.put_document("/changelist.xml", head, here)
