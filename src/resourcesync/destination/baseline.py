@@ -217,10 +217,7 @@ class Baseline:
             self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
         else:
             self._fetch(pulled, spools, through, sweeping=sweeping)
-        if snapshot.unread:
-            # Not all that is listed is known: as if the run had been cut off, all is due again.
-            pulled.complete = pulled.is_swept = False
-            self._pull.remember_refused(add=True)
+        self._note_unread(pulled)
         if pulled.complete:
             unsure = unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
@@ -228,6 +225,12 @@ class Baseline:
         if pulled.is_swept:
             self._pull.sweep(pulled)
         return pulled
+
+    def _note_unread(self, pulled: Pulled) -> None:
+        """Let all be due again, as if the run had been cut off, where parts were not read."""
+        if pulled.unread:
+            pulled.complete = pulled.is_swept = False
+            self._pull.remember_refused(add=True)
 
     def _write_entries(self, spools: list[Spool[Listed]]) -> None:
         pull = self._pull

@@ -202,8 +202,7 @@ class ResourceListReader:
 
         def refuse(uri: str, error: ResourceSyncError) -> None:
             unread.append(error)
-            reason = f"this part of the list cannot be read: {error.message}"
-            self._selection.refusals.add(uri, PART_UNREAD, reason)
+            refuse_part(self._selection, uri, error)
 
         documents = self._documents.get_all(parts, on_missing=refuse if forgiving else None)
         for fetched in documents:
@@ -339,6 +338,12 @@ def expect_list(document: Document, capability: Capability) -> None:
             uri=document.uri,
             hint="tell the Source; look at its lists with: resourcesync validate URL",
         )
+
+
+def refuse_part(selection: Selection, uri: str, error: ResourceSyncError) -> None:
+    """Refuse a part of a list that cannot be read: what it lists is not known."""
+    reason = f"this part of the list cannot be read: {error.message}"
+    selection.refusals.add(uri, PART_UNREAD, reason)
 
 
 def parts_of(document: Document) -> dict[str, Part]:

@@ -159,6 +159,7 @@ class SharedBaseline(Baseline):
         pull = self._pull
         through, sweeping = self._judge(snapshot, history)
         pulled = self._planned(joined, sweeping=sweeping)
+        pulled.unread = snapshot.unread
         if pull.options.dry_run:
             return pulled
         pull.begin(baseline=True)
@@ -172,6 +173,7 @@ class SharedBaseline(Baseline):
             self._write_down(self._in_slices(joined), through)
         else:
             self._bring(pulled, joined, through)
+        self._note_unread(pulled)
         self._is_undecided = pulled.tally.undecided > 0
         if pulled.complete:
             self._finish(

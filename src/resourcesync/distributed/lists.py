@@ -13,15 +13,17 @@ from resourcesync.destination.resource_lists import (
     expect,
     fits_index,
     is_at_home,
+    is_older,
     list_head,
     parts_of,
+    refuse_part,
 )
 from resourcesync.destination.selection import Refusals
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.units import Fault, ListRead, Reading, Terms, error_of
-from resourcesync.errors import EngineError
+from resourcesync.errors import DocumentError, EngineError, ResourceSyncError, SourceError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, known_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -80,17 +82,22 @@ class Lists:
             expect(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
             at_home, head = is_at_home(fetched), list_head(fetched)
-        found = list(self._read_parts(parts))
+        unread: list[ResourceSyncError] = []
+        found = list(self._read_parts(parts, unread))
+        if not found and unread:
+            raise unread[0]
         ats = [known_microseconds(header.at), *(one.at for _, one in found)]
         stated = [at for at in ats if at is not None]
         snapshot = Snapshot(
             at=min(stated) if stated else None,
             entries=sum(one.entries for _, one in found),
             complete=at_home
+            and not unread
             and all(one.complete and _fits(parts[part], one, header) for part, one in found),
             dialect=dialect,
             seen=(),
-            head=head,
+            unread=len(unread),
+            head=None if any(_is_old(parts[part], one) for part, one in found) else head,
         )
         return self._pull.believed(snapshot)
 
@@ -103,14 +110,24 @@ class Lists:
         self.files.append(file)
         return snapshot
 
-    def _read_parts(self, parts: dict[str, Part]) -> Iterator[tuple[str, ListRead]]:
+    def _read_parts(
+        self, parts: dict[str, Part], unread: list[ResourceSyncError]
+    ) -> Iterator[tuple[str, ListRead]]:
+        """Have the parts read; those that cannot be read are refused, and go to ``unread``."""
         names = {f"{READ}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
             Reading(name=name, host=host_of(uri), uri=uri, terms=self._terms)
             for name, uri in names.items()
         )
         for outcome in self._crew.read(units):
-            told = self._told(outcome)
+            try:
+                told = self._told(outcome)
+            except (SourceError, DocumentError) as error:
+                if error.transient:
+                    raise
+                unread.append(error)
+                refuse_part(self._pull.selection, names[outcome.name], error)
+                continue
             file = self._crew.exchange.receive(told.file)
             if file is None:
                 raise EngineError(
@@ -157,5 +174,13 @@ def host_of(uri: str) -> str:
 
 
 def _fits(announced: Part, told: ListRead, index: Header) -> bool:
+    return fits_index(announced, _header(told), index)
+
+
+def _is_old(announced: Part, told: ListRead) -> bool:
+    return is_older(announced, _header(told))
+
+
+def _header(told: ListRead) -> Header:
     at = None if told.at is None else from_microseconds(told.at)
-    return fits_index(announced, Header(capability=Capability.RESOURCE_LIST, at=at), index)
+    return Header(capability=Capability.RESOURCE_LIST, at=at)
