@@ -3,12 +3,14 @@
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
+from resourcesync.ports import Request
 from resourcesync.source.policy import Step
 from tests.support.memory_fetcher import Answer
 from tests.support.shared_world import SharedCampaign
@@ -91,3 +93,25 @@ def test_a_part_that_may_come_when_it_is_asked_for_again_ends_the_run(
 
     with pytest.raises(SourceUnavailableError):
         source.pull()
+
+
+def test_workers_choose_by_the_filters_of_now_where_a_source_moved(source: SharedCampaign) -> None:
+    source.pull()
+    home = "http://elsewhere.example/"
+    honest = source.fetcher.serve
+
+    def moved(request: Request) -> Answer | Exception:
+        answer = honest(replace(request, uri=request.uri.replace(home, BASE)))
+        assert isinstance(answer, Answer)
+        return replace(answer, body=answer.body.replace(BASE.encode(), home.encode()))
+
+    source.fetcher.serve = moved
+    for number in range(6, 9):
+        source.put(f"{number}.txt", f"{number}")
+    World.publish(source, Step.REBASE)  # so that workers read it in a list
+
+    report = source.pull(None, moved=home, changes={"exclude": ("7.txt",)}, dry_run=True)
+    [plan] = source.told("plan")
+    assert (report.listed, plan["create"]) == (8, 2)
+    report = source.pull(None, moved=home, changes={"exclude": ("7.txt",)})
+    assert (report.state, report.created, len(source.files())) == (MirrorState.IN_SYNC, 2, 8)

@@ -188,6 +188,7 @@ class Destination:
         The mirror knows its resources by the URIs that they had first, so all stays in place.
         """
         filters, _ = self._filters(options)
+        options = replace(options, filters=filters, changes={})
         found, self._moved = self._locator.moved(options.moved, filters, options.set_name)
         if not options.dry_run:
             now = to_microseconds(self._equipment.clock.now())
