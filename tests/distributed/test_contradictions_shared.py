@@ -10,6 +10,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.ports.mirror import Fixity, Step
 from tests.support.contradicting import (
     LISTED_AT,
     ONE,
@@ -151,6 +152,23 @@ def test_what_could_not_be_asked_for_is_decided_later_by_workers_too(
         told.append((first, summary(world.pull()), world.files(), world.audit().in_sync))
 
     assert told[0] == told[1]
+
+
+def test_what_a_person_brought_back_is_called_so_by_workers_too(
+    worlds: list[ContradictingWorld],
+) -> None:
+    for world in worlds:
+        with world.destination() as destination:
+            state = destination.looking().state
+            copy = state.copy(URI)
+            assert copy is not None
+            state.commit(Step(installed=[copy._replace(fixity=Fixity.RESTORED)]))
+        world.list(LISTED_AT, None, change("deleted", time=LATER))
+        world.clock.advance(seconds=3_600)
+
+        report = world.pull()
+
+        assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
 
 
 def test_real_workers_ask_the_source_where_its_lists_contradict_each_other(

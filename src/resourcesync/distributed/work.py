@@ -13,6 +13,7 @@ from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
+    RESTORED,
     Fetch,
     InStep,
     Keep,
@@ -20,6 +21,7 @@ from resourcesync.destination.plan import (
     Match,
     TakeAway,
     decide,
+    is_restored,
     match_copy,
 )
 from resourcesync.destination.resource_lists import ResourceListReader
@@ -228,7 +230,8 @@ class _Slice:
                 case TakeAway(copy, reason):
                     tasks.append(self._task(copy, reason))
                 case Keep(copy):
-                    tasks.append(self._task(copy, "")._replace(task=Task.KEEP))
+                    code = RESTORED if is_restored(copy) else ""
+                    tasks.append(self._task(copy, "")._replace(task=Task.KEEP, code=code))
         self._state.commit(Step(pending=tasks))
 
     def _task(self, copy: Copy, reason: str) -> Pending:
