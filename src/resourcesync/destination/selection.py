@@ -29,6 +29,8 @@ _new_row: Final[Callable[[tuple[Any, ...]], Listed]] = partial(tuple.__new__, Li
 _NO_MORE: Final = tuple(Listed._field_defaults.values())
 MOST_REFUSED: Final = 1_000
 """Refused entries that are remembered."""
+_MOST_COUNTED: Final = 100_000
+"""Refused URIs that are surely counted once; of more, one that comes again may count again."""
 
 
 class Mark(NamedTuple):
@@ -40,6 +42,7 @@ class Mark(NamedTuple):
     withdrawn: set[str]
     dropped: int
     encoded: int
+    counted: set[int]
 
 
 class Refusals:
@@ -65,6 +68,7 @@ class Refusals:
         self._tell = tell
         self._known = frozenset(known)
         self._kept: dict[str, Refused] = {}
+        self._counted: set[int] = set()  # hashes: addresses may be long
         self._told: set[str] = set()
         self.count = 0
         self.news = 0
@@ -81,7 +85,7 @@ class Refusals:
 
     def add(self, uri: str, code: str, reason: str) -> None:
         """Take one more; one URI counts once."""
-        if uri not in self._kept:
+        if hash(uri) not in self._counted:
             self._count(uri)
             if len(self._kept) < MOST_REFUSED:
                 self._kept[uri] = refused = Refused(uri=uri, code=code, reason=reason)
@@ -91,13 +95,15 @@ class Refusals:
 
     def _count(self, uri: str) -> None:
         self.count += 1
+        if len(self._counted) < _MOST_COUNTED:
+            self._counted.add(hash(uri))
         self.news += uri not in self._known
         self.withdrawn.discard(uri)
 
     def entry(self, entry: RefusedEntry) -> None:
         """Take one that the reader of a document could not use."""
         uri = entry.uri or f"entry at line {entry.line}"
-        if entry.uri or uri not in self._kept:
+        if entry.uri or hash(uri) not in self._counted:
             self.add(uri, entry.code, entry.reason)
         else:
             self._count(uri)  # two lists, each with an entry without a name at this line
@@ -123,14 +129,22 @@ class Refusals:
         """Take back that a URI is refused: a later change of it can be used, or took it away."""
         if uri in self._known:
             self.withdrawn.add(uri)
-        if self._kept.pop(uri, None) is not None:
+        self._kept.pop(uri, None)
+        if hash(uri) in self._counted:
+            self._counted.remove(hash(uri))
             self.count -= 1
             self.news -= uri not in self._known
 
     def mark(self) -> Mark:
         """Return what was taken so far, to come back to when a document is read again."""
         return Mark(
-            self.count, self.news, dict(self._kept), set(self.withdrawn), self.dropped, self.encoded
+            self.count,
+            self.news,
+            dict(self._kept),
+            set(self.withdrawn),
+            self.dropped,
+            self.encoded,
+            set(self._counted),
         )
 
     def back_to(self, mark: Mark) -> None:
@@ -138,6 +152,7 @@ class Refusals:
         self.count, self.news = mark.number, mark.news
         self.dropped, self.encoded = mark.dropped, mark.encoded
         self._kept, self.withdrawn = dict(mark.kept), set(mark.withdrawn)
+        self._counted = set(mark.counted)
 
 
 class Selection:
@@ -255,8 +270,13 @@ class Selection:
         lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
         if row is not None:
-            self.refusals.withdraw(self.at_home(change.resource.uri))
+            self._withdraw(change.resource.uri, row.loc)
         return row
+
+    def _withdraw(self, *uris: str) -> None:
+        """Take back that an address is refused, in whichever of its forms it was."""
+        for uri in dict.fromkeys((*uris, *map(self.at_home, uris))):
+            self.refusals.withdraw(uri)
 
     @property
     def follows_links(self) -> bool:
@@ -320,7 +340,7 @@ class Selection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
-        uri = encoded(resource.uri)
+        written, uri = resource.uri, encoded(resource.uri)
         if uri is not resource.uri:
             self.refusals.note_encoded(resource.uri)
             resource = replace(resource, uri=uri)
@@ -333,7 +353,7 @@ class Selection:
             if verdict is Verdict.FILTERED:
                 return None
             if change == ChangeKind.DELETED:
-                self.refusals.withdraw(error.uri)
+                self._withdraw(error.uri, written, uri)
             else:
                 self.refusals.add(error.uri, error.code, error.message)
             return None

@@ -1,0 +1,79 @@
+"""Refused entries: each counts once, and is taken back in whichever form it was refused."""
+
+import pytest
+
+from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.scope import Scope
+from resourcesync.destination.selection import MOST_REFUSED, Refusals, Selection
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import ChangeKind
+
+BASE = "http://source.example/"
+THERE = "http://elsewhere.example/"
+
+
+def refusals(*known: str) -> Refusals:
+    return Refusals(lambda _: None, known)
+
+
+def test_what_is_refused_again_counts_once_however_much_is_refused() -> None:
+    found = refusals()
+    for _ in range(2):
+        for number in range(MOST_REFUSED + 50):
+            found.add(f"{BASE}{number}", "foreign", "of another host")
+
+    assert (found.count, found.news, len(found.kept)) == (MOST_REFUSED + 50,) * 2 + (MOST_REFUSED,)
+
+
+def test_what_is_taken_back_counts_no_more_though_it_is_not_remembered() -> None:
+    found = refusals()
+    for number in range(MOST_REFUSED + 50):
+        found.add(f"{BASE}{number}", "foreign", "of another host")
+
+    found.withdraw(f"{BASE}{MOST_REFUSED + 1}")
+    found.withdraw(f"{BASE}{MOST_REFUSED + 1}")
+    found.withdraw(f"{BASE}never")
+
+    assert found.count == MOST_REFUSED + 49
+
+
+def test_what_was_refused_since_a_mark_may_be_refused_again() -> None:
+    found = refusals()
+    found.add(BASE, "foreign", "of another host")
+    mark = found.mark()
+    found.add(THERE, "foreign", "of another host")
+    found.back_to(mark)
+    assert found.count == 1
+
+    found.add(THERE, "foreign", "of another host")
+
+    assert found.count == 2
+
+
+def test_entries_without_a_name_count_each() -> None:
+    found = refusals()
+    for _ in range(3):
+        found.entry(RefusedEntry(line=7, code="no-loc", reason="it has no loc"))
+
+    assert found.count == 3
+
+
+@pytest.mark.parametrize("kind", [ChangeKind.UPDATED, ChangeKind.DELETED])
+@pytest.mark.parametrize("name", ["a.html", "a%20b.html", "a b.html"])
+@pytest.mark.parametrize("home", [BASE, THERE])
+def test_an_entry_that_could_not_be_read_is_refused_no_more_after_a_change_that_can(
+    home: str, name: str, kind: ChangeKind
+) -> None:
+    scope, mapping = (
+        Scope(origins=frozenset({BASE[:-1]})),
+        TreeMapping(base=BASE, profile=Profile.POSIX),
+    )
+    found = refusals(home + name)
+    selection = Selection(scope, mapping, found, homes=[(THERE, BASE)] if home == THERE else [])
+    selection.refuse(RefusedEntry(line=7, code="bad-change", reason="no change", uri=home + name))
+    assert found.count == 1
+
+    selection.change(Change(kind=kind, resource=Resource(uri=home + name)))
+
+    assert (found.count, found.withdrawn) == (0, {home + name})
