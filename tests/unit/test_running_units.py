@@ -131,6 +131,27 @@ def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
     assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == TRIES
 
 
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("dies", "a worker died while "),
+        ("raises", "a worker did not end its piece"),
+    ],
+)
+def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
+    told: list[str] = []
+    engine = MortalEngine(1)
+    units = [Task("bad", what), Task("good")]
+    found = list(
+        run(engine, do_task, units, manners=Manners(), clock=ManualClock(), tell=told.append)
+    )
+    engine.close()
+
+    assert {it.name for it in found if it.failed} == {"bad"}
+    assert len(told) == TRIES
+    assert all(line.startswith(said) and "\n" not in line for line in told)
+
+
 def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
     engine = MortalEngine(lives=0)
     with pytest.raises(EngineError, match="takes no more work") as caught:

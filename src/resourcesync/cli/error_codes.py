@@ -139,6 +139,7 @@ warning
   memory-restored    A mirror without a memory here begins with the copy in its store.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.
+  worker-died        A worker was lost with a piece of the work: that is done again.
   bad-dump           A dump is of no use; its resources are fetched singly.
   bad-package        A package is of no use; its resources are fetched singly.
   bad-members        Members of a package are of no use; they are fetched singly.

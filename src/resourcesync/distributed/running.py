@@ -24,7 +24,7 @@ _LONGEST: Final = 500
 _log = logging.getLogger(__name__)
 
 
-def run(
+def run(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
     engine: Engine,
     work: Work,
     units: Iterable[Unit],
@@ -32,6 +32,7 @@ def run(
     manners: Manners,
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Outcome]:
     """Do all units, and yield what became of each, once, as they come.
 
@@ -50,11 +51,12 @@ def run(
         manners: What may be asked of each host by all of them together.
         clock: Time.
         stop: Asked at least every second; true ends the run.
+        tell: Told in a sentence of each worker that died, and of each unit that was lost.
 
     Raises:
         EngineError: The engine cannot be mended, or nothing at all came of very many tries.
     """
-    return _Run(engine, work, Turns(units, manners), clock).outcomes(stop)
+    return _Run(engine, work, Turns(units, manners), clock, tell).outcomes(stop)
 
 
 class _Task(NamedTuple):
@@ -64,7 +66,10 @@ class _Task(NamedTuple):
 
 
 class _Run:
-    def __init__(self, engine: Engine, work: Work, turns: Turns, clock: Clock) -> None:
+    def __init__(
+        self, engine: Engine, work: Work, turns: Turns, clock: Clock, tell: Callable[[str], None]
+    ) -> None:
+        self._tell = tell
         self._engine = engine
         self._work = work
         self._turns = turns
@@ -180,6 +185,7 @@ class _Run:
         self._losses[unit.name] += 1
         self._tried_in_vain(error, _IN_VAIN + TRIES * self._engine.slots)
         _log.warning("unit %s was lost: %s", unit.name, _said(error))
+        self._tell(f"a worker did not end its piece of the work: {_said(error)}")
         if self._losses[unit.name] < TRIES:
             self._turns.again(unit)
         else:
@@ -199,6 +205,9 @@ class _Run:
             ) from error
         lost = list(self._under_way.values())
         _log.warning("the engine was mended, %d units begin again: %s", len(lost), _said(error))
+        was = "was" if len(lost) == 1 else "were"
+        pieces = "a piece" if len(lost) == 1 else f"{len(lost)} pieces"
+        self._tell(f"a worker died while {pieces} of work {was} under way: {_said(error)}")
         for task in reversed(lost):
             self._over(task, None)
             self._broke(task, error)

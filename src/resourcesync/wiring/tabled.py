@@ -197,7 +197,7 @@ def working(
     table.fold()
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
-        hands = _Hands(workers, site, clock, held)
+        hands = _Hands(workers, site, clock, held, report)
         crew = Crew(
             read=lambda some: hands.do(units.read_list, some),
             bring=lambda some: hands.do(units.bring, some),
@@ -218,7 +218,10 @@ def working(
 class _Hands:
     """The engine, opened when the first unit is to be done: most pulls have none."""
 
-    def __init__(self, workers: Workers, site: Site, clock: Clock, held: ExitStack) -> None:
+    def __init__(
+        self, workers: Workers, site: Site, clock: Clock, held: ExitStack, report: Reporter
+    ) -> None:
+        self._report = report
         self._workers = workers
         self._network = site.network
         self._clock = clock
@@ -234,4 +237,9 @@ class _Hands:
         manners = Manners(
             units=self._workers.units, rate=network.rate, jobs=network.per_host or network.jobs
         )
-        return run(self._engine, work, some, manners=manners, clock=self._clock)
+        return run(
+            self._engine, work, some, manners=manners, clock=self._clock, tell=self._tell_of_loss
+        )
+
+    def _tell_of_loss(self, message: str) -> None:
+        self._report("warning", {"code": "worker-died", "message": message, "evidence": ()})
