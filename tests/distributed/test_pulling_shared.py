@@ -121,6 +121,30 @@ def test_one_entry_of_one_part_that_workers_cannot_use_keeps_what_the_list_lacks
     assert _files(store / "data", store) == site.files()
 
 
+def test_a_part_that_workers_read_is_asked_for_again_though_its_index_stays_as_it_is(
+    site: Site, pool: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    store, lists = tmp_path / "store", site.root / "resourcesync"
+    store.mkdir()
+    index = next(it for it in lists.rglob("resourcelist*.xml") if "<sitemap>" in it.read_text())
+    text = index.read_text()
+    index.write_text(re.sub(r"</loc>.*?</sitemap>", "</loc></sitemap>", text, flags=re.DOTALL))
+    mirror = Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool)
+    assert mirror.pull().created == 23
+    assert mirror.pull().mode == "unchanged"
+    (site.root / "data" / "03.txt").write_text("written anew, and longer\n")
+    part = next(it for it in lists.rglob("resourcelist*.xml") if "/data/03.txt" in it.read_text())
+    at = f'at="{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"'
+    entry = r"(/data/03.txt</loc>).*?</url>"
+    text = re.sub(r'at="[^"]*"', at, part.read_text(), count=1)
+    part.write_text(re.sub(entry, r'\1<rs:md length="25"/></url>', text, flags=re.DOTALL))
+
+    assert mirror.pull().mode == "baseline"
+
+    assert _files(store / "data", store) == site.files()
+    assert mirror.pull().mode == "unchanged"
+
+
 def test_rows_move_into_a_table_and_back(
     site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
-from resourcesync.destination.cursor import DAY, is_believed, is_later
+from resourcesync.destination.cursor import DAY, is_believed
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import (
@@ -24,6 +24,7 @@ from resourcesync.destination.linking import (
     write_links,
 )
 from resourcesync.destination.memory import encode
+from resourcesync.destination.newer_lists import NewerList
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
@@ -44,7 +45,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull, Pulled, with_dumps
 from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import other_head
+from resourcesync.destination.resource_lists import ListHead
 from resourcesync.destination.reviewing import decide_changes, show_decisions
 from resourcesync.destination.tasks import listed_again, pending_fetch
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
@@ -147,21 +148,22 @@ class Incremental:
         uri, known = pull.found.resource_list, pull.memory.list_head
         if uri is None:
             return False
-        known = None if known is None or known.uri != uri else known
+        if known is None or known.uri != uri:
+            known = ListHead(uri=uri)
+        newer = NewerList(
+            pull.documents,
+            known,
+            read_at=pull.memory.at,
+            now=pull.now,
+            believes=partial(is_believed, through=pull.memory.through or 0, now=pull.now),
+        )
         try:
-            other = other_head(pull.documents, uri, known)
+            if newer.is_there():
+                return True
         except (SourceError, DocumentError) as error:
             _log.info("asking whether there is a newer Resource List: %s", error)
-            return False
-        if other is None:
-            return False
-        read_at = (None if known is None else known.at) or pull.memory.at
-        if other.at is None or read_at is None:
-            return True
-        if is_later(other.at, read_at):
-            return is_believed(other.at, through=pull.memory.through or 0, now=pull.now)
-        if not pull.options.dry_run:
-            pull.memory.write(list_head=other)  # it need not be sent again
+        if newer.known != known and not pull.options.dry_run:
+            pull.memory.write(list_head=newer.known)
         return False
 
     def _is_rewritten(self, history: History) -> bool:

@@ -5,7 +5,7 @@ a strong digest of it, a later run goes on from what this one left.
 """
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -131,8 +131,14 @@ class Packages:
         self.lists.add(uri)
         return self.of_dump(dump)
 
-    def of_dump(self, dump: Document) -> list[Offered]:
+    def of_dump(
+        self, dump: Document, met: Callable[[Part, FetchedDocument], None] = lambda *_: None
+    ) -> list[Offered]:
         """Return the packages of an open dump, or of the dumps of an open index, in order.
+
+        Args:
+            dump: It.
+            met: Is given each dump of an index, and what the index says of it.
 
         Raises:
             SourceError: A dump of the index could not be had.
@@ -140,19 +146,20 @@ class Packages:
         """
         if not dump.header.is_index:
             return _packages(dump)
-        uris: list[str] = []
+        parts: dict[str, Part] = {}
         for part in dump.entries():
             assert isinstance(part, Part), "an index has parts"
-            uris.append(part.uri)
-            if len(uris) > _MAX_PARTS:
+            parts.setdefault(part.uri, part)
+            if len(parts) > _MAX_PARTS:
                 raise _too_many(dump.uri)
         found: list[Offered] = []
-        for uri in dict.fromkeys(uris):  # one after the other: their order counts
+        for uri, part in parts.items():  # one after the other: their order counts
             with fetch(self._documents, uri) as fetched:
                 document = fetched.open()
                 if document.header.capability is not dump.header.capability:
                     raise _no_dump(document)
                 found += _packages(document)
+                met(part, fetched)
             if len(found) > _MAX_PACKAGES:
                 raise _too_many(dump.uri)
         return found

@@ -24,7 +24,11 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.timestamps import (
+    end_of_lastmod,
+    known_microseconds,
+    lastmod_microseconds,
+)
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
 
@@ -48,7 +52,6 @@ class Snapshot:
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
         head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
-        is_of_index: Whether no part is older than its index announces.
     """
 
     at: int | None
@@ -58,18 +61,21 @@ class Snapshot:
     seen: tuple[SeenDocument, ...]
     unread: int = 0
     head: "ListHead | None" = None
-    is_of_index: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListHead:
-    """One version of a Resource List, or of its index.
+    """One version of a Resource List, of its index, or of a part of it.
 
     Attributes:
         uri: Its address.
         digest: SHA-256 of its bytes.
         etag, last_modified: For a conditional request.
         at: The latest moment that it states, microseconds; ``None`` where it states none.
+        over: Of a part: when the interval is over in which its index dates it, microseconds;
+            ``None`` where the index does not.
+        parts: The parts of which the index does not prove that they are what they were; ``None``
+            where nobody knows.
     """
 
     uri: str = ""
@@ -77,13 +83,19 @@ class ListHead:
     etag: str = ""
     last_modified: str = ""
     at: int | None = None
+    over: int | None = None
+    parts: tuple["ListHead", ...] | None = None
 
 
 def list_head(fetched: FetchedDocument) -> ListHead:
-    """Return which version of a Resource List, or of its index, a document is."""
+    """Return which version of a Resource List, or of its index, a document is.
+
+    The parts of an index are not known from it.
+    """
     document = fetched.open()
+    is_index = document.header.is_index
     ats = [_at(document.header)]
-    if document.header.is_index:
+    if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
     return ListHead(
@@ -92,34 +104,43 @@ def list_head(fetched: FetchedDocument) -> ListHead:
         etag=fetched.etag,
         last_modified=fetched.last_modified,
         at=max((at for at in ats if at is not None), default=None),
+        parts=None if is_index else (),
     )
 
 
-def other_head(documents: DocumentFetcher, uri: str, known: ListHead | None) -> ListHead | None:
-    """Return what is offered in place of a version of a Resource List that was read.
+SentPart = tuple[ListHead, Part, int | None]
+"""A part of an index: its version, what the index says of it, and when the server sent it by its
+own clock, microseconds; ``None`` where that does not say."""
+
+
+def with_parts(head: ListHead, parts: Iterable[SentPart]) -> ListHead:
+    """Return the version of an index with those of its parts that are to be asked for again.
+
+    What an index says of a part proves as much as what a list says of a resource: the part is what
+    it was as long as the index is, if the interval in which the index dates it was over when the
+    part was sent. Where the part itself tells another moment, the index does not speak of it.
 
     Args:
-        documents: Gets documents.
-        uri: The list, or its index.
-        known: The version of this list; ``None`` where nobody knows.
-
-    Returns:
-        The other version; ``None`` where it is still the known one.
-
-    Raises:
-        SourceError: It could not be had.
-        DocumentError: It cannot be used.
+        head: The index.
+        parts: Its parts as they were sent.
     """
-    fetched = documents.get(
-        uri,
-        etag=known.etag if known else "",
-        last_modified=known.last_modified if known else "",
-    )
-    if fetched is None:
-        return None
-    with fetched:
-        head = list_head(fetched)
-    return None if known is not None and known.digest == head.digest else head
+    kept: list[ListHead] = []
+    for part, announced, served in parts:
+        over = _over(announced) if _is_announced(part, announced) else None
+        if over is None or served is None or served < over:
+            kept.append(replace(part, over=over))
+    return replace(head, parts=tuple(kept))
+
+
+def _is_announced(part: ListHead, announced: Part) -> bool:
+    """Return whether a part is of the moment that its index tells, as far as both tell one."""
+    at = known_microseconds(announced.at)
+    return at is None or part.at is None or part.at == at
+
+
+def _over(announced: Part) -> int | None:
+    dates = map(lastmod_microseconds, (announced.at, announced.lastmod))
+    return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
 
 
 class ResourceListReader:
@@ -145,7 +166,6 @@ class ResourceListReader:
         spool: Spool[Listed],
         known: SeenDocument | None = None,
         *,
-        is_part: bool = False,
         forgiving: bool = False,
     ) -> Snapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
@@ -154,9 +174,8 @@ class ResourceListReader:
             uri: Its address.
             spool: Takes the rows.
             known: What is known of it; then ``None`` is returned when it did not change. Else
-                it is asked for past all caches: nothing tells whether a copy of it is one from
-                before the Source was set back.
-            is_part: Whether it is a part of a list, which must fit its index: that is enough.
+                it is asked for past all caches, with its parts: nothing tells whether a copy is
+                one from before the Source was set back.
             forgiving: Whether parts of an index that cannot be read are refused, and the others
                 read; if none can be read, or asking again may help, it raises all the same.
 
@@ -164,7 +183,7 @@ class ResourceListReader:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        documents = self._documents if known or is_part else self._documents.past_caches()
+        documents = self._documents if known else self._documents.past_caches()
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",
@@ -189,55 +208,63 @@ class ResourceListReader:
                     head=list_head(fetched),
                 )
             parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
-        snapshot = self._read_parts(document, parts, spool, forgiving=forgiving)
+        read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
+        snapshot, versions = read
         complete = snapshot.complete and at_home
-        return replace(snapshot, complete=complete, head=head if snapshot.is_of_index else None)
+        return replace(snapshot, complete=complete, head=with_parts(head, versions))
 
     def _read_parts(
-        self, index: Document, parts: dict[str, Part], spool: Spool[Listed], *, forgiving: bool
-    ) -> Snapshot:
-        ats = [_at(index.header)]
-        entries, complete, is_of_index = 0, True, True
+        self,
+        index: Document,
+        parts: dict[str, Part],
+        spool: Spool[Listed],
+        documents: DocumentFetcher,
+        *,
+        forgiving: bool,
+    ) -> tuple[Snapshot, list[SentPart]]:
+        versions: list[SentPart] = []
+        entries, complete = 0, True
         unread: list[ResourceSyncError] = []
 
         def refuse(uri: str, error: ResourceSyncError) -> None:
             unread.append(error)
             refuse_part(self._selection, uri, error)
 
-        documents = self._documents.get_all(parts, on_missing=refuse if forgiving else None)
-        for fetched in documents:
+        for fetched in documents.get_all(parts, on_missing=refuse if forgiving else None):
             try:
-                header, count = self._read_part(fetched, spool)
+                header, count, version = self._read_part(fetched, spool)
             except DocumentError as error:
                 if not forgiving or error.transient:
                     raise
                 refuse(fetched.uri, error)
                 continue
-            ats.append(_at(header))
+            versions.append((version, parts[fetched.uri], fetched.served))
             fits = fits_index(parts[fetched.uri], header, index.header)
             complete = complete and fits and is_at_home(fetched)
-            is_of_index = is_of_index and not is_older(parts[fetched.uri], header)
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
-        stated = [at for at in ats if at is not None]
-        return Snapshot(
-            at=min(stated) if stated else None,
+        ats = [_at(index.header), *(part.at for part, _, _ in versions)]
+        snapshot = Snapshot(
+            at=min((at for at in ats if at is not None), default=None),
             entries=entries,
             complete=complete and not unread,
             dialect=index.dialect,
             seen=(),
             unread=len(unread),
-            is_of_index=is_of_index,
         )
+        return snapshot, versions
 
-    def _read_part(self, fetched: FetchedDocument, spool: Spool[Listed]) -> tuple[Header, int]:
-        """Add the resources of one part; return its header, and how many entries it has."""
+    def _read_part(
+        self, fetched: FetchedDocument, spool: Spool[Listed]
+    ) -> tuple[Header, int, ListHead]:
+        """Add the resources of one part; return its header, how many they are, its version."""
         with fetched:
             self._selection.led_to(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             expect_list(document, Capability.RESOURCE_LIST)
-            return document.header, self._add_resources(document, spool)
+            count = self._add_resources(document, spool)
+            return document.header, count, list_head(fetched)
 
     def _read_dump(
         self,
@@ -249,7 +276,13 @@ class ResourceListReader:
         """Read the manifests of all packages: together they are the list (§11)."""
         ats = [_at(dump.header)]
         entries = 0
-        for offered in packages.of_dump(dump):
+        head = list_head(fetched)
+        versions: list[SentPart] = []
+
+        def note(part: Part, of: FetchedDocument) -> None:
+            versions.append((list_head(of), part, of.served))
+
+        for offered in packages.of_dump(dump, note):
             with packages.manifest(offered) as copied:
                 document = copied.open(self._refuser(spool))
                 at = _at(document.header)
@@ -262,7 +295,7 @@ class ResourceListReader:
             complete=True,
             dialect=dump.dialect,
             seen=() if dump.header.is_index else (seen_document(fetched),),
-            head=list_head(fetched),
+            head=with_parts(head, versions) if dump.header.is_index else head,
         )
 
     def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:
@@ -390,11 +423,6 @@ def fits_index(announced: Part, header: Header, index: Header) -> bool:
     if announced.at is not None:
         return header.at == announced.at
     return index.at is None or header.at >= index.at
-
-
-def is_older(announced: Part, header: Header) -> bool:
-    """Return whether a part is of an earlier moment than its index announces: an old copy."""
-    return announced.at is not None and header.at is not None and header.at < announced.at
 
 
 def seen_document(fetched: FetchedDocument) -> SeenDocument:

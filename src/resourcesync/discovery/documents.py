@@ -1,6 +1,6 @@
 """Fetch documents whole into temporary files, so that nothing is used before all of it is here."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from types import TracebackType
@@ -9,7 +9,17 @@ from typing import BinaryIO, Final, Protocol, Self
 from resourcesync.documents.reading import Document, read
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, validators_of
+from resourcesync.model.timestamps import known_microseconds
+from resourcesync.ports import (
+    Failure,
+    Fetcher,
+    Purpose,
+    Request,
+    Response,
+    served_at,
+    validators_of,
+)
+from resourcesync.ports.fetching import Validators
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""
@@ -54,6 +64,8 @@ class FetchedDocument:
         etag, last_modified: For conditional requests.
         links: The answer's ``Link`` fields, joined with commas.
         media_type: The answer's ``Content-Type``.
+        served: When the server made the answer by its own clock, microseconds; ``None`` where it
+            does not say.
     """
 
     uri: str
@@ -63,6 +75,7 @@ class FetchedDocument:
     last_modified: str
     links: str
     media_type: str
+    served: int | None = None
 
     def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> Document:
         """Begin to read it, from its start.
@@ -179,9 +192,42 @@ class DocumentFetcher:
             )
             for uri in uris
         )
-        for document in self._outcomes(requests, on_missing):
+
+        def missing(uri: str, error: ResourceSyncError) -> None:
+            if on_missing is None or error.transient:
+                raise error
+            on_missing(uri, error)
+
+        for document in self._outcomes(requests, missing):
             assert document is not None, "only a conditional request is answered with 304"
             yield document
+
+    def changed(
+        self,
+        known: Mapping[str, Validators],
+        on_missing: Callable[[str, ResourceSyncError], None],
+    ) -> Generator[FetchedDocument, None, None]:
+        """Fetch those of many documents that are not what is known of them, several at a time.
+
+        Args:
+            known: Their addresses, and what each request is conditional on.
+            on_missing: Told of each that cannot be had, and why.
+
+        Raises:
+            ResourceSyncError: What ``on_missing`` raises.
+        """
+        requests = (
+            Request(
+                uri=uri,
+                sink=_FileSink(self._scratch),
+                purpose=Purpose.DOCUMENT,
+                etag=validators.etag,
+                last_modified=validators.last_modified,
+                uncached=self._uncached,
+            )
+            for uri, validators in known.items()
+        )
+        yield from filter(None, self._outcomes(requests, on_missing))
 
     def _outcomes(
         self,
@@ -195,7 +241,7 @@ class DocumentFetcher:
         ):
             try:
                 for outcome in outcomes:
-                    if on_missing and isinstance(outcome, Failure) and not outcome.error.transient:
+                    if on_missing and isinstance(outcome, Failure):
                         on_missing(outcome.request.uri, outcome.error)
                         continue
                     document = _document(outcome)
@@ -246,4 +292,5 @@ def _fetched(response: Response, stream: BinaryIO) -> FetchedDocument:
         last_modified=last_modified,
         links=headers.get("link", ""),
         media_type=headers.get("content-type", ""),
+        served=known_microseconds(served_at(headers)),
     )

@@ -9,14 +9,15 @@ import msgspec
 
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.resource_lists import (
+    ListHead,
     Snapshot,
     expect,
     fits_index,
     is_at_home,
-    is_older,
     list_head,
     parts_of,
     refuse_part,
+    with_parts,
 )
 from resourcesync.destination.selection import Refusals
 from resourcesync.discovery import DocumentFetcher
@@ -97,7 +98,9 @@ class Lists:
             dialect=dialect,
             seen=(),
             unread=len(unread),
-            head=None if any(_is_old(parts[part], one) for part, one in found) else head,
+            head=with_parts(
+                head, ((one.head or ListHead(uri=part), parts[part], None) for part, one in found)
+            ),
         )
         return self._pull.believed(snapshot)
 
@@ -175,10 +178,6 @@ def host_of(uri: str) -> str:
 
 def _fits(announced: Part, told: ListRead, index: Header) -> bool:
     return fits_index(announced, _header(told), index)
-
-
-def _is_old(announced: Part, told: ListRead) -> bool:
-    return is_older(announced, _header(told))
 
 
 def _header(told: ListRead) -> Header:

@@ -10,6 +10,7 @@ from resourcesync.destination.landing import Tally
 from resourcesync.destination.memory import Identity
 from resourcesync.destination.options import Filters
 from resourcesync.destination.packages import Offered
+from resourcesync.destination.resource_lists import ListHead
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     ConfigurationError,
@@ -130,6 +131,7 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     kept: list[Refused]
     has_entries: bool
+    head: ListHead | None = None
     dropped: int = 0
     example: str = ""
     encoded: int = 0

@@ -101,7 +101,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
     spool: Spool[Listed] = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch)
     with closing(spool):
-        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool, is_part=True)
+        snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         if not snapshot.seen:
             raise UnexpectedDocumentError(
@@ -123,6 +123,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         refused=selection.refusals.count,
         kept=selection.refusals.kept,
         has_entries=selection.has_entries,
+        head=snapshot.head,
         dropped=selection.refusals.dropped,
         example=selection.refusals.example,
         encoded=selection.refusals.encoded,
