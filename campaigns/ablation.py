@@ -141,12 +141,14 @@ def _cut_off_believed() -> Iterator[Patch]:
 def _caches_believed() -> Iterator[Patch]:
     read = change_lists.ChangeListReader._read  # noqa: SLF001 - a part is replaced
 
-    def cached(self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any) -> History:
+    def cached(
+        self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
+    ) -> History:
         history = read(self, uri, since, state)
         if state is not None or not history.undated:
             return history
         history.spool.close()
-        return read(self._past_caches(), uri, since, state)
+        return read(change_lists.ChangeListReader(self._equipment.past_caches()), uri, since, state)
 
     yield change_lists.ChangeListReader, "read", cached
 
@@ -185,8 +187,15 @@ def _without_changes(span: cursor.Span) -> FetchedDocument:
     )
     stream = BytesIO(opening(header) + closing(header))
     uri = span.uri
-    told = {"etag": "", "last_modified": "", "links": "", "media_type": ""}
-    return FetchedDocument(uri=uri, final_uri=uri, stream=stream, **told)
+    return FetchedDocument(
+        uri=uri,
+        final_uri=uri,
+        stream=stream,
+        etag="",
+        last_modified="",
+        links="",
+        media_type="",
+    )
 
 
 def _tasks_forgotten() -> Iterator[Patch]:

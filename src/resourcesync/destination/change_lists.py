@@ -7,7 +7,7 @@ index, a list that was rewritten or reset. Only then does the mirror act on them
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.destination.archives import (
@@ -58,10 +58,11 @@ _REREADS: Final = (0.5, 1.0, 2.0)
 _PASSING: Final = frozenset({"mixed-copies", "stale-copy"})
 
 
-class ChangeListReader:
-    """Reads Change Lists.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderEquipment:
+    """What Change Lists are read with.
 
-    Args:
+    Attributes:
         documents: Gets documents.
         selection: Turns entries into rows.
         clock: Time.
@@ -70,24 +71,35 @@ class ChangeListReader:
             has no others; ``None`` refuses a dump.
         archive: Where the lists of the past are, if the Capability List says so. They are read
             only where the others do not reach back to T.
+        processed: Where all is read anew: what tells how many changes of each list were processed.
     """
 
-    def __init__(
-        self,
-        documents: DocumentFetcher,
-        selection: Selection,
-        clock: Clock,
-        new_spool: Callable[[], Spool[Listed]],
-        packages: Packages | None = None,
-        archive: str = "",
-    ) -> None:
-        self._archive = archive
-        self._packages = packages
-        self._documents = documents
-        self._selection = selection
-        self._clock = clock
-        self._new_spool = new_spool
-        self._processed: MirrorState | None = None
+    documents: DocumentFetcher
+    selection: Selection
+    clock: Clock
+    new_spool: Callable[[], Spool[Listed]]
+    packages: Packages | None = None
+    archive: str = ""
+    processed: MirrorState | None = None
+
+    def past_caches(self) -> "ReaderEquipment":
+        """Return the same, which passes all caches on the way by."""
+        packages = None if self.packages is None else self.packages.past_caches()
+        return replace(self, documents=self.documents.past_caches(), packages=packages)
+
+
+class ChangeListReader:
+    """Reads Change Lists.
+
+    Args:
+        equipment: What they are read with.
+    """
+
+    def __init__(self, equipment: ReaderEquipment) -> None:
+        self._equipment = equipment
+        self._documents = equipment.documents
+        self._selection = equipment.selection
+        self._clock = equipment.clock
 
     def read(
         self,
@@ -113,27 +125,15 @@ class ChangeListReader:
         """
         # Beside a Resource List nothing tells whether they are old copies: no time of a change that
         # has the last word, and no list that was read before.
-        reader = self._past_caches() if state is None else self
-        reader._processed = processed  # noqa: SLF001 - one of ours
-        return reader._read(uri, since, state)  # noqa: SLF001 - the same
-
-    def _past_caches(self) -> "ChangeListReader":
-        """Return a reader that passes all caches on the way by."""
-        reader = ChangeListReader(
-            self._documents.past_caches(),
-            self._selection,
-            self._clock,
-            self._new_spool,
-            None if self._packages is None else self._packages.past_caches(),
-            self._archive,
-        )
-        reader._processed = self._processed
-        return reader
+        if state is not None:
+            return self._read(uri, since, state)
+        anew = replace(self._equipment.past_caches(), processed=processed)
+        return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
 
     def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
         mark = self._selection.refusals.mark()
         history = self._read_patiently(uri, since, state)
-        archive = history.archive or self._archive
+        archive = history.archive or self._equipment.archive
         if history.reaches or not archive or archive == uri:
             return history
         with ExitStack() as stack:
@@ -171,7 +171,7 @@ class ChangeListReader:
         listed = _listed(state, since)
         while True:
             mark = self._selection.refusals.mark()
-            spool = self._new_spool()
+            spool = self._equipment.new_spool()
             history = new_history(uri, spool, since=since, listed=listed, past=past, state=state)
             try:
                 reader._read_head(uri, history, state)
@@ -184,13 +184,13 @@ class ChangeListReader:
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.back_to(mark)
                 self._clock.sleep(wait)
-                reader = self._past_caches()
+                reader = ChangeListReader(self._equipment.past_caches())
             else:
                 if reader is not self or not (history.reaches and history.cut_off.is_lost):
                     return history
                 history.spool.close()  # it may be an old copy
                 self._selection.refusals.back_to(mark)
-                reader = self._past_caches()
+                reader = ChangeListReader(self._equipment.past_caches())
 
     def _read_head(
         self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
@@ -201,8 +201,9 @@ class ChangeListReader:
                 self._read_open_lists(uri, history, state)
                 return
             document = head.open()
-            if document.header.capability is Capability.CHANGE_DUMP and self._packages:
-                self._read_dump(document, self._packages, history, state)
+            packages = self._equipment.packages
+            if document.header.capability is Capability.CHANGE_DUMP and packages:
+                self._read_dump(document, packages, history, state)
                 if not document.header.is_index:  # its dumps may change without it
                     history.seen.append(seen_document(head))
                 return
@@ -378,7 +379,8 @@ class ChangeListReader:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)
         now = to_microseconds(self._clock.now())
-        before = self._processed and seen_of(history.head, span, self._processed)
+        processed = self._equipment.processed
+        before = processed and seen_of(history.head, span, processed)
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
             seen, before.entries if before else None
         )

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from resourcesync.destination.budget import Budget, Spent
-from resourcesync.destination.change_lists import ChangeListReader
+from resourcesync.destination.change_lists import ChangeListReader, ReaderEquipment
 from resourcesync.destination.cursor import is_believed
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, Read, note_of
 from resourcesync.destination.deletion import Swept, foresee, sweep
@@ -122,12 +122,14 @@ class Pull:
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
         self.change_lists = ChangeListReader(
-            documents,
-            selection,
-            equipment.clock,
-            self.new_spool,
-            manifests,
-            found.change_list_archive or "",
+            ReaderEquipment(
+                documents=documents,
+                selection=selection,
+                clock=equipment.clock,
+                new_spool=self.new_spool,
+                packages=manifests,
+                archive=found.change_list_archive or "",
+            )
         )
 
     @property
