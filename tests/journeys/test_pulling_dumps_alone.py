@@ -338,7 +338,7 @@ def test_without_change_lists_the_packages_are_a_chain_and_read_once(world: Dump
         assert report.updated == 20
         assert report.state is MirrorState.IN_SYNC
         asked = [name for name in world.asked() if name.endswith(".zip")]
-        assert asked == [f"{max(0, n - 1)}.zip", f"{n}.zip"][-2 if n else -1 :]
+        assert asked == [f"{n}.zip"]
         assert not any(name.startswith("r/") for name in world.asked())
     assert world.is_here()
 
@@ -360,7 +360,102 @@ def test_packages_that_say_no_times_are_read_once(world: DumpWorld) -> None:
 
         assert world.pull().updated == 20, from_
         asked = [name for name in world.asked() if name.endswith(".zip")]
-        assert asked == [f"{it}.zip" for it in range(max(0, n - 1), n + 1)]
+        assert asked == [f"{n}.zip"]
+    assert world.is_here()
+
+
+TEN, TWENTY = "2026-01-01T00:10:00Z", "2026-01-01T00:20:00Z"
+
+
+def two_packages(world: DumpWorld, *, length: int | None = None) -> tuple[list[Told], list[Packed]]:
+    """Let a mirror read two packages of changes that say when they begin and end."""
+    told = many(60)
+    world.put_all(told)
+    world.list_resources(told)
+    world.dump_changes(from_=AT)
+    world.pull()
+    packages = []
+    for n, (from_, until) in enumerate(((AT, TEN), (TEN, TWENTY))):
+        changes = changed(told[n * 20 : n * 20 + 20], n * 10 + 1)
+        world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+        body = zipped(changes, from_=from_, until=until)
+        name = f"{n}.zip"
+        packages.append(Packed(name=name, body=body, from_=from_, until=until, length=length))
+    world.dump_changes(*packages)
+    world.pull()
+    assert world.is_here()
+    return told, packages
+
+
+def asked_packages(world: DumpWorld) -> list[str]:
+    return [name for name in world.asked() if name.endswith(".zip")]
+
+
+def test_packages_that_were_read_are_not_fetched_while_their_dump_says_the_same(
+    world: DumpWorld,
+) -> None:
+    _, packages = two_packages(world)
+    for n in range(3):
+        world.dump_changes(*packages, until=f"2026-01-01T00:2{n}:00Z")  # so that it is another one
+
+        assert world.pull().mode.value == "unchanged"
+        assert asked_packages(world) == []
+
+
+def test_packages_of_an_index_of_dumps_are_fetched_once(world: DumpWorld) -> None:
+    _, packages = two_packages(world)
+    for n, it in enumerate(packages):
+        root = md("changedump", from_=it.from_, until=it.until)
+        world.say(f"dump{n}.xml", document(it.row(), md=root))
+    parts = [f"<sitemap><loc>http://source.example/dump{n}.xml</loc></sitemap>" for n in range(2)]
+    index = document(*parts, root="sitemapindex", md=md("changedump", from_=AT))
+    world.say("changedump.xml", index)
+    for _ in range(2):
+        assert world.pull().mode.value == "unchanged"
+        assert asked_packages(world) == []
+
+
+def test_a_package_of_which_its_dump_says_neither_length_nor_hash_is_fetched_again(
+    world: DumpWorld,
+) -> None:
+    _, packages = two_packages(world, length=-1)
+    world.dump_changes(*packages, until=TWENTY)
+
+    world.pull()
+
+    assert asked_packages(world) == ["1.zip"]
+
+
+def test_another_package_of_the_same_name_and_times_is_read(world: DumpWorld) -> None:
+    told, packages = two_packages(world)
+    changes = changed(told[20:50], 11)
+    body = zipped(changes, from_=TEN, until=TWENTY)
+    world.contents |= {f"http://source.example/{it.name}": it.data for it in changes}
+    packages[1] = Packed(name="1.zip", body=body, from_=TEN, until=TWENTY)
+    world.dump_changes(*packages)
+
+    report = world.pull()
+
+    assert report.updated == 10
+    assert world.is_here()
+
+
+def test_packages_in_a_change_list_are_not_fetched_to_see_whether_they_changed(
+    world: DumpWorld,
+) -> None:
+    told = many(20)
+    world.put_all(told)
+    world.list_resources(told)
+    changes = changed(told, 1)
+    world.contents = {f"http://source.example/{it.name}": it.data for it in changes}
+    package = Packed(name="0.zip", body=zipped(changes, from_=AT, until=TEN), from_=AT, until=TEN)
+    world.say(package.name, package.body)
+    world.offer("changelist", document(package.row(), md=md("changelist", from_=AT)))
+    world.pull()
+    for _ in range(3):
+        world.clock.advance(hours=25)
+        assert world.pull().mode.value == "unchanged"
+        assert asked_packages(world) == []
     assert world.is_here()
 
 

@@ -317,7 +317,7 @@ class ChangeListReader:
         told: dict[str, Span] = {}  # an index need not tell when its lists begin
         end, first = None, True
         for announced in lists.lists:
-            if not history.is_of_dump and _was_read(announced, state):
+            if _was_read(announced, state, is_package=history.is_of_dump):
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
@@ -386,12 +386,18 @@ class ChangeListReader:
         )
 
 
-def _was_read(announced: Span, state: MirrorState | None) -> bool:
-    """Whether a list was processed as one that had ended; whether it changed is asked elsewhere."""
-    if state is None or announced.from_ is None or announced.until is None:
+def _was_read(announced: Span, state: MirrorState | None, *, is_package: bool) -> bool:
+    """Whether a list was processed and is the same now.
+
+    A package is, if its dump says the same of it. A list that had ended is not asked here: whether
+    it changed is asked elsewhere.
+    """
+    if state is None or announced.from_ is None:
         return False
     known = state.document(announced.uri, announced.from_)
-    return known is not None and known.until == announced.until
+    if known is None or is_package:
+        return known is not None and announced.version == known.etag != ""
+    return announced.until is not None and known.until == announced.until
 
 
 def _listed(state: MirrorState | None, through: int) -> int:
@@ -421,11 +427,14 @@ def _spans_of_packages(packages: Iterable[Offered], state: MirrorState | None) -
     for offered in packages:
         from_, until = offered.entry.from_, offered.entry.until
         span = Span(
-            uri=offered.uri, from_=known_microseconds(from_), until=known_microseconds(until)
+            uri=offered.uri,
+            from_=known_microseconds(from_),
+            until=known_microseconds(until),
+            version=offered.version,
         )
         known = state.document(offered.uri) if state is not None else None
         if span.from_ is None and known is not None and known.until is not None:
-            span = Span(uri=offered.uri, from_=known.from_, until=known.until)
+            span = replace(span, from_=known.from_, until=known.until)
         elif span.from_ is None:
             span = replace(span, from_=begun or known_microseconds(offered.dump.from_))
         begun = span.until or span.from_ or begun

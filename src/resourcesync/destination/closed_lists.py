@@ -13,6 +13,7 @@ from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.resources import Change
+from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import SeenDocument
 
 _log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def closed_list_changed(pull: Pull) -> str:
     """
     memory = Memory(pull.state)
     asked = memory.closed_asked_at
-    if pull.discovered.change_list is None:
+    if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # a dump stands for the lists: its packages are too large to be asked again
     if pull.options.dry_run or (asked is not None and 0 <= pull.now - asked < DAY):
         return ""

@@ -36,12 +36,14 @@ class Span:
         from_: All changes since here; ``None`` when nobody says.
         until: All changes up to here; ``None`` when it is open, or nobody says.
         announced: Whether an index said so, so that the list itself must agree.
+        version: Of a package: what tells it from another one of its name.
     """
 
     uri: str
     from_: int | None = None
     until: int | None = None
     announced: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

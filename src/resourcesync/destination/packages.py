@@ -4,6 +4,7 @@ A package is a temporary file beside the mirror, like any resource on its way: w
 a strong digest of it, a later run goes on from what this one left.
 """
 
+import hashlib
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -28,7 +29,8 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Header, Package, Part
-from resourcesync.model.digests import STRONG, Digest, disagree, usable
+from resourcesync.model.digests import STRONG, Digest, disagree, format_digests, usable
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Staged
 
@@ -60,6 +62,19 @@ class Offered:
     dump: Header
     contents: str
     is_near: bool
+
+    @property
+    def version(self) -> str:
+        """What tells this package from another one of its name; empty where its dump does not.
+
+        A date alone does not: there may be another one within it.
+        """
+        entry = self.entry
+        if entry.length is None and not entry.digests:
+            return ""
+        times = map(known_microseconds, (entry.from_, entry.until, entry.lastmod))
+        says = f"{[*times]} {entry.length} {format_digests(entry.digests)}"
+        return f'"{hashlib.sha256(says.encode()).hexdigest()}"'
 
 
 class Packages:
@@ -191,6 +206,8 @@ class Packages:
     def manifest(self, offered: Offered) -> FetchedDocument:
         """Return the manifest of a package as a document under the package's own address.
 
+        Its ``etag`` is the package's version.
+
         Raises:
             SourceError: The package could not be had.
             PackageError: It is not sound, or not the one of its dump.
@@ -199,7 +216,7 @@ class Packages:
         """
         copied = self.contents(offered)
         if copied is not None:
-            return _named(copied, offered.uri)
+            return _named(copied, offered)
         before = self._kept.pop(offered.uri, None)
         if before is not None:  # read again: something did not fit
             before.discard()
@@ -234,7 +251,7 @@ class Packages:
             uri=offered.uri,
             final_uri=offered.uri,
             stream=stream,
-            etag="",
+            etag=offered.version,
             last_modified="",
             links="",
             media_type="application/xml",
@@ -388,12 +405,12 @@ def _too_many(uri: str) -> DocumentLimitError:
     )
 
 
-def _named(copied: FetchedDocument, uri: str) -> FetchedDocument:
+def _named(copied: FetchedDocument, offered: Offered) -> FetchedDocument:
     return FetchedDocument(
-        uri=uri,
+        uri=offered.uri,
         final_uri=copied.final_uri,
         stream=copied.stream,
-        etag="",
+        etag=offered.version,
         last_modified="",
         links=copied.links,
         media_type=copied.media_type,
