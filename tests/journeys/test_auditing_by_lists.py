@@ -1,13 +1,16 @@
 """An audit by lists counts what agrees in all at once, and looks at the rest with care."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.reports import FindingKind
+from resourcesync.destination.reports import FindingKind, MirrorState
 from resourcesync.errors import RollbackError
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.policy import Step
+from tests.support.loose_world import LooseWorld
 from tests.support.world import BASE, World
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
@@ -51,3 +54,62 @@ def test_a_list_that_is_older_than_the_one_of_the_last_pull_is_nothing_to_compar
         world.audit(method=method)
 
     assert world.audit(method=method, offline=True).in_sync
+
+
+def test_a_change_that_is_listed_late_is_missing_though_it_tells_a_time_before_the_list(
+    tmp_path: Path,
+) -> None:
+    world, early = listed_late(tmp_path)
+    assert world.audit(method="lists").in_sync
+    world.put("late.html", "late")
+    world.source.publish(early, world.originals.contents())
+    world.show()
+
+    report = world.audit(method="lists")
+
+    assert [(it.kind, it.path) for it in report.findings] == [(FindingKind.MISSING, "late.html")]
+
+
+def test_changes_that_were_listed_late_and_processed_count_beside_the_same_list(
+    tmp_path: Path,
+) -> None:
+    world, early = listed_late(tmp_path)
+    world.put("late.html", "late")
+    world.put("1.html", "changed, and listed late")
+    world.source.publish(early, world.originals.contents())
+    world.show()
+    assert world.pull().state is MirrorState.IN_SYNC
+
+    for _ in range(2):
+        assert world.audit(method="lists").in_sync
+        report = world.pull(mode="baseline")
+
+        assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 0)
+        assert world.in_sync()
+
+
+def test_a_deletion_that_was_listed_late_and_processed_counts_beside_the_same_list(
+    tmp_path: Path,
+) -> None:
+    world, early = listed_late(tmp_path)
+    world.remove("2.html")
+    world.source.publish(early, world.originals.contents())
+    world.show()
+    assert world.pull().state is MirrorState.IN_SYNC
+
+    for _ in range(2):
+        assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
+        assert world.in_sync()
+
+
+def listed_late(folder: Path) -> tuple[LooseWorld, int]:
+    """Return a mirror in step with a Resource List, and a moment before that list."""
+    world = LooseWorld(folder / "mirror", lastmods=False)
+    world.put("1.html", "first")
+    world.publish()
+    early = to_microseconds(world.clock.now())
+    world.put("2.html", "second")
+    world.publish()
+    world.snapshot()
+    world.pull()
+    return world, early

@@ -32,6 +32,7 @@ from resourcesync.destination.plan import (
 from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.destination.seen_lists import Beside
 from resourcesync.destination.status import not_given
 from resourcesync.destination.tasks import listed_again
 from resourcesync.errors import SourceNotFoundError
@@ -213,7 +214,7 @@ class Audit:
             check_no_older(at, pull.memory.at)
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(
-                found.change_list, since=at, state=None, processed=pull.state
+                found.change_list, since=at, state=None, beside=Beside(pull.state, at)
             )
             spools.append(held.enter_context(history.spool))
             go_on_from(

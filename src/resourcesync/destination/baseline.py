@@ -32,6 +32,7 @@ from resourcesync.destination.pulling import CUT_LIST, NO_CHANGES, Pull, Pulled,
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead, Snapshot
 from resourcesync.destination.reviewing import Noted
+from resourcesync.destination.seen_lists import Beside
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
@@ -162,7 +163,7 @@ class Baseline:
             self._pull.found.change_list,
             since=snapshot.at,
             state=None,
-            processed=self._pull.state,
+            beside=Beside(self._pull.state, snapshot.at),
         )
         held.enter_context(history.spool)
         if self._pull.options.mode != "baseline":
@@ -437,6 +438,8 @@ class Baseline:
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_told(snapshot)
+        if history is not None and snapshot.at is not None:
+            notes |= Beside(self._pull.state, snapshot.at).note(history.seen)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
         self._pull.state.commit(

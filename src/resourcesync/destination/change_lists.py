@@ -38,6 +38,7 @@ from resourcesync.destination.resource_lists import (
     seen_document,
 )
 from resourcesync.destination.seen_lists import (
+    Beside,
     check_begins_no_earlier,
     note_written_anew,
     seen_index,
@@ -71,7 +72,8 @@ class ReaderEquipment:
             has no others; ``None`` refuses a dump.
         archive: Where the lists of the past are, if the Capability List says so. They are read
             only where the others do not reach back to T.
-        processed: Where all is read anew: what tells how many changes of each list were processed.
+        beside: Where all is read beside a Resource List: how many changes of each list there were
+            when that was read first. What stands behind these has a say, whatever time it tells.
     """
 
     documents: DocumentFetcher
@@ -80,7 +82,7 @@ class ReaderEquipment:
     new_spool: Callable[[], Spool[Listed]]
     packages: Packages | None = None
     archive: str = ""
-    processed: MirrorState | None = None
+    beside: Beside | None = None
 
     def past_caches(self) -> "ReaderEquipment":
         """Return the same, which passes all caches on the way by."""
@@ -107,7 +109,7 @@ class ChangeListReader:
         *,
         since: int,
         state: MirrorState | None,
-        processed: MirrorState | None = None,
+        beside: Beside | None = None,
     ) -> History:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
@@ -115,8 +117,7 @@ class ChangeListReader:
             uri: The head: a Change List, a Change List Index, or an archive that stands for one.
             since: T: everything up to here is known, microseconds.
             state: What is known of the lists; ``None`` reads all since T anew, past all caches.
-            processed: Where all is read anew: what tells how many changes of each list were
-                processed. What stands behind these has a say, whatever time it tells.
+            beside: See `ReaderEquipment`.
 
         Raises:
             SourceUnavailableError: Lists do not fit together, even when read again.
@@ -127,7 +128,7 @@ class ChangeListReader:
         # has the last word, and no list that was read before.
         if state is not None:
             return self._read(uri, since, state)
-        anew = replace(self._equipment.past_caches(), processed=processed)
+        anew = replace(self._equipment.past_caches(), beside=beside)
         return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
 
     def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
@@ -379,10 +380,10 @@ class ChangeListReader:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else seen_of(history.head, span, state)
         now = to_microseconds(self._clock.now())
-        processed = self._equipment.processed
-        before = processed and seen_of(history.head, span, processed)
+        beside = self._equipment.beside
+        before = None if beside is None else beside.entries(history.head, span)
         NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
-            seen, before.entries if before else None
+            seen, before
         )
 
 

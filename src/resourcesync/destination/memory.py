@@ -289,6 +289,11 @@ class Memory:
         return self._decode("list-head", ListHead)
 
     @property
+    def beside_list(self) -> tuple[int | None, dict[str, int]]:
+        """``at`` of a Resource List, and how many changes each list had when it was read first."""
+        return self._decode("beside-list", tuple[int | None, dict[str, int]]) or (None, {})
+
+    @property
     def in_sync_at(self) -> datetime | None:
         """When the last run began that found the mirror in sync; ``None``: none has."""
         moment = self._number("in-sync-at")

@@ -60,15 +60,16 @@ class NewChanges:
         self._latest = Latest(history.since, now)
         self._known = 0
         self._old: int | None = None
-        self._processed: int | None = None
+        self._before: int | None = None
 
-    def take(self, seen: SeenDocument | None, processed: int | None = None) -> None:
+    def take(self, seen: SeenDocument | None, before: int | None = None) -> None:
         """Spool what is new.
 
         Args:
             seen: What was processed of the list, so that all behind it is new.
-            processed: Where the changes since a Resource List are read: how many of the list were
-                processed. One behind these has a say, even if it tells a time before that list.
+            before: Where the changes since a Resource List are read: how many of the list there
+                were when that was read first. One behind these has a say, even if it tells a time
+                before that.
 
         Raises:
             SourceUnavailableError: It has fewer changes than were processed, and none that is
@@ -76,7 +77,7 @@ class NewChanges:
             DocumentError: It cannot be used.
         """
         history, span = self._history, self._span
-        intact, before, known = True, history.changes, 0
+        intact, changes_before, known = True, history.changes, 0
         document, changes = self._open(0 if seen is None else seen.entries)
         if seen is not None:
             self._pass(changes)
@@ -88,7 +89,7 @@ class NewChanges:
             history.rewritten = history.rewritten or span.uri
             document, changes = self._open(0)
             known = 0
-        self._processed = processed
+        self._before = before
         self._spool(changes, seen, intact=intact)
         self._selection.refusals.forgive(document, before=known)
         now = self._now
@@ -100,7 +101,7 @@ class NewChanges:
         last = self._latest.own if history.is_ahead else self._latest.moment
         history.through = advance(history.through, until=span.until, last=last, now=now)
         history.dialect = document.dialect
-        is_news = history.changes > before
+        is_news = history.changes > changes_before
         history.cut_off.end_list(is_news=is_news)
         if is_news:
             prefix = self._prefix
@@ -155,7 +156,7 @@ class NewChanges:
             self._latest.add(change)
             if is_over:  # the Resource List has all of it
                 continue
-            is_late = self._processed is not None and position >= self._processed
+            is_late = self._before is not None and position >= self._before
             if not (history.undated or is_late) and not is_new(
                 change, position, seen=seen, intact=intact, begin=history.begin
             ):

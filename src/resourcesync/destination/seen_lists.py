@@ -1,10 +1,11 @@
 """Change Lists that were processed before: what is new in them, and whether they were rewritten."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
 from resourcesync.destination.history import LAST_CHANGES, History, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
+from resourcesync.destination.memory import Memory, encode
 from resourcesync.destination.resource_lists import seen_document
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
@@ -26,6 +27,47 @@ def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
         return known
     places = (head, *open_lists_of(head, state))
     return next(filter(None, (state.document(it, span.from_) for it in places)), None)
+
+
+class Beside:
+    """How many changes of each list there were when a Resource List was read first.
+
+    Of those that came later nobody knows whether that list has them, whatever time they tell; also
+    not when it is read once more.
+
+    Args:
+        state: What is known of lists.
+        at: The moment of the Resource List, microseconds.
+    """
+
+    def __init__(self, state: MirrorState, at: int) -> None:
+        self._state, self._at = state, at
+        noted_at, noted = Memory(state).beside_list
+        self._noted = noted if noted_at == at else None
+
+    def entries(self, head: str, span: Span) -> int | None:
+        """Return how many changes of a list there were; ``None`` where nobody knows.
+
+        Args:
+            head: The Change List or its index.
+            span: The list.
+        """
+        if self._noted is not None:
+            return self._noted.get(_place(span.uri, span.from_), 0)
+        seen = seen_of(head, span, self._state)
+        return None if seen is None else seen.entries
+
+    def note(self, seen: Iterable[SeenDocument]) -> dict[str, str]:
+        """Return the note of lists that were read now; empty if it stands already."""
+        if self._noted is not None:
+            return {}
+        read = {_place(it.uri, it.from_): it.entries for it in seen if it.prefix}
+        return encode(beside_list=(self._at, read))
+
+
+def _place(uri: str, from_: int | None) -> str:
+    """Return what a list is known by: when it begins, wherever it is."""
+    return str(from_) if from_ else uri
 
 
 def seen_index(index: FetchedDocument, history: History) -> SeenDocument:
