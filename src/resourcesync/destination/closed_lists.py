@@ -35,7 +35,7 @@ def closed_list_changed(pull: Pull) -> str:
     asked = memory.closed_asked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # a dump stands for the lists: its packages are too large to be asked again
-    if pull.options.dry_run or (asked is not None and 0 <= pull.now - asked < DAY):
+    if asked is not None and 0 <= pull.now - asked < DAY:
         return ""
     changed = "" if asked is None else _changed(pull)  # what is known was read just now
     if not changed:

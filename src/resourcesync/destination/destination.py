@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.destination.accounting import report_of
@@ -165,10 +166,11 @@ class Destination:
         filters, anew = self._filters(options)
         options = replace(options, filters=filters, changes={})
         remembered = None if options.mode == "baseline" else self._memory.found
+        look_again = partial(self._locator.look_again, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
             known = remembered
-            remembered = self._locator.look_again(address, filters, known) or known
+            remembered = look_again(known) or known
             # New Change Lists need not tell of what was changed before there were any.
             anew = anew or (known.change_list is None and remembered.change_list is not None)
         try:
@@ -177,7 +179,7 @@ class Destination:
             if remembered is None:
                 raise
             _log.info("the Source's lists are not where they were: looking for them anew")
-            found = self._locator.look_again(address, filters, remembered)
+            found = look_again(remembered)
             if found is None or found == remembered:
                 raise
             return self._pull_from(address, found, options, filters, anew=anew)

@@ -131,11 +131,14 @@ class Locator:
         now = to_microseconds(self._equipment.clock.now())
         return now - (self._memory.found_at or 0) >= DAY
 
-    def look_again(self, address: str, filters: Filters, known: Discovered) -> Discovered | None:
+    def look_again(
+        self, address: str, filters: Filters, known: Discovered, *, dry_run: bool
+    ) -> Discovered | None:
         """Look for the lists anew; ``None`` when less is found than is known.
 
         A Source whose lists are away for an hour, behind an error page say, is still that Source:
         a plain sitemap in their place must not take over. Its own Capability List has the say.
+        That they were looked for is noted, but not by a dry run: the next run has to look as well.
         """
         try:
             found = self.locate(address, filters)
@@ -145,5 +148,6 @@ class Locator:
         is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
         if not (is_its_own and found.resource_list) and rank(found) < rank(known):
             return None
-        self._memory.write(found_at=to_microseconds(self._equipment.clock.now()))
+        if not dry_run:
+            self._memory.write(found_at=to_microseconds(self._equipment.clock.now()))
         return found
