@@ -31,8 +31,10 @@ NOON = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
 HOUR = 3_600_000_000
 
 
-def span(name: str, from_: int | None, until: int | None = None, **more: bool) -> Span:
-    return Span(uri=name, from_=from_, until=until, **more)
+def span(
+    name: str, from_: int | None, until: int | None = None, *, announced: bool = False
+) -> Span:
+    return Span(uri=name, from_=from_, until=until, announced=announced)
 
 
 def names(spans: tuple[Span, ...]) -> list[str]:
