@@ -24,6 +24,7 @@ from resourcesync.destination.plan import (
     Keep,
     Listed,
     TakeAway,
+    as_chosen,
     count,
     decide,
     forgotten,
@@ -32,14 +33,14 @@ from resourcesync.destination.pulling import CUT_LIST, NO_CHANGES, Pull, Pulled,
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead, Snapshot
 from resourcesync.destination.reviewing import Noted
-from resourcesync.destination.tasks import pending_fetch
+from resourcesync.destination.tasks import gone_rows, pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
 
@@ -256,11 +257,12 @@ class Baseline:
 
     def _foreseen(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Decision]:
         """Yield what is decided; what the Source called deleted before, and waits, goes too."""
-        waits = any(True for _ in self._pull.state.pending(Task.DELETE))
+        waits = any(True for _ in gone_rows(self._pull.state))
         for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
             if waits and isinstance(decision, Keep) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
-                yield decision if known is None else TakeAway(decision.copy, known.reason)
+                is_to_go = known is not None and known.task == Task.DELETE
+                yield TakeAway(decision.copy, known.reason) if is_to_go and known else decision
             else:
                 yield decision
 
@@ -329,12 +331,11 @@ class Baseline:
         return through, sweeping
 
     def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
-        """Whether what is not listed is really gone, and policy lets it go."""
-        delete = self._pull.options.delete
-        if delete in ("never", "signalled") or not snapshot.complete:
+        """Whether what is not listed is really gone; whether it goes, policy says."""
+        if not snapshot.complete:
             return False
         if snapshot.at is None:
-            return delete == "absent"
+            return self._pull.options.delete == "absent"
         is_older = through < (self._pull.memory.through or 0)
         # Who asks for a baseline believes a Source that was set back.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
@@ -350,12 +351,9 @@ class Baseline:
         if self._pull.selection.refusals.count:
             # It may have been listed again since, in an entry that cannot be used.
             rows = (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
-        obeying = self._pull.options.delete != "never"
-        pruning = self._pull.options.prune
-        decisions = decide(
-            self._copies(), rows, sweeping=sweeping, obeying=obeying, pruning=pruning
-        )
-        return heeding(decisions, self._pull.equipment.clock)
+        pruning, policy = self._pull.options.prune, self._pull.options.delete
+        decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
+        return heeding(as_chosen(decisions, policy), self._pull.equipment.clock)
 
     def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:
         for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):
@@ -380,7 +378,7 @@ class Baseline:
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
-        has_pending = any(True for task in TO_DO for _ in self._pull.state.pending(task))
+        has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
             rests = self._rests(decision, at, has_pending=has_pending)
@@ -396,7 +394,7 @@ class Baseline:
     def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
-            case TakeAway(copy, reason):
+            case TakeAway(copy, reason) | Keep(copy, _, reason) if reason:
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
             case Keep(copy, listed):

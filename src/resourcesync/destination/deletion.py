@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import ABSENT, DeletionLimit, forgotten, is_doubted, is_forgotten
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import set_aside_warning
+from resourcesync.destination.tasks import gone_rows, set_aside_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Removal
@@ -109,9 +109,15 @@ def sweep(
         _delete_all(equipment, meant(), swept)
     if swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
-    elif generation is None and (state.note(_HELD_OF) or state.note(_HELD_GONE)):
+    elif generation is None and _is_hold_over(state):
         state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
+
+
+def _is_hold_over(state: MirrorState) -> bool:
+    """Whether nothing waits any more; what a policy keeps in this run does."""
+    has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
+    return bool(has_notes) and not any(True for _ in gone_rows(state))
 
 
 def _delete_all(equipment: Equipment, rows: Iterator[Pending], swept: Swept) -> None:
