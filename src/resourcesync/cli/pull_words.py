@@ -103,7 +103,8 @@ class PullWords:
 
     def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
         level = self._shown()
-        kept = "; old copy kept" if fields.get("kept") else ""
+        word = "; kept" if fields.get("action") == "delete" else "; old copy kept"
+        kept = word if fields.get("kept") else ""
         tries = whole(fields, "tries")
         often = f" after {tries} tries" if tries > 1 else ""
         yield Line(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
@@ -273,6 +274,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "failed": report.failed,
         "refused": report.refused,
         "unread": report.unread,
+        "edited": report.edited,
         "held": report.held,
         "held_of": report.held_of,
         "unlisted": report.unlisted,
@@ -422,7 +424,8 @@ def _not_in_sync(
     names = {
         "absent": report.absent,
         "skipped": report.skipped,
-        "failed": report.failed - report.contradicting,
+        "failed": report.failed - report.contradicting - report.edited,
+        "changed here and kept": report.edited,
         "here against the list": report.contradicting,
         "refused": report.refused - report.unread,
         "held": report.held,
@@ -452,6 +455,10 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         copies = words.counted(report.contradicting, "copy", "copies")
         yield Line(f"  next   {copies} contradict the list (--verify lenient): ask the Source to")
         yield Line(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+    if report.edited:
+        files = words.counted(report.edited, "file")
+        yield Line(f"  next   {files} to be deleted, changed here and kept: move or remove them,")
+        yield Line(f"         then resourcesync pull {folder}")
     if report.skew:
         yield Line(
             "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
@@ -462,8 +469,9 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         listed = words.counted(missing, "listed resource")
         yield Line(f"  next   {listed} not at the Source (404): ask it to mend its list,")
         yield Line(f"         or take that as it is: resourcesync pull {folder} --accept-missing")
-    others = report.failed - report.contradicting - missing + report.held
-    if others or not (report.refused or report.contradicting or missing or report.skew):
+    others = report.failed - report.contradicting - missing - report.edited + report.held
+    known = report.refused or report.contradicting or missing or report.skew or report.edited
+    if others or not known:
         yield Line(f"  next   run it again: resourcesync pull {folder}")
     if report.unread:
         yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")

@@ -19,7 +19,7 @@ _WARNING: Final = frozenset({MirrorState.BEHIND, MirrorState.NEW, MirrorState.SY
 def as_listed(status: MirrorStatus) -> tuple[int, int]:
     """Return how many resources are right: of how many that are listed, or are to be deleted."""
     good = status.resources - status.outdated
-    return max(good - status.held, 0), good + status.pending + status.refused
+    return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
 class Limits(NamedTuple):

@@ -32,6 +32,14 @@ RESTORED: Final = "restored"
 CONTRADICTING: Final = "contradicting"
 """In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
 
+LOCAL_CHANGE: Final = "local-change"
+"""The code of the error that a file is not as it was put there."""
+
+EDITED: Final = "edited"
+"""In ``Pending.code``: a file that is to be deleted was changed here, and so is kept."""
+
+CHANGED_HERE: Final = "it is to be deleted, and was changed here since it was fetched"
+
 ABSENT_CODES: Final = ("missing",)
 """In ``Pending.code``: the server says that it does not have it (404, 410)."""
 

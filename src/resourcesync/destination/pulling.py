@@ -266,7 +266,9 @@ class Pull:
 
     def as_chosen(self, row: Pending) -> Pending:
         """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
-        return row._replace(task=Task.KEEP if self.spares(row.reason) else Task.DELETE)
+        if self.spares(row.reason):
+            return row._replace(task=Task.KEEP, code="")
+        return row._replace(task=Task.DELETE)
 
     def keeping(self, copy: Copy, at: int, *, code: str = "") -> Pending:
         """Return the mark of a copy that is kept though it is not listed.

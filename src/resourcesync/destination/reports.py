@@ -91,7 +91,8 @@ class RunReport:
             another site, where that is accepted.
         same, created, updated, deleted: What the run found and did.
         refetched: Of the same, those that this run fetched, and that were equal.
-        failed: Listed resources that are not here as listed.
+        failed: Listed resources that are not here as listed, and copies that could not be deleted.
+        edited: Of the failed, files that are to be deleted and were changed here: they are kept.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
         unread: Of the refused, the parts of a list that could not be read: what they list is not
             known, so nothing is deleted, and the next run reads all again.
@@ -135,6 +136,7 @@ class RunReport:
     refetched: int = 0
     deleted: int = 0
     failed: int = 0
+    edited: int = 0
     refused: int = 0
     unread: int = 0
     held: int = 0
@@ -289,6 +291,7 @@ class MirrorStatus:
         absent, skipped: Listed resources that the Source does not give, where that is accepted;
             not pending. See `RunReport`.
         held: Deletions on hold.
+        edited: Files that are to be deleted and were changed here: they are kept.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
             from here. ``None``: none has, by the filters of now.
@@ -313,6 +316,7 @@ class MirrorStatus:
     absent: int = 0
     skipped: int = 0
     held: int = 0
+    edited: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None
     last_run: datetime | None = None

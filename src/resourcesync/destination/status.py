@@ -1,9 +1,16 @@
 """What a mirror's own memory says of it, without asking the Source."""
 
-from itertools import islice
+from itertools import chain, islice
 
 from resourcesync.destination.memory import Memory
-from resourcesync.destination.plan import ABSENT_CODES, CONTRADICTING, SKIPPED_CODES
+from resourcesync.destination.plan import (
+    ABSENT_CODES,
+    CHANGED_HERE,
+    CONTRADICTING,
+    EDITED,
+    LOCAL_CHANGE,
+    SKIPPED_CODES,
+)
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
@@ -30,12 +37,13 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     absent, skipped = not_given(state, memory)
     waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
-    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
+    edited = state.pending_coded(EDITED)
+    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL) - edited
     resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _word(memory, pending + held),
+        state=Word.SYNCING if running else _word(memory, pending + held + edited),
         resources=resources,
         pending=pending,
         outdated=min(state.pending_here(Task.FETCH), pending) if resources and pending else 0,
@@ -46,6 +54,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         absent=absent,
         skipped=skipped,
         held=held,
+        edited=edited,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         last_run=None if last is None else from_microseconds(last.ended),
@@ -76,7 +85,7 @@ def not_given(state: MirrorState, memory: Memory) -> tuple[int, int]:
 
 
 def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
-    """Return the first listed resources that are not here as listed.
+    """Return the first listed resources that are not here as listed, and files changed here.
 
     Args:
         state: The mirror's memory.
@@ -84,12 +93,13 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
     """
     accepted = (*ABSENT_CODES, *SKIPPED_CODES) if Memory(state).accepts_missing else ()
     waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
-    rows = islice(waiting, most)
+    edited = (row for row in state.pending(Task.DELETE) if row.code == EDITED)
+    rows = islice(chain(edited, waiting), most)
     return tuple(
         Failing(
             uri=row.loc,
-            code=row.code,
-            reason=row.reason,
+            code=LOCAL_CHANGE if row.code == EDITED else row.code,
+            reason=CHANGED_HERE if row.code == EDITED else row.reason,
             tries=row.tries,
             due=from_microseconds(row.due),
         )
