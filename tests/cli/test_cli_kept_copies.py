@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.command_line import FILES, LATER, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.tiny_source import Answer, TinySource
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 GONE = "/objects/0003.txt"
@@ -146,3 +146,25 @@ def test_a_changed_file_stays_known_whatever_policies_came_between(
 
     assert "1 changed here and kept" in said.readouterr().out
     assert edited.read_text() == "my notes"
+
+
+# --- pages that lead away -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("site", ["http://no-such-host.invalid", "http://127.0.0.9:1"])
+def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is_accepted(
+    site: str, source: TinySource, said: Said
+) -> None:
+    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
+    listed = ["pull", source.url, "museum", "--retries", "0"]
+
+    assert run(listed) == 3
+    assert run([*listed, "--accept-missing"]) == 0
+
+    said.readouterr()
+    offer_sitemap(source, FILES)
+    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
+    assert run(["pull", f"{source.url}/sitemap.xml", "pages", "--retries", "0"]) == 0
+    out = said.readouterr().out
+    assert f"~ {GONE}   skipped: it leads to another site, {site}: " in out
+    assert "1 skipped" in out

@@ -43,7 +43,10 @@ CHANGED_HERE: Final = "it is to be deleted, and was changed here since it was fe
 ABSENT_CODES: Final = ("missing",)
 """In ``Pending.code``: the server says that it does not have it (404, 410)."""
 
-SKIPPED_CODES: Final = ("robots", "redirect")
+LEADS_AWAY: Final = "redirect"
+"""The code of the error that a redirect leads where it is not followed."""
+
+SKIPPED_CODES: Final = ("robots", LEADS_AWAY)
 """In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
 
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
