@@ -168,3 +168,26 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is
     out = said.readouterr().out
     assert f"~ {GONE}   skipped: it leads to another site, {site}: " in out
     assert "1 skipped" in out
+
+
+# --- lists that are not whole ---------------------------------------------------------------------
+
+
+def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    source.offer(dict(list(FILES.items())[:5]))  # of the same moment
+    said.readouterr()
+
+    assert run(["pull", "museum", "--mode", "baseline"]) == 3
+    told = said.readouterr().out
+    run(["audit", "museum"])
+    audited = said.readouterr().out
+
+    assert "the lists are not whole, so how much is missing is not known; 5 of 5 they name" in told
+    assert "the Source's next Resource List settles it" in told
+    assert "run it again" not in told
+    assert "repair museum --delete" not in audited
+    assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3
+    assert rows(said)[-1]["gap"] is True

@@ -280,7 +280,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "unlisted": report.unlisted,
         "filtered": report.filtered,
         "restored": report.restored,
-        **_fixity_of(report),
+        **_found_out(report),
         "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
@@ -293,8 +293,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
     }
 
 
-def _fixity_of(report: RunReport) -> dict[str, object]:
-    names = ("verified", "weak", "unverified", "contradicting")
+def _found_out(report: RunReport) -> dict[str, object]:
+    names = ("verified", "weak", "unverified", "contradicting", "gap")
     return {name: getattr(report, name) for name in names}
 
 
@@ -435,7 +435,10 @@ def _not_in_sync(
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
-    text = f"{words.count(right)} of {words.count(wanted)} ({', '.join(counts)})"
+    of_all = f"{words.count(right)} of {words.count(wanted)}"
+    if report.gap or report.unread:
+        of_all = f"the lists are not whole, so how much is missing is not known; {of_all} they name"
+    text = f"{of_all} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
@@ -447,6 +450,17 @@ def _not_in_sync(
     else:
         lines += _next(report, folder)
     return tuple(lines)
+
+
+def _not_whole(report: RunReport, folder: str) -> Iterator[Line]:
+    if report.gap:
+        yield Line(
+            "  next   nothing is deleted for it; the Source's next Resource List settles it:"
+        )
+        yield Line(f"         resourcesync pull {folder}")
+    if report.unread:
+        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
+        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
 
 
 def _next(report: RunReport, folder: str) -> Iterator[Line]:
@@ -471,11 +485,9 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         yield Line(f"         or take that as it is: resourcesync pull {folder} --accept-missing")
     others = report.failed - report.contradicting - missing - report.edited + report.held
     known = report.refused or report.contradicting or missing or report.skew or report.edited
-    if others or not known:
+    if others or not (known or report.gap):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
-    if report.unread:
-        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
-        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
+    yield from _not_whole(report, folder)
     if report.refused > report.unread:
         entries = words.counted(report.refused - report.unread, "entry", "entries")
         yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")

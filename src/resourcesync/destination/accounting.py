@@ -116,8 +116,9 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
 
 
 def _besides(state: MirrorState) -> dict[str, Any]:
-    """Count what is here besides what is listed, wanted and as listed."""
+    """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
+        "gap": Memory(state).hole,
         "filtered": state.pending_coded(FILTERED),
         "restored": state.pending_coded(RESTORED),
         "contradicting": state.pending_coded(CONTRADICTING),

@@ -96,6 +96,8 @@ class RunReport:
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
         unread: Of the refused, the parts of a list that could not be read: what they list is not
             known, so nothing is deleted, and the next run reads all again.
+        gap: Whether the lists that could be read are known to leave something out: a list was cut,
+            or the Change Lists do not reach back. What is missing here is then not known.
         held: Deletions that wait for a person's word or for proof, or would in a dry run.
         held_of: How many copies were here when they were held first, before that run.
         unlisted: Resources here that the Source lists no more and that policy keeps.
@@ -139,6 +141,7 @@ class RunReport:
     edited: int = 0
     refused: int = 0
     unread: int = 0
+    gap: bool = False
     held: int = 0
     held_of: int = 0
     unlisted: int = 0
