@@ -110,6 +110,11 @@ class Baseline:
             linked=linked,
         )
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether a person says that these lists count: times of other lists are no measure."""
+        return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
+
     def _resource_list(self) -> str:
         uri = self._pull.found.resource_list
         if uri is None:
@@ -138,7 +143,7 @@ class Baseline:
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
         through = self._pull.memory.through
-        if snapshot.at is None or self._pull.options.mode == "baseline":
+        if snapshot.at is None or self._is_told:
             return
         check_no_older(snapshot.at, self._pull.memory.at)
         if gap and through is not None and snapshot.at <= through:
@@ -165,7 +170,7 @@ class Baseline:
             processed=self._pull.state,
         )
         held.enter_context(history.spool)
-        if self._pull.options.mode != "baseline":
+        if not self._is_told:
             go_on_from(
                 history,
                 self._pull.found.change_list,
@@ -191,7 +196,7 @@ class Baseline:
             return history.through, True
         if history is not None:
             return max(history.through, known), False
-        if snapshot.at is None or at >= known or self._pull.options.mode == "baseline":
+        if snapshot.at is None or at >= known or self._is_told:
             return at, True
         return known, False
 
@@ -394,12 +399,14 @@ class Baseline:
     def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
-            case TakeAway(copy, reason) | Keep(copy, _, reason) if reason:
+            case TakeAway(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
-            case Keep(copy, listed):
+            case Keep(copy, listed, reason):
                 held = has_pending and not listed
                 known = still_to_delete(self._pull, copy) if held else None
+                if known is None and reason:
+                    return self._pull.deletion(copy, reason, self._listed_at)
                 return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
                 return not_due(self._pull, row)
