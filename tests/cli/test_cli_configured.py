@@ -76,7 +76,7 @@ def test_the_closing_lines_name_each_mirror_and_the_worst_exit_code(
     assert run(["pull", "--all", "-q"]) == 4
 
     captured = said.readouterr()
-    lines = captured.out.splitlines()
+    lines = [it for it in captured.err.splitlines() if not it.startswith(("error", "  "))]
     assert lines[0] == "Mirror    museum"
     assert lines[1].startswith("In sync   12 resources")
     assert lines[2] == "Mirror    dead"

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said, rows
-from tests.support.tiny_source import TinySource
+from tests.support.command_line import FILES, LATER, Said, rows
+from tests.support.tiny_source import Answer, TinySource
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 GONE = "/objects/0003.txt"
@@ -77,3 +77,117 @@ def test_what_no_pull_has_kept_yet_is_an_extra_and_the_advice_is_a_pull(
     assert "next        resourcesync pull museum" in said.readouterr().out
     assert run(["pull", "museum"]) == 0
     assert run(["audit", "museum"]) == 0
+
+
+# --- files that were changed here, and are to be deleted ------------------------------------------
+
+
+@pytest.fixture
+def edited(source: TinySource, said: Said) -> Path:
+    """Return a file of a mirror that was changed here before the Source took it away."""
+    assert run(["pull", source.url, "museum"]) == 0
+    path = Path("museum/objects/0001.txt")
+    path.write_text("my notes")
+    source.offer({name: body for name, body in FILES.items() if "0001" not in name}, at=LATER)
+    said.readouterr()
+    return path
+
+
+def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
+    edited: Path, said: Said
+) -> None:
+    for _ in range(2):
+        assert run(["pull", "museum"]) == 3
+
+        out = said.readouterr().out
+        assert "! /objects/0001.txt   it is to be deleted, and was changed here" in out
+        assert "1 changed here and kept" in out
+        assert "1 file to be deleted, changed here and kept: move or remove them," in out
+        assert "run it again" not in out
+
+    assert run(["pull", "museum", "--json"]) == 3
+    lines = rows(said)
+    (item,) = [it for it in lines if it["type"] == "item" and it["status"] == "error"]
+    assert (item["action"], item["code"], item["kept"]) == ("delete", "local-change", True)
+    assert (lines[-1]["edited"], lines[-1]["held"], lines[-1]["failed"]) == (1, 0, 1)
+    assert edited.read_text() == "my notes"
+
+
+@pytest.mark.parametrize("more", [[], ["--offline"]])
+def test_a_changed_file_that_is_to_be_deleted_is_explained_and_stays(
+    edited: Path, more: list[str], said: Said
+) -> None:
+    run(["pull", "museum"])
+    said.readouterr()
+
+    assert run(["why", "museum", "objects/0001.txt", *more]) == 1
+    told = said.readouterr().out
+    run(["status", "museum"])
+    status = said.readouterr().out
+    assert run(["pull", "museum"]) == 3
+
+    assert "its file was changed here, and is kept" in told
+    assert "move museum/objects/0001.txt away, or remove it; then resourcesync pull" in told
+    assert "the next pull does it" not in status
+    assert "1 file to be deleted, changed here and kept" in status
+    assert edited.read_text() == "my notes"
+    edited.unlink()
+    assert run(["pull", "museum"]) == 0
+
+
+def test_a_changed_file_stays_known_whatever_policies_came_between(
+    edited: Path, said: Said
+) -> None:
+    assert run(["pull", "museum"]) == 3
+    assert run(["pull", "museum", "--delete", "never"]) == 0
+    said.readouterr()
+
+    assert run(["pull", "museum"]) == 3
+
+    assert "1 changed here and kept" in said.readouterr().out
+    assert edited.read_text() == "my notes"
+
+
+# --- pages that lead away -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("site", ["http://no-such-host.invalid", "http://127.0.0.9:1"])
+def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is_accepted(
+    site: str, source: TinySource, said: Said
+) -> None:
+    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
+    listed = ["pull", source.url, "museum", "--retries", "0"]
+
+    assert run(listed) == 3
+    assert run([*listed, "--accept-missing"]) == 0
+
+    said.readouterr()
+    offer_sitemap(source, FILES)
+    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
+    assert run(["pull", f"{source.url}/sitemap.xml", "pages", "--retries", "0"]) == 0
+    out = said.readouterr().out
+    assert f"~ {GONE}   skipped: it leads to another site, {site}: " in out
+    assert "1 skipped" in out
+
+
+# --- lists that are not whole ---------------------------------------------------------------------
+
+
+def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    source.offer(dict(list(FILES.items())[:5]))  # of the same moment
+    said.readouterr()
+
+    assert run(["pull", "museum", "--mode", "baseline"]) == 3
+    told = said.readouterr().out
+    run(["audit", "museum"])
+    audited = said.readouterr().out
+
+    assert "the lists are not whole, so how much is missing is not known; 5 of 5 they name" in told
+    assert "the Source's next Resource List settles it" in told
+    assert "run it again" not in told
+    assert "repair museum --delete" not in audited
+    assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3
+    assert rows(said)[-1]["gap"] is True

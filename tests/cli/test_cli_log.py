@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from resourcesync.cli.log_file import keeping_log
 from resourcesync.cli.main import run
+from resourcesync.cli.output import Outcome, Screen
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands import files_of
 from tests.support.meanwhile import meanwhile
@@ -140,3 +142,60 @@ def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> N
     assert path.read_text().endswith(" after\n")
     assert not [it for it in logger.handlers if not isinstance(it, logging.NullHandler)]
     assert said.readouterr().err == ""
+
+
+# --- what the library warns of --------------------------------------------------------------------
+
+
+def warned(screen: Screen) -> Outcome:
+    log = logging.getLogger("resourcesync.somewhere")
+    for number in range(30):
+        log.info("of no interest")
+        log.warning("row %d is left out", number)
+        log.warning("the same each time")
+    screen.report("warning", {"code": "cut-list", "message": "told as an event"})
+    return Outcome()
+
+
+def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
+    with_job: Callable[..., None], said: Said
+) -> None:
+    with_job(warned)
+    assert run(["demo"]) == 0
+
+    lines = said.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "warning[library]: row 0 is left out",
+        "warning[library]: the same each time",
+    ]
+    assert len(lines) == 22
+    assert "--log-file FILE takes them all" in lines[-2]
+
+    logging.getLogger("resourcesync.somewhere").warning("nobody runs now")
+    assert said.readouterr().err == ""
+
+
+def test_warnings_of_the_library_are_events_in_json_and_none_with_q(
+    with_job: Callable[..., None], said: Said
+) -> None:
+    with_job(warned, json=True)
+    assert run(["demo"]) == 0
+    told = [row for row in rows(said) if row["type"] == "warning"]
+    assert told[0]["message"] == "row 0 is left out"
+    assert {row["code"] for row in told} == {"library", "cut-list"}
+
+    with_job(warned, quiet=1)
+    assert run(["demo"]) == 0
+    assert said.readouterr() == ("", "")
+
+
+def test_a_log_has_each_warning_of_the_library_and_of_the_command_once(
+    with_job: Callable[..., None], said: Said
+) -> None:
+    with_job(warned, log_file=Path("demo.log"))
+    assert run(["demo"]) == 0
+
+    text = Path("demo.log").read_text()
+    assert text.count("row 29 is left out") == 1
+    assert text.count("told as an event") == 1
+    assert said.readouterr().err.count("told as an event") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.command_line import FILES, Said, spoil
+from tests.support.command_line import FILES, LATER, Said, spoil
 from tests.support.settings_file import museum, put
 from tests.support.tiny_source import TinySource
 
@@ -47,13 +47,13 @@ def test_what_is_wrong_is_said_with_the_same_exit_code(
 ) -> None:
     spoil(str(mirror))
     assert run(["audit", "museum", "-q"]) == 1
-    assert "Not in sync" in said.readouterr().out
+    assert "Not in sync" in said.readouterr().err
 
     source.answers.clear()
     assert run(["pull", "--all", "-q"]) == 5
     captured = said.readouterr()
     assert "error[missing]" in captured.err
-    assert "Mirrors   0 of 1" in captured.out
+    assert "Mirrors   0 of 1" in captured.err
 
 
 def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
@@ -67,3 +67,39 @@ def test_an_answer_is_given_all_the_same(mirror: Path, said: Said) -> None:
     ):
         assert run(command) == 0
         assert said.readouterr().out, command
+
+
+def test_what_failed_is_named_with_why_and_what_to_do(
+    source: TinySource, mirror: Path, said: Said
+) -> None:
+    files = {**FILES, **{f"/new/{number:02}.txt": b"%d" % number for number in range(12)}}
+    source.offer(files, at=LATER)
+    for number in range(12):
+        del source.answers[f"/new/{number:02}.txt"]
+    assert mirror.is_dir()
+
+    assert run(["pull", "museum", "-q"]) == 3
+
+    captured = said.readouterr()
+    lines = captured.err.splitlines()
+    assert captured.out == ""
+    assert len([line for line in lines if line.startswith("! /new/")]) == 10
+    assert "the server does not have it (404 Not Found)" in lines[0]
+    assert "  and 2 more that failed" in lines
+    assert any(line.startswith("Not in sync") for line in lines)
+    assert any(line.startswith("  next   ") for line in lines)
+
+    assert run(["pull", "museum", "-qq"]) == 3
+    assert said.readouterr() == ("", "")
+
+
+def test_a_hold_is_told_with_the_next_step(source: TinySource, mirror: Path, said: Said) -> None:
+    source.offer({"/000.txt": b"0"}, at=LATER)
+    assert mirror.is_dir()
+
+    assert run(["pull", "museum", "-q"]) == 7
+
+    captured = said.readouterr()
+    assert captured.out == ""
+    assert "Stopped" in captured.err
+    assert f"  next   if the Source really shrank: resourcesync pull {mirror}" in captured.err

@@ -140,7 +140,7 @@ def test_a_set_that_is_broken_does_not_keep_the_others_back(two: TinySource, sai
 
     assert Path("museum/texts/texts/b.txt").read_bytes() == b"newer\n"
     assert Path("museum/maps/maps/a.txt").read_bytes() == b"map a\n"
-    assert "1 of 2 sets without a fault" in said.readouterr().out
+    assert "1 of 2 sets without a fault" in said.readouterr().err
 
 
 def test_new_sets_join_within_a_day(two: TinySource) -> None:

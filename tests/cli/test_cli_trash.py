@@ -50,6 +50,8 @@ def test_what_is_in_the_trash_is_listed(mirror: TinySource, said: Said) -> None:
     assert (row["path"], row["bytes"], row["reason"]) == (GONE[1], 9, "no longer listed")
     assert row["uri"] == f"{mirror.url}/{GONE[1]}"
     assert row["time"].startswith("20")
+    assert run(["trash", "list", "museum", "nowhere*"]) == 1
+    assert said.readouterr().out.splitlines() == ["Trash     nothing in the trash fits", "exit 1"]
     assert run(["trash", "list", "museum", "--older-than", "1d"]) == 0
     assert "0 files" in said.readouterr().out
 

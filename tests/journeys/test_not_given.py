@@ -8,7 +8,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
-from resourcesync.errors import SourceRefusedError
+from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset
 from tests.support.world import BASE, World
@@ -89,6 +89,30 @@ def test_a_page_that_programs_are_kept_from_is_skipped(site: World, code: str) -
     assert is_sound(report)
     [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
     assert (told["status"], told["code"]) == ("skipped", code)
+
+
+@pytest.mark.parametrize("code", ["dns", "egress"])
+def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(site: World, code: str) -> None:
+    there = "https://internal.example/login"
+    site.answers[BASE + "c.html"] = SourceUnavailableError("no address", uri=there, code=code)
+
+    report = site.pull(SITEMAP)
+
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 2)
+    assert (report.absent, report.skipped, report.failed) == (0, 1, 0)
+    [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
+    assert (told["status"], told["code"]) == ("skipped", "redirect")
+    assert "https://internal.example" in str(told["reason"])
+
+
+@pytest.mark.parametrize("code", ["dns", "egress"])
+def test_a_site_without_an_address_itself_is_a_failure(site: World, code: str) -> None:
+    at = BASE + "c.html"
+    site.answers[at] = SourceUnavailableError("no address", uri=at, code=code)
+
+    report = site.pull(SITEMAP)
+
+    assert (report.state, report.skipped, report.failed) == (MirrorState.BEHIND, 0, 1)
 
 
 def test_a_copy_of_a_page_that_is_gone_is_kept(site: World) -> None:

@@ -51,6 +51,76 @@ def test_deletions_can_be_forbidden(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
+@pytest.mark.parametrize("policy", ["never", "signalled"])
+def test_a_policy_of_one_run_does_not_end_a_hold(tmp_path: Path, policy: Any, mode: Any) -> None:
+    world = big_world(tmp_path / "mirror")
+    cut_list(world, kept=200)
+    held = world.pull(mode="baseline")
+
+    kept = world.pull(delete=policy, mode=mode)
+    dry = world.pull(dry_run=True)
+    again = world.pull()
+    done = world.pull(max_delete=DeletionLimit(count=100))
+
+    assert (held.state, held.held, held.held_of) == (MirrorState.STOPPED, 100, 300)
+    assert (kept.state, kept.deleted, kept.held) == (MirrorState.IN_SYNC, 0, 0)
+    assert kept.unlisted == 100
+    assert (dry.held, dry.held_of) == (100, 300)
+    assert (again.state, again.held, again.held_of) == (MirrorState.STOPPED, 100, 300)
+    assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
+
+
+def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between(
+    tmp_path: Path,
+) -> None:
+    world = big_world(tmp_path / "mirror")
+    for number in range(100):
+        world.remove(f"{number}.html")
+    world.publish()
+    world.pull()
+    for number in range(1000):
+        world.put(f"new/{number}.html", f"{number}")
+    world.publish()
+    grown = world.pull(delete="never")
+
+    report = world.pull()
+
+    assert (grown.created, grown.deleted, grown.held) == (1000, 0, 0)
+    assert (report.deleted, report.held, report.held_of) == (0, 100, 300)
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(world: World, mode: Any) -> None:
+    world.pull()
+    world.remove("objects/0003.html")
+    world.publish()
+    kept = [world.pull(delete="never", mode=mode) for _ in range(2)]
+    dry = world.pull(dry_run=True)
+
+    report = world.pull()
+
+    assert [(it.state, it.deleted, it.unlisted) for it in kept] == [(MirrorState.IN_SYNC, 0, 1)] * 2
+    assert (dry.deleted, report.deleted, report.state) == (0, 1, MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+def test_what_a_policy_kept_and_is_listed_again_stays(tmp_path: Path) -> None:
+    world = big_world(tmp_path / "mirror")
+    for number in range(100):
+        world.remove(f"{number}.html")
+    world.publish()
+    world.pull(delete="never")
+    for number in range(100):
+        world.put(f"{number}.html", f"{number}")
+    world.publish()
+
+    report = world.pull()
+
+    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 0, 0)
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_listed(
     mode: Any, world: World
 ) -> None:
@@ -65,7 +135,7 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
     assert (report.unlisted, report.filtered) == (1, 2)
     assert report.state is MirrorState.IN_SYNC
     assert (report.listed, report.unchanged, report.applied) == (38, 38, 0)
-    again = world.pull(filters=chosen)
+    again = world.pull(filters=chosen, delete="never")
     assert (again.filtered, again.state) == (2, MirrorState.IN_SYNC)
     with world.destination() as destination:
         looking = destination.looking()

@@ -267,3 +267,35 @@ def test_another_address_than_the_known_one_says_how_to_follow_it(tmp_path: Path
         world.pull(ELSEWHERE)
 
     assert f"--moved {ELSEWHERE}" in raised.value.hint
+
+
+def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newer(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path / "mirror")
+    before = world.files()
+    other = World(tmp_path / "other")
+    other.clock.advance(hours=24 * 30)
+    other.put("b/1.html", "of another Source")
+    other.publish()
+    home = "https://wrong.example/"
+    own = world.fetcher.serve
+
+    def serve(request: Request) -> Answer | Exception:
+        if not request.uri.startswith(home):
+            return own(request)
+        answer = other.honest(BASE + request.uri.removeprefix(home))
+        body = answer.body.replace(BASE.encode(), home.encode())
+        return Answer(answer.status, body, answer.headers, request.uri)
+
+    world.clock.advance(hours=24 * 30 + 1)
+    world.fetcher.serve = serve
+    wrong = world.pull(None, moved=home)
+
+    report = world.pull(None, moved=BASE)
+
+    assert (wrong.state, wrong.deleted) == (MirrorState.STOPPED, 0)
+    assert (report.held, report.deleted) == (0, 0)
+    assert {uri: world.files()[uri] for uri in before} == before
+    assert world.pull(None).deleted == 0
+    assert world.files().keys() >= before.keys()

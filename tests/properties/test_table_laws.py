@@ -165,7 +165,7 @@ def _check(
     everything = sorted([*listed, *changed], key=lambda row: row.uri)  # stable
     settled = list(settle(map(_as_listed, everything), lambda *both: conflicts.append(both)))
     said = {row.uri: row for row in settled}
-    decisions = list(decide(held, settled, sweeping=False, obeying=True))
+    decisions = list(decide(held, settled, sweeping=False))
     work = [row for part in joined.slices for row in tables.read_work(part.file)]
     rest = list(tables.read_listed(joined.resting))
     unlisted = list(tables.read_copies([joined.unlisted]))

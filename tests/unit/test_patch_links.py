@@ -107,6 +107,6 @@ def test_a_patch_is_remembered_with_what_waits() -> None:
 
 def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:
     row = Listed("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
-    (found,) = decide([COPY], [row], sweeping=False, obeying=True)
+    (found,) = decide([COPY], [row], sweeping=False)
     assert isinstance(found, Fetch)
     assert found.listed.patch is None

@@ -18,6 +18,7 @@ from resourcesync.destination.plan import (
     Match,
     TakeAway,
     algorithms_for,
+    as_chosen,
     as_it_is,
     count,
     decide,
@@ -81,7 +82,7 @@ def test_each_case_of_a_baseline_is_decided() -> None:
         listed("h", hash=SHA, change=FILTERED),
     ]
 
-    decisions = list(decide(copies, rows, sweeping=True, obeying=True))
+    decisions = list(decide(copies, rows, sweeping=True))
 
     assert decisions == [
         InStep(copies[0]),
@@ -93,17 +94,30 @@ def test_each_case_of_a_baseline_is_decided() -> None:
     ]
 
 
-def test_without_permission_nothing_is_taken_away() -> None:
+@pytest.mark.parametrize(
+    ("policy", "sweeping", "expected"),
+    [
+        ("auto", False, [TakeAway, Keep]),
+        ("auto", True, [TakeAway, TakeAway]),
+        ("signalled", True, [TakeAway, Keep]),
+        ("never", True, [Keep, Keep]),
+    ],
+)
+def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
+    policy: str, sweeping: bool, expected: list[type]
+) -> None:
     copies = [copy("a"), copy("b")]
     rows = [listed("a", change="deleted")]
 
-    decisions = list(decide(copies, rows, sweeping=False, obeying=False))
+    decisions = list(as_chosen(decide(copies, rows, sweeping=sweeping), policy))
 
-    assert decisions == [Keep(copies[0]), Keep(copies[1])]
+    reasons = ["deleted by the Source", "no longer listed" if sweeping else ""]
+    assert [type(it) for it in decisions] == expected
+    assert [it.reason for it in decisions if isinstance(it, TakeAway | Keep)] == reasons
 
 
 def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
-    assert list(decide([copy("a")], [listed("a")], sweeping=True, obeying=True)) == [
+    assert list(decide([copy("a")], [listed("a")], sweeping=True)) == [
         Fetch(listed("a"), copy("a"), ask=True)
     ]
 
@@ -221,7 +235,7 @@ def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None
     copies = [copy(uri) for uri in "abcd"]
 
     settled = settle(rows, lambda *_: None)
-    decisions = list(decide(copies, settled, sweeping=False, obeying=True, pruning=True))
+    decisions = list(decide(copies, settled, sweeping=False, pruning=True))
 
     assert decisions[:3] == [
         TakeAway(copies[0], OUT_OF_SCOPE),

@@ -159,6 +159,8 @@ def _kept(report: AuditReport, mirror: Path) -> list[Line]:
     if not report.unlisted:
         return []
     copies = words.counted(report.unlisted, "copy", "copies")
+    if report.has_gap:  # then it is not known that they are gone
+        return [Line(f"          {copies} kept, not in the lists that could be read")]
     drop = f"resourcesync repair {mirror} --delete drops"
     them = "it" if report.unlisted == 1 else "them"
     return [Line(f"          {copies} kept, no longer listed; {drop} {them}")]

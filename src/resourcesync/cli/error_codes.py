@@ -137,6 +137,7 @@ warning
   held-back          Another system logged changes whose effect cannot be seen there yet.
   log-partial        Some changes are not logged there, until all is read again; see the reason.
   memory-restored    A mirror without a memory here begins with the copy in its store.
+  library            What no command expects, such as a list of the past that is of no use.
   set-aside          A file was not what is known here; it is kept in the quarantine.
   rewritten          The Source rewrote its Change List; a baseline was done.
   worker-died        A worker was lost with a piece of the work: that is done again.

@@ -49,7 +49,7 @@ _FIELDS: Final = {
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
         "plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread"
+        "refetched absent skipped unread edited"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -104,7 +104,7 @@ EVENTS: Final = {
         sometimes=(
             "mirror mirrors:any since? sets:any sources:any state mode dry_run lists_only "
             "spent pull resources listed:any unchanged applied pending:any same created "
-            "updated refetched deleted failed refused:any held held_of unlisted filtered "
+            "updated refetched deleted failed edited refused:any held held_of unlisted filtered "
             "verified:count weak absent:count skipped:count unread:count restored unverified "
             "contradicting linked patched:any unpatched requests bytes useful_bytes as_of? audit "
             "in_sync at? present accurate unproven extra foreign begun gap coverage? accuracy? "
@@ -169,8 +169,8 @@ EVENTS: Final = {
         always="mirror",
         sometimes=(
             "source state resources pending contradicting resting tried_again? refused held "
-            "absent skipped unknown:count counted lag_seconds? as_of? in_sync_at? last_run? "
-            "outcome failed_run? failures set offered doubted:any"
+            "edited absent skipped unknown:count counted lag_seconds? as_of? in_sync_at? "
+            "last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
     "admin": Event(meaning="Where operators can look while it runs.", always="uri"),

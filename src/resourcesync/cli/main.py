@@ -262,11 +262,15 @@ def _logged(job: Job, screen: Screen, held: ExitStack) -> Screen:
 
 @contextmanager
 def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
-    from resourcesync.cli.screens import open_screen  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.screens import (  # noqa: PLC0415 - help stays quick
+        open_screen,
+        showing_warnings,
+    )
 
     screen = open_screen(job, environment)
     try:
-        yield screen
+        with showing_warnings(screen):
+            yield screen
     finally:
         screen.close()
 

@@ -214,7 +214,8 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         "-q",
         "--quiet",
         count=True,
-        help="Show nothing when all is well, and errors if not; twice: nothing.",
+        help="Show nothing when all is well; else, on stderr, what failed, why, and what to do."
+        " Twice: nothing.",
     )
     @option("-v", "--verbose", count=True, help="Show a line per resource.")
     @option(

@@ -43,7 +43,11 @@ TREE: Final = (
         " documents; needed where these go to a store.",
     ),
     option(
-        "--include", multiple=True, metavar="GLOB", help="Publish only files whose path matches."
+        "--include",
+        multiple=True,
+        metavar="GLOB",
+        help="Publish only files whose path below the tree matches: * is any text, / too; ? is one "
+        "character. The globs of pull are others.",
     ),
     option("--exclude", multiple=True, metavar="GLOB", help="Publish no files whose path matches."),
     option(

@@ -28,8 +28,9 @@ FILTERS: Final = (
         "--include",
         multiple=True,
         metavar="GLOB",
-        help="Only resources whose path matches. A mirror remembers this and each filter below "
-        "until it is given anew; '' takes it away: --include ''.",
+        help="Only resources whose path matches: * stops at /, ** does not; one without a / in "
+        "front fits in each folder. The globs of publish are others. A mirror remembers this and "
+        "each filter below until it is given anew; '' takes it away: --include ''.",
     ),
     option("--exclude", multiple=True, metavar="GLOB", help="No resources whose path matches."),
     option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),

@@ -103,7 +103,8 @@ class PullWords:
 
     def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
         level = self._shown()
-        kept = "; old copy kept" if fields.get("kept") else ""
+        word = "; kept" if fields.get("action") == "delete" else "; old copy kept"
+        kept = word if fields.get("kept") else ""
         tries = whole(fields, "tries")
         often = f" after {tries} tries" if tries > 1 else ""
         yield Line(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
@@ -273,12 +274,13 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "failed": report.failed,
         "refused": report.refused,
         "unread": report.unread,
+        "edited": report.edited,
         "held": report.held,
         "held_of": report.held_of,
         "unlisted": report.unlisted,
         "filtered": report.filtered,
         "restored": report.restored,
-        **_fixity_of(report),
+        **_found_out(report),
         "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
@@ -291,8 +293,8 @@ def fields_of(report: RunReport) -> dict[str, object]:
     }
 
 
-def _fixity_of(report: RunReport) -> dict[str, object]:
-    names = ("verified", "weak", "unverified", "contradicting")
+def _found_out(report: RunReport) -> dict[str, object]:
+    names = ("verified", "weak", "unverified", "contradicting", "gap")
     return {name: getattr(report, name) for name in names}
 
 
@@ -422,7 +424,8 @@ def _not_in_sync(
     names = {
         "absent": report.absent,
         "skipped": report.skipped,
-        "failed": report.failed - report.contradicting,
+        "failed": report.failed - report.contradicting - report.edited,
+        "changed here and kept": report.edited,
         "here against the list": report.contradicting,
         "refused": report.refused - report.unread,
         "held": report.held,
@@ -432,7 +435,10 @@ def _not_in_sync(
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
-    text = f"{words.count(right)} of {words.count(wanted)} ({', '.join(counts)})"
+    of_all = f"{words.count(right)} of {words.count(wanted)}"
+    if report.gap or report.unread:
+        of_all = f"the lists are not whole, so how much is missing is not known; {of_all} they name"
+    text = f"{of_all} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
@@ -446,12 +452,27 @@ def _not_in_sync(
     return tuple(lines)
 
 
+def _not_whole(report: RunReport, folder: str) -> Iterator[Line]:
+    if report.gap:
+        yield Line(
+            "  next   nothing is deleted for it; the Source's next Resource List settles it:"
+        )
+        yield Line(f"         resourcesync pull {folder}")
+    if report.unread:
+        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
+        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
+
+
 def _next(report: RunReport, folder: str) -> Iterator[Line]:
     """Say what helps: no run can fetch an entry that cannot be used."""
     if report.contradicting:
         copies = words.counted(report.contradicting, "copy", "copies")
         yield Line(f"  next   {copies} contradict the list (--verify lenient): ask the Source to")
         yield Line(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+    if report.edited:
+        files = words.counted(report.edited, "file")
+        yield Line(f"  next   {files} to be deleted, changed here and kept: move or remove them,")
+        yield Line(f"         then resourcesync pull {folder}")
     if report.skew:
         yield Line(
             "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
@@ -462,12 +483,11 @@ def _next(report: RunReport, folder: str) -> Iterator[Line]:
         listed = words.counted(missing, "listed resource")
         yield Line(f"  next   {listed} not at the Source (404): ask it to mend its list,")
         yield Line(f"         or take that as it is: resourcesync pull {folder} --accept-missing")
-    others = report.failed - report.contradicting - missing + report.held
-    if others or not (report.refused or report.contradicting or missing or report.skew):
+    others = report.failed - report.contradicting - missing - report.edited + report.held
+    known = report.refused or report.contradicting or missing or report.skew or report.edited
+    if others or not (known or report.gap):
         yield Line(f"  next   run it again: resourcesync pull {folder}")
-    if report.unread:
-        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
-        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
+    yield from _not_whole(report, folder)
     if report.refused > report.unread:
         entries = words.counted(report.refused - report.unread, "entry", "entries")
         yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")

@@ -2,10 +2,12 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, TextIO
 
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import OutputOptions, Screen
+from resourcesync.cli.output import OutputLostError, OutputOptions, Screen
 from resourcesync.cli.progress import BarProgress, NoProgress, PlainProgress, Progress
 from resourcesync.cli.text_output import Streams, TextScreen
 from resourcesync.config import Environment
@@ -13,6 +15,9 @@ from resourcesync.ports import Clock
 from resourcesync.wiring.machine import new_run_id, system_clock
 
 _LOGS: Final = ("resourcesync", "uvicorn", "asyncio")
+_OWN_LOG: Final = "resourcesync.cli"
+_HOUR: Final = 3_600.0
+_MOST_WARNINGS: Final = 20
 
 
 def open_screen(job: Job, environment: Environment) -> Screen:
@@ -42,6 +47,51 @@ def open_screen(job: Job, environment: Environment) -> Screen:
         progress=choose_progress(job, environment, sys.stderr, clock),
         acts=job.acts,
     )
+
+
+@contextmanager
+def showing_warnings(screen: Screen) -> Iterator[None]:
+    """Show what the library warns of by Python's logging, while a command runs."""
+    handler, logger = _Warnings(screen), logging.getLogger(_LOGS[0])
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Warnings(logging.Handler):
+    """Shows warnings of the library on a screen: each once in an hour, and so many at most.
+
+    Args:
+        screen: Where warnings are shown that runs report; what the command itself logs was there.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+        self._since = 0.0
+        self._shown: set[str] = set()
+
+    def createLock(self) -> None:  # noqa: N802 - the base's name
+        """Have no lock: a thread that holds it and waits for the screen's would stop the others."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a warning, unless it was shown already."""
+        if record.name == _OWN_LOG:
+            return
+        if record.created - self._since > _HOUR:
+            self._since = record.created
+            self._shown.clear()
+        message = record.getMessage()
+        if message in self._shown or len(self._shown) > _MOST_WARNINGS:
+            return
+        self._shown.add(message)
+        if len(self._shown) > _MOST_WARNINGS:
+            message = "there are more warnings; --log-file FILE takes them all"
+        with suppress(OutputLostError):  # this may be any thread; the command itself will notice
+            self._screen.report("warning", {"code": "library", "message": message, "evidence": ()})
 
 
 def _silence_logs() -> None:

@@ -338,8 +338,20 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         if mirror.contradicting:
             copies = words.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
-        notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
+    notes += _edited(mirror)
+    notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
     return notes + _left_out(mirror)
+
+
+def _edited(mirror: MirrorStatus) -> list[str]:
+    """Say what to do with files that are to be deleted, and were changed here."""
+    if not mirror.edited:
+        return []
+    files = words.counted(mirror.edited, "file")
+    return [
+        f"{files} to be deleted, changed here and kept: move or remove them,",
+        f"then resourcesync pull {mirror.folder}",
+    ]
 
 
 def _left_out(mirror: MirrorStatus) -> list[str]:
@@ -397,6 +409,7 @@ def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
         "skipped": status.skipped,
         "unknown": status.unknown,
         "held": status.held,
+        "edited": status.edited,
         "counted": status.is_counted,
         "lag_seconds": None if lag is None else round(lag, 3),
         "as_of": status.as_of,

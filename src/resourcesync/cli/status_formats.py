@@ -22,7 +22,7 @@ def as_listed(status: MirrorStatus) -> tuple[int, int]:
     What the Source lists and does not give, and need not, is left out of both.
     """
     good = status.resources - status.outdated - status.unknown
-    return max(good - status.held, 0), good + status.pending + status.refused
+    return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
 class Limits(NamedTuple):

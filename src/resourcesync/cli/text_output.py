@@ -29,6 +29,7 @@ _COLORS: Final = {
     "*": "cyan",
 }
 _EVIDENCE_WIDTH: Final = 7
+_KEPT_FAILURES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class TextScreen:
         self._silent = options.quiet >= SILENT
         self._erred = False
         self._is_brief = acts and options.quiet > 0
+        self._failures = 0
+        self._kept: list[Line] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Say nothing: the first line of a run is about its subject."""
@@ -84,6 +87,15 @@ class TextScreen:
         else:
             for line in self._words(event, fields):
                 self._show(line)
+                if self._is_brief and line.label == "!":
+                    self._keep(line, fields)
+
+    def _keep(self, line: Line, fields: Mapping[str, object]) -> None:
+        """Keep what failed for the end: with ``-q`` only a run that went wrong says it."""
+        self._failures += 1
+        if self._failures <= _KEPT_FAILURES and line.level > self._level:
+            of = f"{fields['mirror']}  " if "mirror" in fields else ""
+            self._kept.append(line._replace(text=f"{of}{line.text}", level=QUIET))
 
     def _warn(self, fields: Mapping[str, object]) -> None:
         if self._level == QUIET:
@@ -107,6 +119,9 @@ class TextScreen:
         self.close()
         if self._silent or (self._is_brief and not outcome.exit):
             return
+        if self._is_brief:
+            self._explain(outcome)
+            return
         for line in outcome.closing:
             self._show(line)
             self._erred = False
@@ -114,19 +129,31 @@ class TextScreen:
             stream = self._streams.err if self._erred else self._streams.out
             self._write(stream, f"exit {int(outcome.exit)}")
 
+    def _explain(self, outcome: Outcome) -> None:
+        """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
+        more = self._failures - len(self._kept)
+        rest = [Line(f"  and {more:,} more that failed", level=QUIET)] if more else []
+        for line in (*self._kept, *rest, *outcome.closing):
+            if line.level <= NORMAL:
+                self._write_line(self._streams.err, line, colored=self._streams.color_err)
+        if not outcome.says_exit:
+            self._write(self._streams.err, f"exit {int(outcome.exit)}")
+
     def close(self) -> None:
         """Take the progress bar away."""
         self._progress.close()
 
     def _show(self, line: Line) -> None:
-        if self._silent or line.level > self._level:
-            return
+        if not self._silent and line.level <= self._level:
+            self._write_line(self._streams.out, line, colored=self._streams.color_out)
+
+    def _write_line(self, stream: TextIO, line: Line, *, colored: bool) -> None:
         label, text = labelled(line)
         shown = escape(label)
         color = _COLORS.get(line.label)
-        if color and self._streams.color_out:
+        if color and colored:
             shown = click.style(shown, fg=color, bold=True)
-        self._write(self._streams.out, (shown + _shown(text)).rstrip(" "))
+        self._write(stream, (shown + _shown(text)).rstrip(" "))
 
     def _write_error(self, word: str, color: str, code: str, message: str) -> None:
         head = f"{word}[{escape(code)}]"

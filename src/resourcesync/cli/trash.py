@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.trash import Fits
 
 _SECOND: Final = 1_000_000
+_NOTHING: Final = "nothing in the trash fits"
 
 
 @click.command("trash")
@@ -70,7 +71,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             before = to_microseconds(clock.now()) - int(older_than * _SECOND)
         fits = trash.chosen(glob, before)
         if action == "list":
-            return _list(home, fits, screen)
+            return _list(home, fits, screen, narrowed=bool(glob))
         do = trash.restore if action == "restore" else trash.empty
         done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=clock)
         return _ended(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
@@ -100,7 +101,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
     return Home(folder, store or store_of(folder))
 
 
-def _list(home: "Home", fits: "Fits", screen: Screen) -> Outcome:
+def _list(home: "Home", fits: "Fits", screen: Screen, *, narrowed: bool) -> Outcome:
     from resourcesync.wiring import trash  # noqa: PLC0415 - help stays quick
 
     files = size = 0
@@ -118,9 +119,13 @@ def _list(home: "Home", fits: "Fits", screen: Screen) -> Outcome:
                 "place": row.place,
             },
         )
-    text = f"{words.counted(files, 'file')}, {words.size(size)}"
+    text, code = f"{words.counted(files, 'file')}, {words.size(size)}", ExitCode.OK
+    if narrowed and not files:
+        text, code = _NOTHING, ExitCode.FINDINGS
     return Outcome(
-        closing=(Line(text, "Trash", QUIET),), fields={"files": files, "bytes": size, "failed": 0}
+        exit=code,
+        closing=(Line(text, "Trash", QUIET),),
+        fields={"files": files, "bytes": size, "failed": 0},
     )
 
 
@@ -146,7 +151,7 @@ def _ended(done: "Done", action: str, *, dry_run: bool, narrowed: bool) -> Outco
         files += f"; {words.counted(done.failed, 'file')} left in the trash"
         code = ExitCode.PARTIAL
     elif narrowed and not done.files:
-        files, code = "nothing in the trash fits", ExitCode.FINDINGS
+        files, code = _NOTHING, ExitCode.FINDINGS
     ends = f"  exit {int(code)}" if code is not ExitCode.OK else ""
     if dry_run:
         label, text = "Dry run", f"would {action} {files}; nothing was changed"

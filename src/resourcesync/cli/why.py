@@ -122,7 +122,7 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
         since = words.moment(from_microseconds(pending.first))
         yield "Tried", f"{tries} since {since}: {pending.reason}{_again(pending)}"
     elif pending is not None and pending.reason and not found.finding:
-        yield "Tried", pending.reason
+        yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
         yield "Audit", f"{found.finding.reason}{_since(found)}"
     if found.set_aside:
@@ -212,12 +212,13 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
             return "Next", f"resourcesync repair {mirror}"
         case Verdict.DISAGREES | Verdict.REFUSED:
             return "Ask them", f"resourcesync validate {found.list_uri or found.source}"
-        case Verdict.FAILED | Verdict.WAITING | Verdict.OUTDATED:
+        case Verdict.FAILED | Verdict.WAITING | Verdict.OUTDATED | Verdict.SOUND_AGAIN:
             return "Next", f"resourcesync pull {mirror}"
+        case Verdict.EDITED:
+            kept = mirror / found.path
+            return "Next", f"move {kept} away, or remove it; then resourcesync pull {mirror}"
         case Verdict.HELD:
             return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all that is held
-        case Verdict.SOUND_AGAIN:
-            return "Next", f"resourcesync pull {mirror}"
         case Verdict.KEPT:
             return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
         case Verdict.UNASKED:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import CONTRADICTING, FILTERED, RESTORED
+from resourcesync.destination.plan import CONTRADICTING, FILTERED, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.pulling import Pulled
 from resourcesync.destination.reports import Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
@@ -97,6 +97,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         deleted=swept.deleted,
         unread=pulled.unread,
         failed=failed,
+        edited=sum(it.code == LOCAL_CHANGE for it in swept.failures),
         held=held,
         held_of=swept.held_of if held else 0,
         unlisted=pulled.unlisted,
@@ -115,8 +116,9 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
 
 
 def _besides(state: MirrorState) -> dict[str, Any]:
-    """Count what is here besides what is listed, wanted and as listed."""
+    """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
+        "gap": Memory(state).hole,
         "filtered": state.pending_coded(FILTERED),
         "restored": state.pending_coded(RESTORED),
         "contradicting": state.pending_coded(CONTRADICTING),

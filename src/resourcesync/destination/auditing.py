@@ -156,7 +156,9 @@ class Audit:
             stopped=proven is not None and proven.stopped,
             is_begun=offline and memory.is_begun,
             is_looking=self._looks_around or proven is not None,
-            has_gap=self._has_gap or (offline and (memory.hole or memory.is_unsettled)),
+            has_gap=self._has_gap
+            or memory.is_list_cut
+            or (offline and (memory.hole or memory.is_unsettled)),
         )
 
     def _prove(self, run: str, rolling: Rolling | None) -> Proven | None:

@@ -24,6 +24,7 @@ from resourcesync.destination.plan import (
     Keep,
     Listed,
     TakeAway,
+    as_chosen,
     count,
     decide,
     forgotten,
@@ -33,14 +34,14 @@ from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead, Snapshot
 from resourcesync.destination.reviewing import Noted
 from resourcesync.destination.seen_lists import Beside
-from resourcesync.destination.tasks import pending_fetch
+from resourcesync.destination.tasks import gone_rows, pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
     SourceNotFoundError,
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import TO_DO, Copy, Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
 
@@ -111,6 +112,11 @@ class Baseline:
             is_read=self._pull.is_read(snapshot.at, history),
         )
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether a person says that these lists count: times of other lists are no measure."""
+        return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
+
     def _resource_list(self) -> str:
         uri = self._pull.found.resource_list
         if uri is None:
@@ -139,7 +145,7 @@ class Baseline:
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
         through = self._pull.memory.through
-        if snapshot.at is None or self._pull.options.mode == "baseline":
+        if snapshot.at is None or self._is_told:
             return
         check_no_older(snapshot.at, self._pull.memory.at)
         if gap and through is not None and snapshot.at <= through:
@@ -166,7 +172,7 @@ class Baseline:
             beside=Beside(self._pull.state, snapshot.at),
         )
         held.enter_context(history.spool)
-        if self._pull.options.mode != "baseline":
+        if not self._is_told:
             go_on_from(
                 history,
                 self._pull.found.change_list,
@@ -192,7 +198,7 @@ class Baseline:
             return history.through, True
         if history is not None:
             return max(history.through, known), False
-        if snapshot.at is None or at >= known or self._pull.options.mode == "baseline":
+        if snapshot.at is None or at >= known or self._is_told:
             return at, True
         return known, False
 
@@ -261,11 +267,12 @@ class Baseline:
 
     def _foreseen(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Decision]:
         """Yield what is decided; what the Source called deleted before, and waits, goes too."""
-        waits = any(True for _ in self._pull.state.pending(Task.DELETE))
+        waits = any(True for _ in gone_rows(self._pull.state))
         for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
             if waits and isinstance(decision, Keep) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
-                yield decision if known is None else TakeAway(decision.copy, known.reason)
+                is_to_go = known is not None and known.task == Task.DELETE
+                yield TakeAway(decision.copy, known.reason) if is_to_go and known else decision
             else:
                 yield decision
 
@@ -334,12 +341,11 @@ class Baseline:
         return through, sweeping
 
     def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
-        """Whether what is not listed is really gone, and policy lets it go."""
-        delete = self._pull.options.delete
-        if delete in ("never", "signalled") or not snapshot.complete:
+        """Whether what is not listed is really gone; whether it goes, policy says."""
+        if not snapshot.complete:
             return False
         if snapshot.at is None:
-            return delete == "absent"
+            return self._pull.options.delete == "absent"
         is_older = through < (self._pull.memory.through or 0)
         # Who asks for a baseline believes a Source that was set back.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
@@ -352,12 +358,9 @@ class Baseline:
         sweeping: bool,
     ) -> Iterator[Decision]:
         rows = self._obeyed(with_linked(settled(spools, on_conflict), self._linked))
-        obeying = self._pull.options.delete != "never"
-        pruning = self._pull.options.prune
-        decisions = decide(
-            self._copies(), rows, sweeping=sweeping, obeying=obeying, pruning=pruning
-        )
-        return heeding(decisions, self._pull.equipment.clock)
+        pruning, policy = self._pull.options.prune, self._pull.options.delete
+        decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
+        return heeding(as_chosen(decisions, policy), self._pull.equipment.clock)
 
     def _obeyed(self, rows: Iterator[Listed]) -> Iterator[Listed]:
         """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
@@ -388,7 +391,7 @@ class Baseline:
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
-        has_pending = any(True for task in TO_DO for _ in self._pull.state.pending(task))
+        has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
             rests = self._rests(decision, at, has_pending=has_pending)
@@ -407,9 +410,11 @@ class Baseline:
             case TakeAway(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
-            case Keep(copy, listed):
+            case Keep(copy, listed, reason):
                 held = has_pending and not listed
                 known = still_to_delete(self._pull, copy) if held else None
+                if known is None and reason:
+                    return self._pull.deletion(copy, reason, self._listed_at)
                 return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
                 return not_due(self._pull, row)

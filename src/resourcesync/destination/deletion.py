@@ -1,14 +1,23 @@
 """Take away what the Source took away: into the trash, never many at once without a second word."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
 from resourcesync.destination.options import Equipment
-from resourcesync.destination.plan import ABSENT, DeletionLimit, forgotten, is_doubted, is_forgotten
+from resourcesync.destination.plan import (
+    ABSENT,
+    CHANGED_HERE,
+    EDITED,
+    LOCAL_CHANGE,
+    DeletionLimit,
+    forgotten,
+    is_doubted,
+    is_forgotten,
+)
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import set_aside_warning
+from resourcesync.destination.tasks import gone_rows, set_aside_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Removal
@@ -109,9 +118,15 @@ def sweep(
         _delete_all(equipment, meant(), swept)
     if swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
-    elif generation is None and (state.note(_HELD_OF) or state.note(_HELD_GONE)):
+    elif generation is None and _is_hold_over(state):
         state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
+
+
+def _is_hold_over(state: MirrorState) -> bool:
+    """Whether nothing waits any more; what a policy keeps in this run does."""
+    has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
+    return bool(has_notes) and not any(True for _ in gone_rows(state))
 
 
 def _delete_all(equipment: Equipment, rows: Iterator[Pending], swept: Swept) -> None:
@@ -137,31 +152,45 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
+    failed: list[Pending] = []
     for (row, copy), result in zip(there, results, strict=True):
         if isinstance(result, StorageError):
-            swept.failures.append(Failing(uri=row.uri, code=result.code, reason=result.message))
+            swept.failures.append(_failing(equipment, row, result))
             kept.append(copy)
+            is_edited = result.code == LOCAL_CHANGE
+            failed.append(row._replace(code=EDITED if is_edited else result.code))
             continue
         removed.append(row.uri)
         if result:
             trashed.append(
                 TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
             )
-    state.commit(
-        Step(
-            doubted=kept,
-            removed=removed,
-            settled=gone,
-            trashed=trashed,
-            notes={_TRASHING: "0"},
-            now=now,
-        )
-    )
+    settled = Step(removed=removed, settled=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now)
+    state.commit(replace(settled, doubted=kept, pending=failed))
     swept.deleted += len(removed)
-    failed = {failing.uri for failing in swept.failures}
+    left = {row.uri for row in failed}
     for row, copy in there:
-        if row.uri not in failed:
+        if row.uri not in left:
             equipment.report("item", _item(row, copy))
+
+
+def _failing(equipment: Equipment, row: Pending, error: StorageError) -> Failing:
+    """Report a copy that could not be deleted; its file is as it was."""
+    reason = CHANGED_HERE if error.code == LOCAL_CHANGE else error.message
+    equipment.report(
+        "item",
+        {
+            "status": "error",
+            "action": "delete",
+            "uri": row.loc,
+            "path": row.path,
+            "code": error.code,
+            "reason": reason,
+            "tries": 1,
+            "kept": True,
+        },
+    )
+    return Failing(uri=row.uri, code=error.code, reason=reason)
 
 
 def _item(row: Pending, copy: Copy) -> dict[str, object]:

@@ -16,6 +16,7 @@ from resourcesync.destination.clock_watch import (
     told,
 )
 from resourcesync.destination.deletion import empty_trash, take_over_trash
+from resourcesync.destination.former import heed_policy
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import TREE, check_mapper
@@ -225,6 +226,7 @@ class Destination:
                 baseline_due=True if anew else None,
                 in_sync_at=0 if others else None,
             )
+            heed_policy(pull)
         tell_source(pull)
         lists = Whereabouts(pull)
         with pull.packages.keeping():

@@ -46,6 +46,7 @@ class Verdict(StrEnum):
     WAITING = "the Source lists it, and it is not fetched yet"
     OUTDATED = "the Source lists a newer version"
     UNPROVEN = "the list tells too little: only the Source itself can say"
+    EDITED = "the Source took it away; its file was changed here, and is kept"
     HELD = "the Source took it away; the deletion is held back"
     KEPT = "the Source does not list it; the copy is kept"
     UNWANTED = "the Source lists it; the filters do not want it any more, and the copy is kept"
@@ -148,7 +149,7 @@ class Explanation:
         if pending is None or pending.code == DAMAGED:
             return None
         if pending.task == Task.DELETE:
-            return Verdict.HELD
+            return Verdict.EDITED if self.is_altered else Verdict.HELD
         if pending.code in _DISAGREEING:
             return Verdict.DISAGREES
         return Verdict.FAILED if pending.code else Verdict.WAITING
@@ -308,6 +309,8 @@ def _doubt(pull: Pull, known: Explanation) -> None:
     copy, row = known.copy, known.listed
     if copy is None or is_forgotten(copy) or (known.is_there and not known.is_altered):
         return
+    if known.pending is not None and known.pending.task == Task.DELETE:
+        return  # it is to go, not to be fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.asked and not is_listed:
         return  # it could not be fetched again

@@ -1,13 +1,40 @@
 """What earlier readings of a Source left to be done, and whether it still counts."""
 
-from resourcesync.destination.plan import ABSENT, Listed, spares
+from itertools import islice
+from typing import Final
+
+from resourcesync.destination.plan import ABSENT, FILTERED, OUT_OF_SCOPE, Listed
 from resourcesync.destination.pulling import Pull
-from resourcesync.destination.tasks import listed_again
-from resourcesync.ports.mirror import Copy, Pending, Task
+from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+
+_CHUNK: Final = 1_000
+
+
+def heed_policy(pull: Pull) -> None:
+    """Let what is known to be gone wait to be deleted, or stay, as the policy of this run says.
+
+    That it is gone stays known: the next run may have another policy. What the filters do not want
+    is deleted by a run that prunes, and by no later one: the Source has it.
+    """
+    state, rows = pull.state, gone_rows(pull.state)
+    while group := list(islice(rows, _CHUNK)):
+        chosen, settled = list[Pending](), list[str]()
+        for row in group:
+            now = pull.as_chosen(row)
+            if now.task == Task.KEEP and row.reason == OUT_OF_SCOPE:
+                now = now._replace(reason="", code=FILTERED)
+            if now == row:
+                continue
+            if now.task == Task.KEEP and state.copy(row.uri) is None:
+                settled.append(row.uri)
+            else:
+                chosen.append(now)
+        state.commit(Step(pending=chosen, settled=settled))
 
 
 def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
-    """Return the task of a copy that the Source called deleted before, and that was held.
+    """Return the task of a copy that the Source called deleted before, and that is still here.
 
     It says so only of a reading that came to its end, and only if nothing was taken back since:
     else this deletion may be what was. What an earlier list only did not list is not kept so: the
@@ -18,13 +45,11 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
         copy: A copy that no list tells of now.
     """
     known = pull.state.pending_of(copy.uri)
-    if known is None or known.task != Task.DELETE or known.generation > pull.memory.settled:
+    if known is None or not is_gone(known) or known.generation > pull.memory.settled:
         return None
-    if known.reason == ABSENT:
+    if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.memory.is_taken_back:
         return None
-    if pull.memory.is_taken_back or spares(pull.options.delete, known.reason):
-        return None
-    return known._replace(generation=pull.generation)
+    return pull.as_chosen(known._replace(generation=pull.generation))
 
 
 def not_due(pull: Pull, listed: Listed) -> Pending | None:

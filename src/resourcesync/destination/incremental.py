@@ -29,6 +29,7 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     ABSENT,
+    DELETED_THERE,
     FILTERED,
     MISMATCH_CODES,
     OUT_OF_SCOPE,
@@ -40,14 +41,13 @@ from resourcesync.destination.plan import (
     is_restored,
     match_copy,
     settle,
-    spares,
     whole,
 )
 from resourcesync.destination.pulling import Pull, Pulled, with_dumps
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead
 from resourcesync.destination.reviewing import decide_changes, show_decisions
-from resourcesync.destination.tasks import listed_again, pending_fetch
+from resourcesync.destination.tasks import gone_rows, listed_again, pending_fetch
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
@@ -225,7 +225,7 @@ class Incremental:
             self._pull.begin(baseline=False, read=history)
             # New changes without a time are a later word all the same: T tells that it is one.
             history.through = max(history.through, history.known + 1)
-        unlisted = self._write_down(history)
+        self._write_down(history)
         notes = encode(
             through=history.through,
             listed=history.listed,
@@ -238,9 +238,7 @@ class Incremental:
             notes |= self._pull.reading(history)
         self._pull.remember_refused(add=True)
         self._pull.state.commit(Step(documents=history.seen, notes=notes))
-        pulled = self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
-        pulled.unlisted += unlisted
-        return pulled
+        return self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
 
     def _plan_changes(self, history: History) -> Plan:
         mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
@@ -252,9 +250,8 @@ class Incremental:
         rows = with_linked(settle(history.spool, ignore_conflict), self._linked)
         return news_of(self._pull.state, rows) if self._linked is not None else rows
 
-    def _write_down(self, history: History) -> int:
+    def _write_down(self, history: History) -> None:
         """Write the changes down as tasks; the cursor moves only after all are written."""
-        unlisted = 0
         if self._linked is not None:
             self._write_links(history, self._linked)
         self._write_entries(history)
@@ -263,13 +260,7 @@ class Incremental:
         for row in self._news(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
-                if self._pull.options.delete == "never" or is_restored(copy):
-                    unlisted += not is_restored(copy)
-                    pending.append(self._pull.keeping(copy, history.through))
-                else:
-                    pending.append(
-                        self._pull.deletion(copy, "deleted by the Source", history.through)
-                    )
+                pending.append(self._going(copy, DELETED_THERE, history.through))
             elif row.change == FILTERED and copy is not None:
                 pending.append(self._pull.keeping(copy, history.through, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
@@ -281,7 +272,13 @@ class Incremental:
                 self._pull.state.commit(Step(pending=pending, settled=settled))
                 pending, settled = [], []
         self._pull.state.commit(Step(pending=pending, settled=settled))
-        return unlisted + self._write_orphans(history.through)
+        self._write_orphans(history.through)
+
+    def _going(self, copy: Copy, reason: str, at: int) -> Pending:
+        """Return the row of a copy whose resource the Source took away."""
+        if is_restored(copy):
+            return self._pull.keeping(copy, at)
+        return self._pull.deletion(copy, reason, at)
 
     def _write_links(self, history: History, linked: Spool[Listed]) -> None:
         """Remember what changed entries link to now, in place of what they linked to before."""
@@ -296,28 +293,20 @@ class Incremental:
             rows = settle(history.spool, ignore_conflict)
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=False)
 
-    def _write_orphans(self, at: int) -> int:
-        """Write down that what no entry links to any more is to go; return how much is kept.
+    def _write_orphans(self, at: int) -> None:
+        """Write down that what no entry links to any more is to go.
 
         While an entry cannot be used, it may be the one that links to it: all stays.
         """
-        pull, kept = self._pull, 0
+        pull = self._pull
         if pull.selection.refusals.count or pull.memory.refused:
-            return kept
+            return
         orphans = pull.state.orphans()
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            never = pull.options.delete == "never"
-            kept += len(copies) * never
-            tasks = [
-                pull.keeping(copy, at)
-                if never or is_restored(copy)
-                else pull.deletion(copy, NOT_LINKED, at)
-                for copy in copies
-            ]
+            tasks = [self._going(copy, NOT_LINKED, at) for copy in copies]
             pull.state.commit(Step(pending=tasks, settled=gone, listed=gone))
-        return kept
 
     def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
@@ -351,8 +340,7 @@ class Incremental:
     def _do_tasks(self, mode: Mode) -> Pulled:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
         through = self._pull.memory.through or 0
-        kept = self._keep_all()
-        plan = self._plan_tasks(mode)
+        plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.tell_plan(plan)
         pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
@@ -396,35 +384,19 @@ class Incremental:
         pulled.complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
-    def _keep_all(self) -> int:
-        """Let nothing be deleted that earlier runs left, if so chosen; return how much is kept."""
-        state, kept = self._pull.state, 0
-        policy = self._pull.options.delete
-        if self._pull.options.dry_run:
-            return kept
-        held = (row for row in state.pending(Task.DELETE) if spares(policy, row.reason))
-        while group := list(islice(held, _CHUNK)):
-            here = [row for row in group if state.copy(row.uri) is not None]
-            gone = sorted({row.uri for row in group} - {row.uri for row in here})
-            listed = [row.reason == OUT_OF_SCOPE for row in here]
-            kept += len(here) - sum(listed)
-            tasks = [
-                row._replace(task=Task.KEEP, reason="", code=FILTERED if is_listed else "")
-                for row, is_listed in zip(here, listed, strict=True)
-            ]
-            state.commit(Step(pending=tasks, settled=gone))
-        return kept
-
-    def _plan_tasks(self, mode: Mode) -> Plan:
+    def _plan_tasks(self, mode: Mode) -> tuple[Plan, int]:
+        """Return what is to be done, and how many copies are kept that the Source took away."""
         create = update = size = unsized = 0
         for fetch in self._due():
             create += fetch.before is None
             update += fetch.before is not None
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
-        waiting, policy = self._pull.state.pending(Task.DELETE), self._pull.options.delete
-        reasons = Counter(row.reason for row in waiting if not spares(policy, row.reason))
-        return Plan(
+        reasons = Counter(row.reason for row in gone_rows(self._pull.state))
+        reasons.pop(OUT_OF_SCOPE, None)
+        spared = [reason for reason in reasons if self._pull.spares(reason)]
+        kept = sum(reasons.pop(reason) for reason in spared)
+        plan = Plan(
             mode=mode,
             create=create,
             update=update,
@@ -433,6 +405,7 @@ class Incremental:
             size=size,
             unsized=unsized,
         )
+        return plan, kept
 
     def _due(self) -> Generator[Fetch, None, None]:
         for row in self._pull.state.pending(Task.FETCH):

@@ -261,9 +261,10 @@ class Landing:
         row = pending_delete(
             fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
         )
-        if is_restored(fetch.before) or not self._policy.deletes:
-            code = RESTORED if is_restored(fetch.before) else ""
-            row = row._replace(task=Task.KEEP, reason="", code=code)
+        if is_restored(fetch.before):
+            row = row._replace(task=Task.KEEP, reason="", code=RESTORED)
+        elif not self._policy.deletes:
+            row = row._replace(task=Task.KEEP)
         self._failed.append(row)
 
     def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:

@@ -32,10 +32,21 @@ RESTORED: Final = "restored"
 CONTRADICTING: Final = "contradicting"
 """In ``Pending.code``: bytes are kept that are not what the list says (``--verify lenient``)."""
 
+LOCAL_CHANGE: Final = "local-change"
+"""The code of the error that a file is not as it was put there."""
+
+EDITED: Final = "edited"
+"""In ``Pending.code``: a file that is to be deleted was changed here, and so is kept."""
+
+CHANGED_HERE: Final = "it is to be deleted, and was changed here since it was fetched"
+
 ABSENT_CODES: Final = ("missing",)
 """In ``Pending.code``: the server says that it does not have it (404, 410)."""
 
-SKIPPED_CODES: Final = ("robots", "redirect")
+LEADS_AWAY: Final = "redirect"
+"""The code of the error that a redirect leads where it is not followed."""
+
+SKIPPED_CODES: Final = ("robots", LEADS_AWAY)
 """In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
 
 NOT_GIVEN_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
@@ -214,6 +225,10 @@ ABSENT: Final = "no longer listed"
 """Why a copy goes that no Change List calls deleted: a later Resource List may list it again."""
 
 
+DELETED_THERE: Final = "deleted by the Source"
+"""Why a copy goes that a Change List calls deleted."""
+
+
 OUT_OF_SCOPE: Final = "the filters do not want it any more"
 """Why a copy goes that the Source lists: only in a run that was told to prune."""
 
@@ -231,10 +246,12 @@ class Keep(NamedTuple):
     Attributes:
         copy: The copy.
         listed: Whether the Source lists it, so that a deletion that was held is taken back.
+        reason: Why another policy of deletion would take it away; empty if none would.
     """
 
     copy: Copy
     listed: bool = False
+    reason: str = ""
 
 
 class InStep(NamedTuple):
@@ -248,13 +265,22 @@ Decision = Fetch | TakeAway | Keep | InStep
 
 
 def spares(policy: str, reason: str) -> bool:
-    """Whether a policy of deletion keeps what an earlier run was to delete, for this reason.
+    """Whether a policy of deletion keeps what the Source took away, for this reason."""
+    return policy == "never" or (policy == "signalled" and reason == ABSENT)
 
-    What the filters do not want is deleted by a run that prunes, and by no later one.
-    """
-    return (
-        policy == "never" or reason == OUT_OF_SCOPE or (policy == "signalled" and reason == ABSENT)
-    )
+
+def as_chosen(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
+    """Yield decisions; what a policy of deletion spares is kept, and why it would go is said."""
+    if policy in ("auto", "absent"):  # as most are: nothing is spared
+        return iter(decisions)
+    return (_as_chosen(decision, policy) for decision in decisions)
+
+
+def _as_chosen(decision: Decision, policy: str) -> Decision:
+    if isinstance(decision, TakeAway) and decision.reason != OUT_OF_SCOPE:
+        copy, reason = decision
+        return Keep(copy, reason=reason) if spares(policy, reason) else decision
+    return decision
 
 
 def decide(
@@ -262,16 +288,16 @@ def decide(
     rows: Iterable[Listed],
     *,
     sweeping: bool,
-    obeying: bool,
     pruning: bool = False,
 ) -> Iterator[Decision]:
     """Compare what the mirror holds with what the Source says, and decide for each URI.
 
+    This is what the Source says only: what a policy of deletion spares, ``as_chosen`` tells.
+
     Args:
         copies: What the mirror holds, in URI order.
         rows: What the Source says, one row for each URI, in URI order.
-        sweeping: Whether a copy that is not listed is to be deleted.
-        obeying: Whether a copy that a Change List calls deleted is to be deleted.
+        sweeping: Whether the list proves that what it does not list is gone.
         pruning: Whether a copy that the filters do not want any more is to be deleted.
     """
     for difference in compare(copies, rows, same=_is_same):
@@ -288,7 +314,7 @@ def decide(
                 if pruning and is_out_of_scope(row):
                     yield TakeAway(copy, OUT_OF_SCOPE)
                 else:
-                    yield _decide_updated(copy, row, obeying=obeying)
+                    yield _decide_updated(copy, row)
 
 
 def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Keep:
@@ -296,12 +322,11 @@ def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Keep:
     return TakeAway(copy, ABSENT) if sweeping and not is_restored(copy) else Keep(copy)
 
 
-def _decide_updated(copy: Copy, row: Listed, *, obeying: bool) -> Decision:
+def _decide_updated(copy: Copy, row: Listed) -> Decision:
     if row.change == FILTERED:
         return Keep(copy, listed=True)
     if row.change == ChangeKind.DELETED:
-        is_to_go = obeying and not is_restored(copy)
-        return TakeAway(copy, "deleted by the Source") if is_to_go else Keep(copy)
+        return Keep(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
     return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
 
 

@@ -21,7 +21,7 @@ from resourcesync.destination.memory import Identity, Memory
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
-from resourcesync.destination.plan import RESTORED, Listed, is_restored
+from resourcesync.destination.plan import OUT_OF_SCOPE, RESTORED, Listed, is_restored, spares
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ResourceListReader, Snapshot
 from resourcesync.destination.selection import MOST_REFUSED, Selection
@@ -270,8 +270,20 @@ class Pull:
         )
 
     def deletion(self, copy: Copy, reason: str, at: int) -> Pending:
-        """Return the task to take a copy away."""
-        return pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
+        """Return the task to take a copy away; or its mark, where policy keeps it."""
+        row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
+        return self.as_chosen(row)
+
+    def spares(self, reason: str) -> bool:
+        """Whether a copy stays that is to go for this reason: this run is not to delete it."""
+        is_filtered = reason == OUT_OF_SCOPE
+        return not self.options.prune if is_filtered else spares(self.options.delete, reason)
+
+    def as_chosen(self, row: Pending) -> Pending:
+        """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
+        if self.spares(row.reason):
+            return row._replace(task=Task.KEEP, code="")
+        return row._replace(task=Task.DELETE)
 
     def keeping(self, copy: Copy, at: int, *, code: str = "") -> Pending:
         """Return the mark of a copy that is kept though it is not listed.

@@ -91,10 +91,13 @@ class RunReport:
             another site, where that is accepted.
         same, created, updated, deleted: What the run found and did.
         refetched: Of the same, those that this run fetched, and that were equal.
-        failed: Listed resources that are not here as listed.
+        failed: Listed resources that are not here as listed, and copies that could not be deleted.
+        edited: Of the failed, files that are to be deleted and were changed here: they are kept.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
         unread: Of the refused, the parts of a list that could not be read: what they list is not
             known, so nothing is deleted, and the next run reads all again.
+        gap: Whether the lists that could be read are known to leave something out: a list was cut,
+            or the Change Lists do not reach back. What is missing here is then not known.
         held: Deletions that wait for a person's word or for proof, or would in a dry run.
         held_of: How many copies were here when they were held first, before that run.
         unlisted: Resources here that the Source lists no more and that policy keeps.
@@ -135,8 +138,10 @@ class RunReport:
     refetched: int = 0
     deleted: int = 0
     failed: int = 0
+    edited: int = 0
     refused: int = 0
     unread: int = 0
+    gap: bool = False
     held: int = 0
     held_of: int = 0
     unlisted: int = 0
@@ -298,6 +303,7 @@ class MirrorStatus:
             not pending. See `RunReport`.
         unknown: Of these, those of which an older copy is here: nobody knows whether it is right.
         held: Deletions on hold.
+        edited: Files that are to be deleted and were changed here: they are kept.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
             from here. ``None``: none has, by the filters of now.
@@ -323,6 +329,7 @@ class MirrorStatus:
     skipped: int = 0
     unknown: int = 0
     held: int = 0
+    edited: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None
     last_run: datetime | None = None

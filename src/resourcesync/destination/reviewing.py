@@ -10,7 +10,9 @@ from typing import Final, Self
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
+    DELETED_THERE,
     FILTERED,
+    OUT_OF_SCOPE,
     Decision,
     Fetch,
     InStep,
@@ -18,16 +20,16 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     TakeAway,
+    as_chosen,
     is_proven,
     is_restored,
     match_copy,
-    spares,
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.tasks import listed_again
+from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import TO_DO, Copy, Pending, Task
+from resourcesync.ports.mirror import Copy, Pending, Task
 
 _by_uri = attrgetter("uri")
 
@@ -122,19 +124,18 @@ def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
         pull: What the pull works with.
         rows: The last change of each URI that is new, in URI order.
     """
-    waiting = merge(*(pull.state.pending(task) for task in TO_DO), key=_by_uri)
+    waiting = merge(pull.state.pending(Task.FETCH), gone_rows(pull.state), key=_by_uri)
     told: Iterator[Listed | Pending] = merge(rows, waiting, key=_by_uri)  # what is new comes first
-    obeying = pull.options.delete != "never"
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, Listed):
-            yield from _of_change(first, copy, obeying=obeying)
+            decisions = _of_change(first, copy)
         else:
-            kept = spares(pull.options.delete, first.reason)
-            yield from _of_task(first, copy, pull.now, obeying=not kept)
+            decisions = _of_task(first, copy, pull.now)
+        yield from as_chosen(decisions, pull.options.delete)
 
 
-def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Decision]:
+def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
     if row.change not in (ChangeKind.DELETED, FILTERED):
         if copy is not None and is_proven(copy, row):
             yield InStep(copy)
@@ -142,16 +143,17 @@ def _of_change(row: Listed, copy: Copy | None, *, obeying: bool) -> Iterator[Dec
             yield _fetch(row, copy)
     elif copy is not None:
         is_gone = row.change == ChangeKind.DELETED
-        if is_gone and obeying and not is_restored(copy):
-            yield TakeAway(copy, "deleted by the Source")
+        if is_gone and not is_restored(copy):
+            yield TakeAway(copy, DELETED_THERE)
         else:
             yield Keep(copy, listed=not is_gone)
 
 
-def _of_task(task: Pending, copy: Copy | None, now: int, *, obeying: bool) -> Iterator[Decision]:
-    if task.task == Task.DELETE:
+def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
+    if task.task != Task.FETCH:
         if copy is not None:
-            yield TakeAway(copy, task.reason) if obeying else Keep(copy)
+            is_gone = task.reason != OUT_OF_SCOPE
+            yield TakeAway(copy, task.reason) if is_gone else Keep(copy, listed=True)
     elif task.due <= now:
         yield _fetch(listed_again(task), copy)
 
@@ -165,8 +167,7 @@ def _with_held(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
     for decision in decisions:
         if isinstance(decision, Keep) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)
-            waits = known is not None and known.task == Task.DELETE
-            if known is not None and waits and not spares(pull.options.delete, known.reason):
+            if known is not None and is_gone(known) and not pull.spares(known.reason):
                 yield TakeAway(decision.copy, known.reason)
                 continue
         yield decision

@@ -1,11 +1,14 @@
 """What a mirror's own memory says of it, without asking the Source."""
 
-from itertools import islice
+from itertools import chain, islice
 
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.plan import (
     ABSENT_CODES,
+    CHANGED_HERE,
     CONTRADICTING,
+    EDITED,
+    LOCAL_CHANGE,
     NOT_GIVEN_CODES,
     SKIPPED_CODES,
 )
@@ -36,12 +39,13 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
     unknown = state.pending_here(Task.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
-    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL)
+    edited = state.pending_coded(EDITED)
+    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL) - edited
     resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _word(memory, pending + held),
+        state=Word.SYNCING if running else _word(memory, pending + held + edited),
         resources=resources,
         pending=pending,
         outdated=state.pending_here(Task.FETCH) - unknown if resources and pending else 0,
@@ -53,6 +57,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         skipped=skipped,
         unknown=unknown,
         held=held,
+        edited=edited,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
         last_run=None if last is None else from_microseconds(last.ended),
@@ -83,7 +88,7 @@ def not_given(state: MirrorState, memory: Memory) -> tuple[int, int]:
 
 
 def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
-    """Return the first listed resources that are not here as listed.
+    """Return the first listed resources that are not here as listed, and files changed here.
 
     Args:
         state: The mirror's memory.
@@ -91,12 +96,13 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
     """
     accepted = NOT_GIVEN_CODES if Memory(state).accepts_missing else ()
     waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
-    rows = islice(waiting, most)
+    edited = (row for row in state.pending(Task.DELETE) if row.code == EDITED)
+    rows = islice(chain(edited, waiting), most)
     return tuple(
         Failing(
             uri=row.loc,
-            code=row.code,
-            reason=row.reason,
+            code=LOCAL_CHANGE if row.code == EDITED else row.code,
+            reason=CHANGED_HERE if row.code == EDITED else row.reason,
             tries=row.tries,
             due=from_microseconds(row.due),
         )

@@ -1,12 +1,15 @@
 """What is still to be done for a resource, as a row of the mirror's memory and back. Pure."""
 
 import json
+from collections.abc import Iterator
+from heapq import merge
+from operator import attrgetter
 from typing import Final
 
 from resourcesync.destination.patch_links import line_of, of_line
 from resourcesync.destination.plan import Listed
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, Task
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, Task
 
 _CONTRADICTION: Final = "lists "
 """What the line begins with that says how lists contradict each other: no URI does."""
@@ -101,6 +104,18 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
         first_at=at,
         generation=generation,
     )
+
+
+def is_gone(row: Pending) -> bool:
+    """Whether the Source took a resource away, as far as is known; its copy waits, or is kept."""
+    is_kept = row.task == Task.KEEP and row.reason != "" and not row.code
+    return is_kept or row.task == Task.DELETE
+
+
+def gone_rows(state: MirrorState) -> Iterator[Pending]:
+    """Yield the copies whose resources the Source took away, in rising URI order."""
+    kept = filter(is_gone, state.pending(Task.KEEP))
+    return merge(state.pending(Task.DELETE), kept, key=attrgetter("uri"))
 
 
 def set_aside_warning(path: str, place: str) -> dict[str, object]:

@@ -20,6 +20,7 @@ from resourcesync.destination.places import (
 )
 from resourcesync.destination.plan import (
     CONTRADICTING,
+    LEADS_AWAY,
     Fetch,
     algorithms_for,
     difference,
@@ -27,10 +28,12 @@ from resourcesync.destination.plan import (
     judge_bytes,
     whole,
 )
+from resourcesync.destination.uris import origin
 from resourcesync.errors import (
     BudgetError,
     PatchError,
     ResourceSyncError,
+    SourceError,
     SourceUnavailableError,
     StorageError,
 )
@@ -288,6 +291,8 @@ class Transfer:
             self._go_on(self._unpatched(attempt, error, tries=outcome.tries))
             return
         code, reason, length = error.code, _reason(error), attempt.fetch.listed.length
+        if attempt.place.is_own and (site := _dead_end(error, outcome.request.uri)):
+            code, reason = LEADS_AWAY, f"it leads to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -385,6 +390,17 @@ class Transfer:
                 "failed": self._landing.tally.failed,
             },
         )
+
+
+def _dead_end(error: ResourceSyncError, asked: str) -> str:
+    """Return the other site that a redirect leads to, and that has no address for us.
+
+    Whether a site has one at all, and one that may be reached, is no question of a later time.
+    """
+    if not isinstance(error, SourceError) or error.code not in {"dns", "egress"} or not error.uri:
+        return ""
+    site = origin(error.uri)
+    return "" if site == origin(asked) else site
 
 
 def _reason(error: ResourceSyncError) -> str:

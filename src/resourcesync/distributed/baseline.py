@@ -13,12 +13,15 @@ from resourcesync.destination.dumps import together
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.plan import (
+    ABSENT,
     Decision,
     Keep,
     Listed,
+    as_chosen,
     decide,
     forgotten,
     settle,
+    spares,
     unlisted,
 )
 from resourcesync.destination.pulling import Pull, Pulled
@@ -194,7 +197,8 @@ class SharedBaseline(Baseline):
 
     def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
         pull = self._pull
-        obeying = pull.options.delete != "never"
+        policy = pull.options.delete
+        obeying, sweeping = policy != "never", sweeping and not spares(policy, ABSENT)
         deleted = sum(one.rows for one in joined.slices) - joined.create - joined.update
         plan = Plan(
             mode=Mode.BASELINE,
@@ -226,18 +230,18 @@ class SharedBaseline(Baseline):
         return decisions
 
     def _in_slices(self, joined: Joined) -> Iterator[Decision]:
-        obeying = self._pull.options.delete != "never"
         for one in joined.slices:
             for row in self._crew.tables.read_work(one.file):
                 copies = () if row.copy is None else (row.copy,)
-                yield from decide(copies, (listed_of(row.listed),), sweeping=False, obeying=obeying)
+                decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
+                yield from as_chosen(decisions, self._pull.options.delete)
 
     def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
         tables = self._crew.tables
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
             yield Keep(copy, listed=True)
         for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
-            yield unlisted(copy, sweeping=sweeping)
+            yield from as_chosen([unlisted(copy, sweeping=sweeping)], self._pull.options.delete)
 
     def _keep_resting(self, joined: Joined) -> None:
         """Let what rests be of this reading, too."""

@@ -106,9 +106,7 @@ class _OnePackage(Dumps):
         with new_wanted(self._spill) as found:
             for row in self._matched:
                 copies = () if row.copy is None else (row.copy,)
-                for decision in decide(
-                    copies, (listed_of(row.listed),), sweeping=False, obeying=False
-                ):
+                for decision in decide(copies, (listed_of(row.listed),), sweeping=False):
                     # Where lists contradict each other, the Source itself decides.
                     if isinstance(decision, Fetch) and not decision.listed.undated:
                         found.add(decision)

@@ -220,9 +220,8 @@ class _Slice:
             return
         listed = (listed_of(row.listed) for row in self._rows)
         copies = (row.copy for row in self._rows if row.copy is not None)
-        obeying = self._unit.terms.obeying
         tasks: list[Pending] = []
-        for decision in decide(copies, listed, sweeping=False, obeying=obeying):
+        for decision in decide(copies, listed, sweeping=False):
             match decision:
                 case Fetch():
                     yield decision
@@ -238,9 +237,8 @@ class _Slice:
     def _task(self, copy: Copy, reason: str) -> Pending:
         terms = self._unit.terms
         now = to_microseconds(self._tools.clock.now())
-        return pending_delete(
-            copy, reason=reason, now=now, at=terms.at, generation=terms.generation
-        )
+        row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
+        return row if terms.obeying else row._replace(task=Task.KEEP)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}

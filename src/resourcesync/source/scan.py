@@ -192,7 +192,7 @@ def _take(
     except StorageError as error:
         if error.code != _UNREADABLE:
             raise
-        _log.warning("%s", error)
+        _log.info("%s", error)
         counts["unreadable"] += 1
         return error
     counts["hashed"] += 1
