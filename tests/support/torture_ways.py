@@ -201,7 +201,7 @@ def redirects(origin: str, forbidden: str) -> Iterator[Way]:
     """Redirects that may not be followed."""
     for name, location, code, words in (
         ("redirect-loop", f"{origin}/bad/redirect-loop", "redirect", "redirects too often"),
-        ("redirect-private", f"{forbidden}/secret", "egress", "127.0.0.2"),
+        ("redirect-private", f"{forbidden}/secret", "redirect", "127.0.0.2"),
         ("redirect-metadata", "http://169.254.169.254/latest", "egress", "169.254.169.254"),
         ("redirect-file", "file:///etc/passwd", "redirect", "file:///etc"),
         ("redirect-data", "data:text/plain,x", "redirect", "data:"),
