@@ -88,8 +88,7 @@ def test_a_sitemap_without_one_of_its_parts_is_followed_and_told_as_not_in_sync(
         [named] = [line for line in lines if line.startswith("! ")]
         assert f"{site.url}/gone.xml   this part of the list cannot be read: " in named
         assert lines[-3:] == [
-            "Not in sync   the lists are not whole, so how much is missing is not known; 2 of 3 they"
-            " name (2 created, 1 part of the list not read)  exit 3",
+            "Not in sync   2 of at least 3 (2 created, 1 part of the list not read)  exit 3",
             "  next   what is listed there is not known, and nothing was deleted: ask the",
             "         Source to mend it, then resourcesync pull copy",
         ]

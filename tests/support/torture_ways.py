@@ -202,7 +202,7 @@ def redirects(origin: str, forbidden: str) -> Iterator[Way]:
     for name, location, code, words in (
         ("redirect-loop", f"{origin}/bad/redirect-loop", "redirect", "redirects too often"),
         ("redirect-private", f"{forbidden}/secret", "redirect", "127.0.0.2"),
-        ("redirect-metadata", "http://169.254.169.254/latest", "egress", "169.254.169.254"),
+        ("redirect-metadata", "http://169.254.169.254/latest", "redirect", "169.254.169.254"),
         ("redirect-file", "file:///etc/passwd", "redirect", "file:///etc"),
         ("redirect-data", "data:text/plain,x", "redirect", "data:"),
         ("redirect-userinfo", "http://a:b@127.0.0.1/", "redirect", "redirect"),

@@ -435,10 +435,8 @@ def _not_in_sync(
     counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
-    of_all = f"{words.count(right)} of {words.count(wanted)}"
-    if report.gap or report.unread:
-        of_all = f"the lists are not whole, so how much is missing is not known; {of_all} they name"
-    text = f"{of_all} ({', '.join(counts)})"
+    least = "at least " if report.gap or report.unread else ""  # the lists are not whole
+    text = f"{words.count(right)} of {least}{words.count(wanted)} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
