@@ -43,10 +43,10 @@ class Service:
             return str(answer.read().decode())
 
     def next(self) -> dict[str, Any]:
+        found = []
         with suppress(OSError):
-            [found] = json.loads(self.get("api/status.json"))["next"]
-            return dict(found)
-        return {}
+            found = json.loads(self.get("api/status.json"))["next"]
+        return dict(found[0]) if found else {}  # right at the start there is none
 
     def reason(self) -> object:
         return self.next().get("reason")

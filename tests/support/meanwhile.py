@@ -17,15 +17,19 @@ def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
     over = threading.Event()
 
     def act() -> None:
-        for number, step in enumerate(steps):
-            until = time.monotonic() + PATIENCE
-            while not over.is_set() and not step():
-                if time.monotonic() > until:
-                    failed.append(f"step {number} never came true")
-                    break
-                time.sleep(0.02)
-        if not over.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            for number, step in enumerate(steps):
+                until = time.monotonic() + PATIENCE
+                while not over.is_set() and not step():
+                    if time.monotonic() > until:
+                        failed.append(f"step {number} never came true")
+                        break
+                    time.sleep(0.02)
+        except Exception as error:  # noqa: BLE001 - any step, whatever it raises
+            failed.append(f"a step failed: {error!r}")
+        finally:  # else the command would wait for ever
+            if not over.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
 
     thread = threading.Thread(target=act)
     thread.start()
