@@ -1,0 +1,179 @@
+"""Laws of the mapping ``tree/2``: files have the names that their URIs say, but where two clash."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from resourcesync.destination.clashes import Named, yielding
+from resourcesync.destination.mapping import MAX_PATH, Profile, normalise
+from resourcesync.destination.names import NameMapping
+from resourcesync.errors import OutOfScopeError
+from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
+
+LAWFUL = settings(max_examples=150)
+PROFILES = list(Profile)
+# Few pieces, so that sets of them clash in every way.
+CLASHING = st.lists(
+    st.builds(
+        lambda names, slash: BASE + "/".join(names) + slash,
+        st.lists(
+            st.sampled_from(
+                ["a", "A", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "e%CC%81", "a!9", "a-b"]
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+        st.sampled_from(["", "/"]),
+    ),
+    max_size=14,
+)
+
+
+def seen(path: str, profile: Profile) -> str:
+    """A path as the least discerning file system of its kind sees it."""
+    if profile is Profile.POSIX:
+        return path
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+
+
+def accepted(uris: Iterable[str]) -> list[str]:
+    """The normal forms of the URIs that are not refused, each once."""
+    found = []
+    for uri in uris:
+        try:
+            found.append(normalise(uri))
+        except OutOfScopeError:
+            continue
+    return sorted(set(found))
+
+
+def mapping_of(uris: Iterable[str], profile: Profile, base: str = BASE) -> NameMapping:
+    """The mapping of a mirror that has these URIs."""
+    free = NameMapping(base=base, profile=profile)
+    named = sorted(Named(free.key(free.natural(uri)), uri) for uri in uris)
+    return replace(free, yielding=frozenset(yielding(named)))
+
+
+def assert_safe(path: str, profile: Profile) -> None:
+    assert 0 < len(path.encode()) <= MAX_PATH
+    names = path.split("/")
+    assert seen(names[0], profile) != ".resourcesync"
+    for name in names:
+        assert name not in ("", ".", "..")
+        assert len(name.encode()) <= 255
+        assert "\0" not in name and "\\" not in name
+        assert name.isprintable()
+        if profile is Profile.PORTABLE:
+            assert not set(':*?"<>|').intersection(name)
+            assert not name.endswith((".", " "))
+            assert name.casefold().partition(".")[0] not in ("con", "prn", "aux", "nul", "com1")
+
+
+def assert_laws(uris: Iterable[str], profile: Profile, base: str = BASE) -> int:
+    good = accepted(uris)
+    mapping = mapping_of(good, profile, base)
+    owners: dict[str, str] = {}
+    for uri in good:
+        path = mapping.path(uri)
+        assert_safe(path, profile)
+        assert owners.setdefault(seen(path, profile), uri) == uri, (path, uri)
+        if uri not in mapping.yielding:
+            assert path == mapping.natural(uri)
+    folders = {folder for path in owners for folder in ancestors(path)}
+    assert not folders & owners.keys()
+    return len(good)
+
+
+@LAWFUL
+@given(st.lists(hostile_uris(), max_size=12), st.sampled_from(PROFILES))
+def test_no_two_uris_share_a_path_and_none_is_inside_another(
+    uris: list[str], profile: Profile
+) -> None:
+    assert_laws(uris, profile)
+
+
+@LAWFUL
+@given(CLASHING, st.sampled_from(PROFILES))
+def test_uris_that_clash_get_paths_of_their_own(uris: list[str], profile: Profile) -> None:
+    assert_laws(uris, profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("base", [BASE, f"{BASE}data/"])
+def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
+    uris = seeded_uris(len(base) + 10 * (profile is Profile.POSIX), 5_000)
+
+    assert assert_laws(uris, profile, base) > 2_000
+
+
+@LAWFUL
+@given(CLASHING, st.sampled_from(PROFILES), st.integers(0, 99))
+def test_who_yields_depends_on_the_set_alone(
+    uris: list[str], profile: Profile, seed: int
+) -> None:
+    good = accepted(uris)
+    shuffled = Random(seed).sample(good, len(good))
+
+    assert mapping_of(good, profile).yielding == mapping_of(shuffled, profile).yielding
+
+
+@LAWFUL
+@given(CLASHING, st.sampled_from(PROFILES))
+def test_a_uri_yields_only_to_one_that_is_there(uris: list[str], profile: Profile) -> None:
+    good = accepted(uris)
+    mapping = mapping_of(good, profile)
+    keys = [mapping.key(mapping.natural(uri)) for uri in good]
+
+    for uri in mapping.yielding:
+        key = mapping.key(mapping.natural(uri))
+        assert keys.count(key) > 1 or any(other.startswith(f"{key}/") for other in keys)
+
+
+@LAWFUL
+@given(hostile_uris(), st.sampled_from(PROFILES))
+def test_every_path_leads_back_to_its_uri_unless_another_spelling_says_the_same(
+    uri: str, profile: Profile
+) -> None:
+    for normal in accepted([uri]):
+        mapping = NameMapping(base=BASE, profile=profile)
+        path = mapping.path(normal)
+        found = mapping.uris(path)
+        assert all(mapping.path(one) == path for one in found)
+        if normal not in found and not path.startswith("!7/") and "/!7/" not in path:
+            assert not found or unquote(found[0]) == unquote(normal) or profile is Profile.PORTABLE
+
+
+@LAWFUL
+@given(hostile_uris(), st.sampled_from(PROFILES))
+def test_the_quick_way_gives_the_path_of_the_thorough_one(uri: str, profile: Profile) -> None:
+    for normal in accepted([uri]):
+        mapping = NameMapping(base=BASE, profile=profile)
+        assert mapping.path(uri) == mapping.path(normal) == mapping.natural(normal)
+
+
+@LAWFUL
+@given(
+    st.lists(
+        st.text(
+            st.characters(min_codepoint=0x20, max_codepoint=0x24F, exclude_characters="/\\\x7f"),
+            min_size=1,
+            max_size=12,
+        ).filter(lambda name: name.isprintable() and name.strip(".") and "!" not in name),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_the_names_of_a_tree_come_back_as_they_were(names: list[str]) -> None:
+    from urllib.parse import quote
+
+    uri = BASE + "/".join(quote(name) for name in names)
+    path = NameMapping(base=BASE, profile=Profile.POSIX).path(uri)
+
+    like_escapes = any("%" in name for name in names)
+    assert path == "/".join(names) or like_escapes or names[0] == ".resourcesync"
