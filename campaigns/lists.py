@@ -89,9 +89,9 @@ def remember(mirror: Path, held: Iterable[tuple[str, bytes]], *, lastmod: int | 
     """Let a mirror remember copies that were never fetched, by their URIs and bytes."""
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
-        identity = Memory(folder.state).identity
-        assert identity is not None
-        place = identity.mapping().path
+        mapping = Memory(folder.state).mapping()
+        assert mapping is not None
+        place = mapping.path
         batch: list[Copy] = []
         for uri, body in held:
             batch.append(_copy(uri, place(uri), body, lastmod))

@@ -89,7 +89,7 @@ def test_the_names_that_the_first_steps_tell_of_are_the_names_that_are_there(
     assert run(["pull", source.url, "museum"]) == 0
     said.readouterr()
 
-    for name in ("README!9", "v1.2!8/notes.txt", "page.php!3fid=1"):
+    for name in ("README", "v1.2/notes.txt", "page.php!3fid=1"):
         assert Path("museum", name).is_file()
 
 

@@ -150,7 +150,7 @@ def test_a_memory_damaged_anywhere_never_costs_a_copy(world: World, seed: int) -
     state = world.folder / ".resourcesync/state.db"
     good, before, luck = state.read_bytes(), world.files_on_disk(), random.Random(seed)
     told = 0
-    for _ in range(60):
+    for _ in range(90):
         at = luck.randrange(len(good))
         state.write_bytes(
             good[:at] + bytes([good[at] ^ (1 + luck.randrange(255))]) + good[at + 1 :]

@@ -12,7 +12,6 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.cli.main import run
-from resourcesync.destination.memory import Memory
 from tests.support.commands import Ran, resourcesync
 from tests.support.torture import TortureSource
 
@@ -41,13 +40,11 @@ class Tortured:
         """Return every file under its final name, by URI."""
         with MirrorFolder(self.mirror, SystemClock()) as folder:
             assert folder.state is not None
-            identity = Memory(folder.state).identity
-            assert identity is not None
-            uri_of = identity.mapping().uri
+            owners = {copy.path: copy.uri for copy in folder.state.copies()}
         found = (path for path in self.mirror.rglob("*") if path.is_file())
         paths = {path.relative_to(self.mirror).as_posix(): path for path in found}
         return {
-            uri_of(name) or name: path.read_bytes()
+            owners.get(name, name): path.read_bytes()
             for name, path in paths.items()
             if not name.startswith(".resourcesync/")
         }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from resourcesync.ports import Installation, Removal
+from resourcesync.ports import Installation, Move, Removal
 from resourcesync.ports.mirror import Step
 
 
@@ -26,6 +26,9 @@ class Dying:
 
     def remove(self, batch: Sequence[Removal], reason: str) -> Any:
         return self._fuse.burn(lambda part: self._real.remove(part, reason), batch)
+
+    def move(self, batch: Sequence[Move]) -> Any:
+        return self._fuse.burn(self._real.move, batch)
 
     def commit(self, step: Step) -> None:
         self._fuse.burn(lambda _: self._real.commit(step))

@@ -126,11 +126,11 @@ class World:
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
-            identity = Memory(mirror.state).identity
-            assert identity is not None
-            mapping = identity.mapping(self.mappers)
-            return {
-                mapping.uri(path) or path: (self.folder / path).read_bytes()
+            mapping = Memory(mirror.state).mapping(self.mappers)
+            assert mapping is not None
+            owners = {copy.path: copy.uri for copy in mirror.state.copies()}
+            return {  # a mirror with a table has its copies elsewhere
+                owners.get(path) or mapping.uri(path) or path: (self.folder / path).read_bytes()
                 for path in mirror.copies.paths()
             }
 

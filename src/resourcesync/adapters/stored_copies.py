@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, TypeVar
 
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
-from resourcesync.ports import Clock, Installation, Removal, Staged
+from resourcesync.ports import Clock, Installation, Move, Removal, Staged
 from resourcesync.ports.copies import is_place
 from resourcesync.ports.mirror import MirrorState, Step
 from resourcesync.ports.storing import Content, Store, Stored
@@ -36,7 +36,7 @@ _ENOUGH: Final = 3
 _OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
 Stage = Callable[[Sequence[str], str], Staged]
-_One = TypeVar("_One", Installation, Removal)
+_One = TypeVar("_One", Installation, Move, Removal)
 
 
 class StoredLook:
@@ -311,6 +311,25 @@ class StoredCopies(StoredLook):
             ):
                 return place
         raise _changed(one.path)
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        """Move copies to other paths; return for each its version there, or its error."""
+        return [self._each(self._move, [one])[0] for one in batch]
+
+    def _move(self, one: Move) -> str:
+        there = self._look(one.path)
+        if there is None:  # it was moved before, or is not here at all
+            moved = self._look(one.to)
+            return one.signature if moved is None else moved.version
+        other = self._look(one.to)
+        if other is not None:
+            self._set_aside(one.to, other)
+        with asking(f"moving {one.path} to {one.to}"):
+            if not self._store.move(one.path, one.to, there.version):
+                raise _changed(one.path)
+        moved = self._look(one.to)
+        is_ours = there.version == one.signature and moved is not None
+        return moved.version if is_ours and moved is not None else one.signature
 
     def purge(self, place: str) -> None:
         """Remove one thing of the trash for good; it is no error when it is gone."""

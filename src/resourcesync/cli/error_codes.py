@@ -47,6 +47,8 @@ StateError
   clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
   clock-behind       The clock is before what was published; if it is right: --rebase.
   catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
+SyncError
+  names              Too many resources cannot have their names; see the hint.
 DiscontinuityError
   changes-lost       The log of changes does not reach back to the cursor; begin anew.
   feed-gap           A feed lost changes that were not read yet; see the hint.

@@ -156,7 +156,7 @@ EVENTS: Final = {
         always="status action uri path",
         sometimes=(
             "bytes? was_bytes?:integer hash verified fixity adopted local patched:any linked:any "
-            "code reason tries kept mirror dry_run length?"
+            "code reason tries kept mirror dry_run length? was"
         ),
     ),
     "progress": Event(

@@ -43,8 +43,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     keep the others back; the exit code is the worst of theirs.
     Exit 0 means: everything selected that the Source lists is here and equal. So --lists-only,
     which fetches nothing, ends with 3 as long as there is something to fetch.
-    Files have their names at the Source, but for what would clash or is not safe on every disk:
-    README is README!9 here, a folder v1.2 is v1.2!8, other characters are ! and two digits.
+    Files have their names at the Source; of two that cannot both have theirs, such as /a and /a/b,
+    one gets a mark: a!9.
     """
     from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
 

@@ -68,8 +68,9 @@ PLACES: Final = (
     option(
         "--map",
         metavar="NAME|RULE",
-        help="What gives each resource its place: tree, a plug-in, or a rule such as 'bitstream/"
-        "{item}/{name} => {item}/{name}'; a mirror keeps it for life.",
+        help="What gives each file its path: tree (the names of the Source), a plug-in, or a rule"
+        " such as 'bitstream/{item}/{name} => {item}/{name}'; a mirror keeps it. Only to tree an"
+        " older mirror (tree/1) can be led: its files are renamed, none is fetched again.",
     ),
 )
 SAFETY: Final = (

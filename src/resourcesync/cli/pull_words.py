@@ -90,6 +90,10 @@ class PullWords:
             )
         elif status in {"error", "impossible"} or fields.get("code"):
             yield from self._failure(fields)
+        elif status == "ok" and action == "move":
+            done = "would be at" if self.dry_run else "is at"
+            level = NORMAL if self.itemize or self.dry_run else DETAIL
+            yield Line(f"{fields['was']}   {done} {fields['path']}", ">", level)
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
             yield Line(f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level)

@@ -11,10 +11,13 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import ignore_conflict, settled
+from resourcesync.destination.clashes import Named
 from resourcesync.destination.doubting import Doubts, as_listed
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, with_linked
+from resourcesync.destination.names import NameMapping
+from resourcesync.destination.naming import names_in_order
 from resourcesync.destination.plan import (
     ABSENT_CODES,
     DAMAGED,
@@ -58,6 +61,7 @@ MOST_FINDINGS: Final = 100_000
 
 _ONE_STRONG: Final = ("sha-256",)
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
+_NO_MORE: Final = Named("\U0010ffff" * 2, "")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -425,12 +429,24 @@ class Audit:
         # Every copy that was found has a place of its own, so equal numbers leave none for others.
         if sum(1 for _ in copies.paths()) == self._counts.present:
             return
-        mapping_uri = self._pull.selection.uri_of
-        for path in copies.paths():
-            uri = mapping_uri(path)
-            if uri is None or self._pull.state.copy(uri) is None:
-                self._counts.foreign += 1
-                self._find(FindingKind.EXTRA, uri or "", path, "not fetched by resourcesync")
+        mapping, scratch = self._pull.selection.mapping, self._pull.equipment.scratch
+        key = mapping.key if isinstance(mapping, NameMapping) else str
+        with names_in_order(scratch) as found, names_in_order(scratch) as known:
+            found.add_all(Named(key(path), path) for path in copies.paths())
+            known.add_all(Named(key(it.path), it.path) for it in self._pull.state.copies())
+            ours, last = iter(known), Named("", "")
+            for file in found:
+                while last.key < file.key:
+                    last = next(ours, _NO_MORE)
+                if last.key != file.key:
+                    self._counts.foreign += 1
+                    uri = self._free_uri(file.uri)
+                    self._find(FindingKind.EXTRA, uri, file.uri, "not fetched by resourcesync")
+
+    def _free_uri(self, path: str) -> str:
+        """Return the URI that a file seems to be of, if it has no copy; else nothing."""
+        uris = self._pull.selection.uris_of(path)
+        return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
     def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         finding = Finding(kind=kind, uri=uri, path=path, reason=reason)

@@ -208,6 +208,8 @@ class Baseline:
         through, sweeping = self._judge(snapshot, history)
         counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
         plan, kept, unsure = counted
+        if plan.create or self._pull.memory.yielding:  # else all have the names that they had
+            self._pull.naming.name_all(self._rows_of(spools, ignore_conflict))
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
@@ -350,6 +352,12 @@ class Baseline:
         # Who asks for a baseline believes a Source that was set back.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 
+    def _rows_of(
+        self, spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
+    ) -> Iterator[Listed]:
+        rows = with_linked(settled(spools, on_conflict), self._linked)
+        return self._pull.selection.named(rows)
+
     def _decisions(
         self,
         spools: list[Spool[Listed]],
@@ -357,7 +365,7 @@ class Baseline:
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = self._obeyed(with_linked(settled(spools, on_conflict), self._linked))
+        rows = self._obeyed(self._rows_of(spools, on_conflict))
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
         return heeding(as_chosen(decisions, policy), self._pull.equipment.clock)

@@ -26,7 +26,7 @@ def yielding(named: Iterable[Named]) -> Iterator[str]:
     """Yield the URIs that cannot have their names.
 
     Args:
-        named: Each URI once, in the order of keys.
+        named: In the order of keys; a URI may come several times.
     """
     above: list[Named] = []  # files whose key begins the present one; each begins the next
     for one in named:
@@ -37,8 +37,11 @@ def yielding(named: Iterable[Named]) -> Iterator[str]:
             last = above[-1]
             if key == last.key:
                 above.pop()
-                one, last = sorted((one, last), key=_precedence)
-                yield last.uri
+                first, other = sorted((one, last), key=_precedence)
+                if first.uri != other.uri:
+                    yield other.uri
+                above.append(first)
+                continue
             elif key[len(last.key)] == "/":
                 above.pop()
                 yield last.uri

@@ -19,7 +19,7 @@ from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.former import heed_policy
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
-from resourcesync.destination.mappers import TREE, check_mapper
+from resourcesync.destination.mappers import NAMES, check_mapper, mapper_of
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, KeptAudit, Memory
 from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
@@ -303,12 +303,20 @@ class Destination:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved or self._memory.identity
         identity = identity or self._new_identity(address, found, options)
-        check_mapper(_mapper(options), identity.mapper)
+        asked = _mapper(options)
+        check_mapper(asked, identity.mapper)
+        is_renamed = asked not in ("", identity.mapper)
+        if is_renamed:
+            identity = replace(identity, mapper=asked)
         selection = self._select(identity, filters)
         if not options.dry_run and self._memory.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
-        return Pull(equipment, options, found, selection, identity)
+        pull = Pull(equipment, options, found, selection, identity)
+        if is_renamed:
+            pull.naming.begin(identity)
+        pull.naming.go_on()
+        return pull
 
     def _select(self, identity: Identity, filters: Filters) -> Selection:
         """Return what chooses among entries; raises before a mirror is made of a mistake."""
@@ -317,7 +325,11 @@ class Destination:
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)
-        mapping, largest = identity.mapping(equipment.mappers), Largest(equipment.patches)
+        yielding = self._memory.yielding
+        mapping, largest = (
+            identity.mapping(equipment.mappers, yielding),
+            Largest(equipment.patches),
+        )
         return Selection(scope, mapping, refusals, largest, links, identity.moved)
 
     def _links(self, scope: Scope, filters: Filters) -> Links | None:
@@ -339,7 +351,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=_mapper(options) or TREE,
+            mapper=_mapper(options) or NAMES,
         )
 
     def _tell_refused(self, refused: Refused) -> None:
@@ -469,4 +481,4 @@ class Destination:
 
 
 def _mapper(options: PullOptions) -> str:
-    return tidy(options.mapper) if is_template(options.mapper) else options.mapper
+    return tidy(options.mapper) if is_template(options.mapper) else mapper_of(options.mapper)

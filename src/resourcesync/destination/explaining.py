@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.doubting import Doubts, as_listed
+from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
+from resourcesync.destination.owners import owner_of
 from resourcesync.destination.plan import (
     CONTRADICTING,
     DAMAGED,
@@ -233,7 +235,7 @@ def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
 
     What no name in the mirror says may be one at the Source, where no file bears it here.
     """
-    pairs = [(name, _uri_of(pull, name)) for name in names]
+    pairs = [(name, uri) for name in names for uri in _uris_of(pull, name)]
     for name, uri in pairs:
         if _is_known(pull.state, uri):
             return name, uri
@@ -245,7 +247,9 @@ def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _is_known(state: MirrorState, uri: str) -> bool:
-    return bool(state.copy(uri) or state.pending_of(uri) or state.trash_of(uri))
+    if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
+        return True
+    return any(row.uri == uri for row in state.refused())
 
 
 def _beyond(pull: Pull, name: str) -> str:
@@ -259,13 +263,15 @@ def _beyond(pull: Pull, name: str) -> str:
         return name
 
 
-def _uri_of(pull: Pull, name: str) -> str:
+def _uris_of(pull: Pull, name: str) -> list[str]:
     if "://" not in name:
-        return pull.selection.uri_of(_tidy(name)) or name
+        mapping, path = pull.selection.mapping, _tidy(name)
+        owner = owner_of(pull.state, mapping, path)
+        return [owner] if owner else [*uris_at(mapping, path), name]
     try:
-        return normalise(pull.selection.at_home(encoded(name)))
+        return [normalise(pull.selection.at_home(encoded(name)))]
     except OutOfScopeError:
-        return name
+        return [name]
 
 
 def _tidy(path: str) -> str:

@@ -216,6 +216,7 @@ class Incremental:
 
     def _apply(self, history: History, held: ExitStack) -> Pulled:
         self._linked = linked_by(self._pull, settle(history.spool, ignore_conflict), held)
+        self._pull.naming.name_new(self._news(history))
         self._show(partial(self._news, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
@@ -248,6 +249,7 @@ class Incremental:
     def _news(self, history: History) -> Iterator[Listed]:
         """Yield the last change of each URI, and what changed entries link to."""
         rows = with_linked(settle(history.spool, ignore_conflict), self._linked)
+        rows = self._pull.selection.named(rows)
         return news_of(self._pull.state, rows) if self._linked is not None else rows
 
     def _write_down(self, history: History) -> None:
@@ -267,7 +269,9 @@ class Incremental:
                 settled.append(row.uri)
             else:
                 known = not history.undated and self._is_version_before(row, copy)
-                pending.append(self._task(row if known else whole(row), history.through))
+                task = self._task(row if known else whole(row), history.through)
+                # Where a copy is, is where it stays.
+                pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(settled) >= _CHUNK:
                 self._pull.state.commit(Step(pending=pending, settled=settled))
                 pending, settled = [], []

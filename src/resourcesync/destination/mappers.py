@@ -12,10 +12,14 @@ from shlex import quote
 from typing import Any, Final, Protocol
 
 from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
+from resourcesync.destination.names import NameMapping
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
+NAMES: Final = "tree/2"
+"""Our own mapper, which every new mirror has unless another is chosen."""
 TREE: Final = "tree"
-"""The name of our own mapper, which every mirror has unless another was chosen."""
+"""Our first mapper, ``tree/1``, as it is recorded: mirrors that have it keep it until asked."""
+_ASKED: Final = {"tree": NAMES, "tree/1": TREE}
 
 _MAX_NAME: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
@@ -54,6 +58,14 @@ class Mapping(Protocol):
     def uri(self, path: str) -> str | None:
         """Return the URI whose place this is; ``None`` when there is none."""
         ...
+
+
+def uris_at(mapping: Mapping, path: str) -> list[str]:
+    """Return the URIs whose path this may be, the likeliest first."""
+    if isinstance(mapping, NameMapping):
+        return mapping.uris(path)
+    uri = mapping.uri(path)
+    return [] if uri is None else [uri]
 
 
 class _Tree:
@@ -163,8 +175,15 @@ def no_mappers(name: str) -> MapperFactory:
     raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
 
 
+def mapper_of(asked: str) -> str:
+    """Return the mapper that an operator means by a name, as it is recorded."""
+    return _ASKED.get(asked, asked)
+
+
 def check_mapper(asked: str, known: str) -> None:
     """Refuse another mapper than the mirror's: its copies would lose their places.
+
+    Only from our first mapper to the one after it there is a way.
 
     Args:
         asked: The one that the operator names; empty for none.
@@ -173,10 +192,12 @@ def check_mapper(asked: str, known: str) -> None:
     Raises:
         ConfigurationError: It is another one.
     """
-    if asked not in ("", known):
+    if asked not in ("", known) and (known, asked) != (TREE, NAMES):
+        names = {recorded: name for name, recorded in _ASKED.items()}
+        here, there = names.get(known, known), names.get(asked, asked)
         raise ConfigurationError(
-            f"the mirror's places come from the mapper {known!r}, not from {asked!r}",
+            f"the mirror's places come from the mapper {here!r}, not from {there!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with --map {quote(known)}",
+            hint=f"pull into another folder, or with --map {quote(here)}",
             code="other-mapper",
         )

@@ -134,6 +134,11 @@ class TreeMapping:
         return self._enter(head)
 
     @property
+    def ending(self) -> str:
+        """What is added to a plain name without a dot."""
+        return "!9"
+
+    @property
     def plain_name(self) -> re.Pattern[str]:
         """The names in question, as a whole."""
         return _PLAIN_FILE[self.profile]

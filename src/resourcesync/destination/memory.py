@@ -1,6 +1,6 @@
 """The notes of a mirror's memory, by name and with their types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
@@ -9,6 +9,7 @@ import msgspec
 
 from resourcesync.destination.cut_off import BEYOND, CUT_OFF
 from resourcesync.destination.mappers import (
+    NAMES,
     TREE,
     MapperFactory,
     Mapping,
@@ -16,6 +17,7 @@ from resourcesync.destination.mappers import (
     no_mappers,
 )
 from resourcesync.destination.mapping import Profile, TreeMapping, origin
+from resourcesync.destination.names import NameMapping
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
@@ -30,6 +32,8 @@ from resourcesync.ports.mirror import MirrorState, Step
 T = TypeVar("T")
 
 _KEPT_AUDITS: Final = 20
+MOVING: Final = "moving"
+"""The note that says that copies are on their way to the paths that the mapping gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,8 @@ class Identity:
         origins: The origins that the Source speaks for by itself.
         profile: The mapping's profile.
         set_uri: The set that the operator chose; empty when there was nothing to choose.
-        mapper: What gives each URI its place: ``tree``, a plug-in's name, or a rule.
+        mapper: What gives each URI its path: ``tree/2``, ``tree`` (that is ``tree/1``), a plug-in's
+            name, or a rule.
         moved: Where the Source moved to, and where its resources are at home here; each pair of
             URIs ends in slashes. What is listed at the first is what was listed at the second.
     """
@@ -96,15 +101,23 @@ class Identity:
             since=filters.since,
         )
 
-    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> Mapping:
+    def mapping(
+        self,
+        load: Callable[[str], MapperFactory] = no_mappers,
+        yielding: Iterable[str] = (),
+    ) -> Mapping:
         """Return the mapping from URI to path.
 
         Args:
             load: Returns a plug-in by its name.
+            yielding: The URIs whose names yield to others.
 
         Raises:
             ConfigurationError: The plug-in is not there, or cannot be used.
         """
+        if self.mapper == NAMES:
+            yields = frozenset(yielding)
+            return NameMapping(base=self.base, profile=self.profile, yielding=yields)
         if self.mapper == TREE:
             return TreeMapping(base=self.base, profile=self.profile)
         if is_template(self.mapper):
@@ -133,6 +146,23 @@ class Memory:
     def identity(self) -> Identity | None:
         """What the mirror is a mirror of; ``None`` before its first pull."""
         return self._decode("identity", Identity)
+
+    @property
+    def yielding(self) -> tuple[str, ...]:
+        """The URIs whose names yield to others."""
+        return self._decode("yielding", tuple[str, ...]) or ()
+
+    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> Mapping | None:
+        """Return the mirror's mapping from URI to path; ``None`` before its first pull.
+
+        Args:
+            load: Returns a plug-in by its name.
+
+        Raises:
+            ConfigurationError: The plug-in is not there, or cannot be used.
+        """
+        identity = self.identity
+        return None if identity is None else identity.mapping(load, self.yielding)
 
     @property
     def found(self) -> Discovered | None:

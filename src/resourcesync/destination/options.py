@@ -129,7 +129,8 @@ class Equipment:
         check_folder: Raises when the mirror's folder is not the one we knew.
         purge: Removes one place of the trash for good.
         drop_parts: Removes the parts of resources that a later run could go on from.
-        tells_case: Whether the mirror's file system tells upper from lower case.
+        tells_case: Whether the file system of a new mirror takes no two names for one: tells upper
+            from lower case, and the Unicode forms of a letter.
         traffic: Returns requests sent and bytes received so far.
         room: Returns how many bytes are free on the mirror's disk; ``None`` when nobody knows.
         lift_deadline: Takes away the deadline that the clock may have.

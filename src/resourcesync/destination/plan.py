@@ -327,6 +327,8 @@ def _decide_updated(copy: Copy, row: Listed) -> Decision:
         return Keep(copy, listed=True)
     if row.change == ChangeKind.DELETED:
         return Keep(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
+    if row.path != copy.path:  # where it is, is where it stays
+        row = row._replace(path=copy.path)
     return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
 
 

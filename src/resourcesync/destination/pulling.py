@@ -18,6 +18,7 @@ from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import Identity, Memory
+from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
@@ -102,6 +103,7 @@ class Pull:
     ) -> None:
         self.equipment = equipment
         self.options = options
+        self.naming = Naming(equipment, selection, dry_run=options.dry_run)
         self.discovered = found
         self.selection = selection
         selection.led_to(*found.documents)

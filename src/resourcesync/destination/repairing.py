@@ -78,6 +78,7 @@ class Repair:
             return self._mend(account, wanted, extra, look)
 
     def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
+        self._pull.naming.name_new(it for it in self._rows(account) if it.uri in wanted)
         plan = self._plan(account, wanted, extra, look)
         foreseen = self._pull.tell_plan(plan)
         show_decisions(
@@ -162,7 +163,7 @@ class Repair:
         )
 
     def _rows(self, account: Account) -> Iterator[Listed]:
-        for row in account.rows():
+        for row in self._pull.selection.named(account.rows()):
             if row.change != ChangeKind.DELETED:
                 yield row
 
@@ -178,6 +179,7 @@ class Repair:
         copy = self._pull.state.copy(row.uri)
         if copy is None:
             return Fetch(row, None)
+        row = row._replace(path=copy.path)
         if not _is_sound(copy, look):
             is_missing = look.signature(copy.path) is None
             altered = doubted(forgotten(copy))

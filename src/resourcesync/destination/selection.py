@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.entries import entry_of
 from resourcesync.destination.links import Links, Plain, Target
-from resourcesync.destination.mappers import Mapping
+from resourcesync.destination.mappers import Mapping, uris_at
 from resourcesync.destination.mapping import TreeMapping, normalise, origin
+from resourcesync.destination.names import NameMapping
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, Listed
@@ -168,6 +169,7 @@ class Selection:
 
     Attributes:
         has_entries: Whether any entry so far has links that are remembered.
+        mapping: From URI to path.
     """
 
     def __init__(
@@ -180,7 +182,8 @@ class Selection:
         homes: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._scope = scope
-        self._mapping = mapping
+        self.mapping = mapping
+        self._renamed: frozenset[str] = frozenset()
         self.refusals = refusals
         self._patches = {} if patches is None else patches
         self._links = links
@@ -237,8 +240,8 @@ class Selection:
         A plain one is below the mirror's base, and its URI needs no change to be its place. All
         URIs with the same start are judged by the first of them, and by what is special in each.
         """
-        mapping = self._mapping
-        if self._scope.has_filters or not isinstance(mapping, TreeMapping):
+        mapping = self.mapping
+        if self._scope.has_filters or not isinstance(mapping, TreeMapping | NameMapping):
             yield from filter(None, map(self.resource, run))
             return
         is_plain = mapping.plain_name.fullmatch
@@ -254,13 +257,13 @@ class Selection:
                 moment = lastmod_microseconds(lastmod)
                 when = None if moment is None else lastmod
             if folder is not None and is_plain(name):
-                path = f"{folder}{name}" if "." in name else f"{folder}{name}!9"
+                path = f"{folder}{name}" if "." in name else f"{folder}{name}{mapping.ending}"
                 known = uri if home == head else f"{home}/{name}"
                 yield _new_row((known, uri, path, digests, length, moment, "", *_NO_MORE))
             elif (row := self.resource(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
 
-    def _plain_folder(self, mapping: TreeMapping, head: str) -> str | None:
+    def _plain_folder(self, mapping: TreeMapping | NameMapping, head: str) -> str | None:
         """Return the folder of plain names, if the Source may speak for what is in it."""
         folder = mapping.plain_folder(head)
         return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
@@ -297,7 +300,7 @@ class Selection:
         resource = Resource(uri=home, length=link.length)
         try:
             verdict = self._links.scope.judge(resource)
-            uri, path = normalise(home), self._mapping.path(home)
+            uri, path = normalise(home), self.mapping.path(home)
         except OutOfScopeError as error:
             self._refuse_link(error)
             return None
@@ -319,9 +322,28 @@ class Selection:
                 self._foreign.add(error.uri)
             self.refusals.add(error.uri, error.code, error.message)
 
-    def uri_of(self, path: str) -> str | None:
-        """Return the URI whose copy belongs at ``path``; ``None`` when there is none."""
-        return self._mapping.uri(path)
+    def rename(self, mapping: Mapping, changed: frozenset[str]) -> None:
+        """Give resources their paths by another mapping from now on.
+
+        Args:
+            mapping: It.
+            changed: The URIs that it gives other paths than the one before.
+        """
+        self.mapping = mapping
+        self._renamed |= changed
+
+    def named(self, rows: Iterable[Listed]) -> Iterator[Listed]:
+        """Yield rows that were read before with the paths that they have now."""
+        if not self._renamed:
+            return iter(rows)
+        return (
+            row._replace(path=self.mapping.path(row.uri)) if row.uri in self._renamed else row
+            for row in rows
+        )
+
+    def uris_of(self, path: str) -> list[str]:
+        """Return the URIs whose copy may belong at ``path``, the likeliest first."""
+        return uris_at(self.mapping, path)
 
     def protected(self, uri: str) -> Listed | None:
         """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
@@ -330,7 +352,7 @@ class Selection:
             return Listed(
                 uri=normalise(home),
                 loc="",  # as ``as_it_is`` does
-                path=self._mapping.path(home),
+                path=self.mapping.path(home),
                 hash="",
                 length=None,
                 lastmod=None,
@@ -348,7 +370,7 @@ class Selection:
         try:
             verdict = self._scope.judge(resource if home == uri else replace(resource, uri=home))
             known = normalise(home)
-            path = self._mapping.path(home)
+            path = self.mapping.path(home)
         except OutOfScopeError as error:
             if verdict is Verdict.FILTERED:
                 return None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from heapq import merge
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -80,7 +81,20 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             joined = self._compare(snapshot, history, lists.files)
+            if joined.create or pull.memory.yielding:
+                listed = crew.tables.read_listed
+                told = chain.from_iterable(map(listed, chain.from_iterable(self._told)))
+                if pull.naming.name_all(map(listed_of, told)):
+                    lists, snapshot = self._read_again()
+                    joined = self._compare(snapshot, history, lists.files)
             return self._carry_out(snapshot, history, joined)
+
+    def _read_again(self) -> tuple[Lists, Snapshot]:
+        """Read the lists with the names that resources have now."""
+        lists = Lists(self._pull, self._crew, terms_of(self._pull, self._crew, at=0))
+        snapshot = lists.read(self._resource_list(), None)
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        return lists, snapshot
 
     def _compare(self, snapshot: Snapshot, history: History | None, listed: list[str]) -> Joined:
         """Join; a list that gives a URI twice shows only there, and counts for all."""
@@ -101,7 +115,8 @@ class SharedBaseline(Baseline):
         told = merge(self._contradicted(history, listed), history.spool, key=attrgetter("uri"))
         # What the Resource List has the last word on needs no row here.
         rows = (row for row in settle(told, ignore_conflict) if row.change)
-        written = self._crew.tables.write_listed(file, map(row_of, self._obeyed(rows)))
+        named = self._pull.selection.named(self._obeyed(rows))
+        written = self._crew.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
 
     def _contradicted(self, history: History, listed: list[str]) -> Iterator[Listed]:

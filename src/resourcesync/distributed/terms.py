@@ -19,6 +19,7 @@ def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
     assert identity is not None, "a pull has found its Source"
     return Terms(
         identity=identity,
+        yielding=pull.memory.yielding,
         filters=pull.options.filters or pull.memory.filters or Filters(),
         site=crew.site,
         run=new_run(),

@@ -33,6 +33,7 @@ class Terms:
 
     Attributes:
         identity: What the mirror is a mirror of.
+        yielding: The URIs whose names yield to others.
         filters: What is wanted of what is listed.
         site: What a worker needs to reach Source and store; whoever opens them knows what it is.
         run: What the names of the run's units have, and those of no other run: a worker that
@@ -46,6 +47,7 @@ class Terms:
     """
 
     identity: Identity
+    yielding: tuple[str, ...]
     filters: Filters
     site: Any
     run: str

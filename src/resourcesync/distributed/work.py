@@ -82,7 +82,8 @@ def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selec
     """Return what chooses among entries, as the pull's own choice does."""
     identity = terms.identity
     scope, refusals = identity.scope(terms.filters), Refusals(lambda _: None)
-    return Selection(scope, identity.mapping(mappers), refusals, homes=identity.moved)
+    mapping = identity.mapping(mappers, terms.yielding)
+    return Selection(scope, mapping, refusals, homes=identity.moved)
 
 
 # --- lists ---

@@ -22,6 +22,7 @@ from resourcesync.ports.copies import (
     Copies,
     Installation,
     Look,
+    Move,
     Removal,
     Staged,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "Installation",
     "Look",
     "Message",
+    "Move",
     "Omission",
     "Original",
     "Originals",

@@ -95,6 +95,21 @@ class Removal:
     is_altered: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One copy that gets another path.
+
+    Attributes:
+        path: Where it is.
+        to: Where it is to be.
+        signature: What the mirror's state says is there (its stat signature).
+    """
+
+    path: str
+    to: str
+    signature: str
+
+
 class Look(Protocol):
     """A look at the copies; nothing is changed."""
 
@@ -142,6 +157,17 @@ class Copies(Look, Protocol):
         """Move a batch to the trash durably; return for each where it went (empty: nothing there).
 
         A file that is not the one the signature tells of is left alone and reported as an error.
+        """
+        ...
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        """Move copies to other paths durably, one after the other; nothing is overwritten.
+
+        A file moves whatever it is, so an edited one is not lost. What is not ours at the new path
+        goes to the quarantine. Where nothing is to be moved any more, nothing is done.
+
+        Returns:
+            For each the signature to remember, or its error; then it is where it was.
         """
         ...
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 from resourcesync.ports.changes import ChangeLog, ProofLog
 from resourcesync.ports.linking import EntryLog, EntryRow, LinkLog, LinkRow, PatchRow
+from resourcesync.ports.naming import Key
 
 LARGE: Final = 16 * 1024
 """Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
@@ -230,6 +231,21 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
 
     def count(self) -> int:
         """Return the number of copies."""
+        ...
+
+    def neighbours(
+        self, base: str, paths: Sequence[str], key: Key | None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the URIs and paths of copies, and of what is to be fetched, that paths would meet.
+
+        Args:
+            base: The URI that the mirror's root stands for.
+            paths: A few thousand at most.
+            key: What the file system takes a path for; ``None`` where each is its own.
+
+        Returns:
+            As ``ports.naming.near``; one may come several times.
+        """
         ...
 
     def pending(self, task: Task) -> Iterator[Pending]:

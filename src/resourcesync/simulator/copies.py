@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Installation, Part, Removal, Staged
+from resourcesync.ports import Installation, Move, Part, Removal, Staged
 from resourcesync.simulator.dying import Fate
 
 _IN_MEMORY: Final = 1 << 22
@@ -100,6 +100,20 @@ class SimulatedCopies:
             self._fate.step(it.path)
             done.append(self._remove(it))
         self._fate.step(batch[-1].path)
+        return done
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        """Move copies to other paths; return for each its signature."""
+        self._fate.check_alive()
+        done = list[str | StorageError]()
+        for it in batch:
+            self._fate.step(it.to)
+            held = self._held.pop(it.path, None)
+            if held is not None:
+                self._on_change(it.path, "")
+                self._held[it.to] = held
+                self._on_change(it.to, _sha256(held[2]))
+            done.append(it.signature)
         return done
 
     @contextmanager

@@ -57,12 +57,11 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
         OSError: A file cannot be read.
     """
     with states.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        identity = Memory(state).identity
-    if identity is None:
+        mapping = Memory(state).mapping(plugins.mapper)
+    if mapping is None:
         raise ConfigurationError(
             f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
         )
-    mapping = identity.mapping(plugins.mapper)
     files = size = 0
     wanted: set[str] = set()
     differences: list[str] = []

@@ -18,8 +18,10 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.looking import Look
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explaining import Explanation, recall
+from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.memory import KeptAudit, Memory
+from resourcesync.destination.owners import owner_of
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
 from resourcesync.destination.uris import encoded
@@ -202,7 +204,10 @@ def _uri_of(state: MirrorState, name: str) -> str:
         if "://" in name or identity is None:
             return normalise(encoded(name))
         path = name.removeprefix("./").removeprefix("/")
-        return identity.mapping(plugins.mapper).uri(path) or name
+        mapping = Memory(state).mapping(plugins.mapper)
+        if mapping is None:
+            return name
+        return owner_of(state, mapping, path) or next(iter(uris_at(mapping, path)), name)
     except OutOfScopeError:
         return name
 

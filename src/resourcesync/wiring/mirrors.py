@@ -18,6 +18,7 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.examining import look_at
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.set_folders import read_sets
 from resourcesync.destination.budget import Deadline
@@ -243,6 +244,7 @@ def open_destination(
                     purge=copies.purge,
                     traffic=traffic if ways is None else ways.with_workers(traffic),
                     **_of_the_disk(home.folder, mirror, local, in_folder=copies is local),
+                    tells_case=copies is not local or _tells_names_apart(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
@@ -259,9 +261,16 @@ def _of_the_disk(
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
-        "tells_case": not in_folder or not (folder / OWN_FOLDER / "STATE.DB").exists(),
         "room": partial(_room, folder if in_folder else None),
     }
+
+
+def _tells_names_apart(folder: Path, state: MirrorState) -> bool:
+    """Whether a file system takes no two names for one; a mirror that has its names knows."""
+    if Memory(state).identity is not None:
+        return True
+    found = look_at(folder / OWN_FOLDER / "tmp")
+    return found.tells_case is not False and found.keeps_forms is not False
 
 
 def _room(folder: Path | None) -> int | None:

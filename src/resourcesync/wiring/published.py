@@ -9,6 +9,7 @@ from resourcesync.adapters.files import Judge, Selection
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.memory import Memory
+from resourcesync.destination.owners import owner_of
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import plugins, robots, states
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
@@ -80,19 +81,14 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
     """
     file = folder / OWN_FOLDER / STATE_FILE
     with states.open_state(file, read_only=True) as state:
-        identity = Memory(state).identity
-    if identity is None:
+        mapping = Memory(state).mapping(plugins.mapper)
+    if mapping is None:
         raise ConfigurationError(
             f"{folder} was not pulled yet", hint=f"resourcesync pull https://HOST/ {folder}"
         )
-    mapping = identity.mapping(plugins.mapper)
 
     def is_copy(path: str) -> bool:
-        uri = mapping.uri(path)
-        if uri is None:
-            return False
         with states.open_state(file, read_only=True) as state:  # one for each: threads ask
-            copy = state.copy(uri)
-        return copy is not None and copy.path == path
+            return owner_of(state, mapping, path) is not None
 
     return is_copy

@@ -30,7 +30,7 @@ from resourcesync.adapters.mirror.syncing import Syncer
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
-from resourcesync.ports import Installation, Removal
+from resourcesync.ports import Installation, Move, Removal
 
 OWN_FOLDER: Final = ".resourcesync"
 _LEAF: Final = 100
@@ -180,12 +180,7 @@ class FileTreeCopies:
         except FileNotFoundError:
             return
         if stat.S_ISDIR(info.st_mode):
-            raise StorageError(
-                f"a folder is where a copy belongs: {installation.path}",
-                evidence=(("kept", "the folder is untouched"),),
-                hint="move it away, then run the same command",
-                code="path-in-the-way",
-            )
+            raise in_the_way(installation.path)
         if is_regular(info):
             if installation.replaces == signature_of(info):
                 return
@@ -253,6 +248,48 @@ class FileTreeCopies:
         except OSError as error:
             return storage_error(error, f"moving {removal.path} to the trash")
         return place
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        """Move copies to other paths durably; return for each its signature or its error.
+
+        Raises:
+            StorageError: The folders could not be made durable; nothing may be committed.
+        """
+        # Two sets of folders: to open one more never closes the other end of a move.
+        with self._folders() as sources, self._folders() as targets:
+            results = [self._move(sources, targets, move) for move in batch]
+            targets.sync()
+            sources.sync()
+        self._drop_empty_folders({move.path for move in batch})
+        return results
+
+    def _move(self, sources: HeldFolders, targets: HeldFolders, move: Move) -> str | StorageError:
+        try:
+            folder, leaf = sources.place(move.path, create=False)
+            if not is_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False)):
+                return in_the_way(move.path)
+            there, name = targets.place(move.to, create=True)
+            self._make_room(there, name, move.to)
+            os.rename(leaf, name, src_dir_fd=folder, dst_dir_fd=there)
+            targets.changed(move.to)
+            sources.changed(move.path)
+        except FileNotFoundError:
+            return move.signature  # it was moved before, or is not here at all
+        except StorageError as error:
+            return error
+        except OSError as error:
+            return storage_error(error, f"moving {move.path} to {move.to}")
+        return move.signature
+
+    def _make_room(self, folder: int, leaf: str, path: str) -> None:
+        """Move whatever is at a path to the quarantine."""
+        try:
+            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        if stat.S_ISDIR(info.st_mode):
+            raise in_the_way(path)
+        self._made_way.append((path, quarantine.set_aside(folder, leaf, path, self._quarantine)))
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
         folders = {path.rpartition("/")[0] for path in paths} - {""}
@@ -345,6 +382,16 @@ class FileTreeCopies:
             folder, _ = folders.parent(prefix, create=False)
             with os.scandir(folder) as entries:
                 yield entries
+
+
+def in_the_way(path: str) -> StorageError:
+    """Return the error of a copy whose path something else has that is no file."""
+    return StorageError(
+        f"a folder is where a copy belongs: {path}",
+        evidence=(("kept", "the folder is untouched"),),
+        hint="move it away, then run the same command",
+        code="path-in-the-way",
+    )
 
 
 def _file(installation: Installation) -> StagedFile:

@@ -93,7 +93,18 @@ WHERE EXISTS (SELECT * FROM copy WHERE listed = '' AND lastmod IS NULL);
 UPDATE document SET etag = '', last_modified = '';
 """
 
-MIGRATIONS: Final = (_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES, _PROVING)
+# Copies whose path is not the end of their URI, which are few, can be found by it; the condition
+# names the index.
+ODD: Final = "substr(uri, -length(path)) <> path"
+_PATHS: Final = f"""
+CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {ODD};
+CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {ODD};
+"""
+
+MIGRATIONS: Final = (
+    *(_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES, _PROVING),
+    _PATHS,
+)
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 LINKS_SINCE: Final = MIGRATIONS.index(_LINKS) + 1
 DATES_SINCE: Final = MIGRATIONS.index(_DATES) + 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from operator import itemgetter, lt
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.adapters.mirror.logs import MirrorLogs
+from resourcesync.adapters.mirror.neighbours import neighbours
 from resourcesync.adapters.mirror.schema import (
     APPLICATION_ID,
     DATES_SINCE,
@@ -36,6 +37,7 @@ from resourcesync.ports.mirror import (
     Task,
     TrashRow,
 )
+from resourcesync.ports.naming import Key, near
 
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
@@ -213,6 +215,21 @@ class SqliteMirrorState(MirrorLogs):
         """Return the number of copies."""
         with self._guard():
             return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
+
+    def neighbours(
+        self, base: str, paths: Sequence[str], key: Key | None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the URIs and paths of what some new paths would meet."""
+        if key is None:
+            with self._guard():
+                yield from neighbours(self._db, base, paths)
+        else:
+            yield from self._near(paths, key)
+
+    def _near(self, paths: Sequence[str], key: Key | None) -> Iterator[tuple[str, str]]:
+        copies = ((copy.uri, copy.path) for copy in self.copies())
+        tasks = ((row.uri, row.path) for row in self.pending(Task.FETCH))
+        return near(chain(copies, tasks), paths, key)
 
     def pending(self, task: Task) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""

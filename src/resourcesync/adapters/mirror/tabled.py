@@ -21,6 +21,7 @@ from resourcesync.adapters.mirror import proofs
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.naming import Key
 from resourcesync.ports.tables import DoneRow, Part, Tables
 
 NOTE: Final = "tables"
@@ -158,6 +159,13 @@ class TabledState(SqliteMirrorState):
         with self._guard():
             tabled = int(self._db.execute("SELECT count(*) FROM tabled").fetchone()[0])
         return sum(part.rows for part in self.parts) - tabled + super().count()
+
+    def neighbours(
+        self, base: str, paths: Sequence[str], key: Key | None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the URIs and paths of what some new paths would meet; all copies are read."""
+        del base
+        return self._near(paths, key)
 
     def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""

@@ -1,0 +1,239 @@
+"""Gives copies the names that the mapping says, and moves those that have to yield to others.
+
+First it is written down who yields, and that files are to be moved; then they are moved; then that
+is done. Killed in between, the next run goes on: a copy is found where the state says, or where
+the mapping does.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from operator import attrgetter
+from typing import BinaryIO, Final
+
+from resourcesync.destination.clashes import Named, yielding
+from resourcesync.destination.escapes import Profile
+from resourcesync.destination.mappers import Mapping
+from resourcesync.destination.memory import MOVING, Identity, Memory
+from resourcesync.destination.names import NameMapping
+from resourcesync.destination.options import Equipment
+from resourcesync.destination.ordering import Spool
+from resourcesync.destination.plan import FILTERED, Listed, is_forgotten
+from resourcesync.destination.selection import Selection
+from resourcesync.errors import StorageError, SyncError
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Move
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+
+_GROUP: Final = 256
+_AT_ONCE: Final = 10_000
+"""New resources whose neighbours are looked up; for more, all copies are read."""
+_MOST_YIELDING: Final = 200_000
+_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
+
+
+class Naming:
+    """Sees to it that no two resources want one path.
+
+    Args:
+        equipment: The ports.
+        selection: What gives new resources their paths.
+        dry_run: Whether nothing is written and nothing is moved.
+    """
+
+    def __init__(self, equipment: Equipment, selection: Selection, *, dry_run: bool) -> None:
+        self._equipment = equipment
+        self._selection = selection
+        self._dry_run = dry_run
+        self._state = equipment.state
+        self._memory = Memory(equipment.state)
+
+    @property
+    def _mapping(self) -> Mapping:
+        return self._selection.mapping
+
+    def name_all(self, rows: Iterable[Listed]) -> bool:
+        """Decide who yields among all that is here and all that is listed.
+
+        Args:
+            rows: What the Source lists, in any order.
+
+        Returns:
+            Whether anybody yields who did not, or does so no more.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping = self._mapping
+        if not isinstance(mapping, NameMapping):
+            return False
+        wanted = (row.uri for row in rows if row.change not in _NOT_HERE)
+        with names_in_order(self._equipment.scratch) as spool:
+            copies = (copy.uri for copy in self._state.copies())
+            spool.add_all(_named(mapping, uri) for uri in chain(copies, wanted))
+            return self._decide(mapping, frozenset(_bounded(yielding(spool))))
+
+    def name_new(self, rows: Iterable[Listed]) -> bool:
+        """Decide who yields to new resources, or which of these do; who yielded goes on to.
+
+        Args:
+            rows: What the Source lists; what is here already has its name.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping, state = self._mapping, self._state
+        if not isinstance(mapping, NameMapping):
+            return False
+        wanted = (
+            row.uri
+            for row in rows
+            if row.change not in _NOT_HERE
+            and row.uri not in mapping.yielding
+            and state.copy(row.uri) is None
+        )
+        new = list(islice(wanted, _AT_ONCE))
+        others = self._all_here() if len(new) == _AT_ONCE else ()
+        key = None if mapping.profile is Profile.POSIX else mapping.key
+        paths = [mapping.natural(uri) for uri in new]
+        near = () if others else state.neighbours(mapping.base, paths, key)
+        with names_in_order(self._equipment.scratch) as spool:
+            spool.add_all(_named(mapping, uri) for uri in chain(new, wanted))
+            spool.add_all(Named(mapping.key(path), uri) for uri, path in chain(near, others))
+            found = _bounded(chain(mapping.yielding, yielding(spool)))
+            return self._decide(mapping, frozenset(found))
+
+    def _all_here(self) -> Iterator[tuple[str, str]]:
+        for copy in self._state.copies():
+            yield copy.uri, copy.path
+        for row in self._state.pending(Task.FETCH):
+            yield row.uri, row.path
+
+    def _decide(self, before: NameMapping, now: frozenset[str]) -> bool:
+        changed = before.yielding ^ now
+        if not changed:
+            return False
+        self._selection.rename(replace(before, yielding=now), changed)
+        if not self._dry_run:
+            self._memory.write(yielding=sorted(now), **{MOVING: True})
+        self._move(sorted(changed))
+        self._is_done()
+        return True
+
+    # --- moving ---
+
+    def begin(self, identity: Identity) -> None:
+        """Give all copies the names of another mapping.
+
+        Args:
+            identity: What the mirror is a mirror of, with that mapping.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping = self._mapping
+        assert isinstance(mapping, NameMapping), "there is a way to no other mapping"
+        with names_in_order(self._equipment.scratch) as spool:
+            spool.add_all(_named(mapping, copy.uri) for copy in self._state.copies())
+            found = frozenset(_bounded(yielding(spool)))
+        self._selection.rename(replace(mapping, yielding=found), found)
+        if self._dry_run:
+            self.move_all()
+        else:
+            self._memory.write(identity=identity, yielding=sorted(found), **{MOVING: True})
+
+    def go_on(self) -> None:
+        """Move what a run that was killed left to be moved."""
+        if not self._dry_run and self._memory.knows(MOVING):
+            self.move_all()
+
+    def move_all(self) -> None:
+        """Move every copy to where the mapping says; each error leaves one where it is."""
+        tasks = chain.from_iterable(map(self._state.pending, Task))
+        self._move(copy.uri for copy in self._state.copies())
+        self._move(row.uri for row in tasks)
+        self._is_done()
+
+    def _is_done(self) -> None:
+        if not self._dry_run:
+            self._memory.write(**{MOVING: False})
+
+    def _move(self, uris: Iterable[str]) -> None:
+        rest = iter(uris)
+        while group := list(islice(rest, _GROUP)):
+            done = self._moved(list(self._moves(group)))
+            if self._dry_run:
+                continue
+            self._state.commit(
+                Step(
+                    doubted=[copy for copy in done if is_forgotten(copy)],
+                    installed=[copy for copy in done if not is_forgotten(copy)],
+                    pending=list(self._tasks(group, {copy.uri: copy.path for copy in done})),
+                    now=to_microseconds(self._equipment.clock.now()),
+                )
+            )
+
+    def _moves(self, uris: Iterable[str]) -> Iterator[tuple[Copy, str]]:
+        for uri in uris:
+            copy = self._state.copy(uri)
+            if copy is not None and copy.path != (to := self._mapping.path(uri)):
+                yield copy, to
+
+    def _moved(self, moves: list[tuple[Copy, str]]) -> list[Copy]:
+        """Move copies; return those that are at their new path now."""
+        done: list[Copy] = []
+        batch = [Move(path=it.path, to=to, signature=it.signature) for it, to in moves]
+        results = [""] * len(batch) if self._dry_run else self._equipment.copies.move(batch)
+        for (copy, to), result in zip(moves, results, strict=True):
+            fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
+            if isinstance(result, StorageError):
+                why = {"code": result.code, "reason": result.message}
+                self._equipment.report("item", {"status": "error", **fields, **why})
+            else:
+                done.append(copy._replace(path=to, signature=result))
+                dry = {"dry_run": True} if self._dry_run else {}
+                self._equipment.report("item", {"status": "ok", **fields, **dry})
+        return done
+
+    def _tasks(self, uris: Iterable[str], moved: dict[str, str]) -> Iterator[Pending]:
+        """Yield the tasks of resources with the paths that these have now."""
+        for uri in uris:
+            row = self._state.pending_of(uri)
+            if row is not None:
+                copy = self._state.copy(uri)
+                path = self._mapping.path(uri) if copy is None else copy.path
+                yield row._replace(path=moved.get(uri, path))
+
+
+def names_in_order(spill: Callable[[], BinaryIO]) -> Spool[Named]:
+    """Open a spool of names, in the order of their keys."""
+    return Spool(
+        key=attrgetter("key"),
+        dump=lambda one: f"{one.key}\0{one.uri}".encode("utf-8", "surrogateescape"),
+        load=lambda data: Named(*data.decode("utf-8", "surrogateescape").split("\0")),
+        spill=spill,
+    )
+
+
+def _named(mapping: NameMapping, uri: str) -> Named:
+    return Named(mapping.key(mapping.natural(uri)), uri)
+
+
+def _bounded(uris: Iterable[str]) -> Iterator[str]:
+    for number, uri in enumerate(uris):
+        if number >= _MOST_YIELDING:
+            raise SyncError(
+                f"more than {_MOST_YIELDING:,} of the listed resources cannot have their names,"
+                " since others need them",
+                evidence=(
+                    ("for instance", uri),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="begin a new mirror with --map tree/1, which has a path for each",
+                code="names",
+            )
+        yield uri

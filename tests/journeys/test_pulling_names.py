@@ -1,0 +1,342 @@
+"""Files have the names that their URIs say; only where two clash, one yields."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.names import NameMapping
+from tests.support.killing import Dying, Fuse, Killed
+from tests.support.memory_fetcher import Answer
+from tests.support.world import BASE, World
+
+ORDINARY = {
+    "README": "README",
+    "v1.2/notes.txt": "v1.2/notes.txt",
+    "3.11/": "3.11/index.html",
+    "": "index.html",
+    "caf%C3%A9.html": "café.html",
+    "libstdc%2B%2B/a%20b": "libstdc++/a b",
+    ".htaccess": ".htaccess",
+    ".well-known/acme": ".well-known/acme",
+    ".resourcesync/state.db": "!2eresourcesync/state.db",
+    "find?q=1": "find!3fq=1",
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A Source without resources, and no mirror of it yet."""
+    return World(tmp_path / "mirror")
+
+
+def paths(world: World) -> dict[str, str]:
+    """The path of each copy, by the rest of its URI, as the files on the disk prove it."""
+    owner = {body: uri.removeprefix(BASE) for uri, body in world.files().items()}
+    return {owner[body]: path for path, body in world.files_on_disk().items()}
+
+
+def fill(world: World, *names: str) -> None:
+    for name in names:
+        world.put(name, f"content of /{name}")
+
+
+def moves(world: World) -> list[tuple[object, object]]:
+    return [
+        (fields["was"], fields["path"])
+        for event, fields in world.events
+        if event == "item" and fields["action"] == "move" and fields["status"] == "ok"
+    ]
+
+
+def test_files_have_the_names_of_the_source(world: World) -> None:
+    fill(world, *ORDINARY)
+    world.publish()
+
+    report = world.pull()
+
+    assert report.created == len(ORDINARY)
+    assert paths(world) == ORDINARY
+    assert world.audit().in_sync
+
+
+def test_the_folder_keeps_its_name_and_the_file_yields(world: World) -> None:
+    fill(world, "a", "a/b", "a-b", "docs/", "docs/index.html", "docs")
+    world.publish()
+
+    world.pull()
+
+    assert paths(world) == {
+        "a": "a!9",
+        "a/b": "a/b",
+        "a-b": "a-b",
+        "docs": "docs!9",
+        "docs/": "docs/!9",
+        "docs/index.html": "docs/index.html",
+    }
+    assert world.in_sync()
+    assert world.audit().in_sync
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_a_copy_that_is_here_yields_to_what_comes_later(world: World, mode: str) -> None:
+    fill(world, "a", "docs/", "a%2Bb")
+    world.publish()
+    world.pull()
+    before = world.fetcher.asked
+    fill(world, "a/b", "docs/index.html", "a+b")
+    world.publish()
+
+    report = world.pull(mode=mode)
+
+    assert report.created == 3
+    assert paths(world)["a"] == "a!9"
+    assert paths(world)["a/b"] == "a/b"
+    assert paths(world)["docs/"] == "docs/!9"
+    # Of two spellings of one name the first in order has it.
+    assert paths(world)["a%2Bb"] == "a+b"
+    assert paths(world)["a+b"] == "a+b!9"
+    assert sorted(moves(world)) == [("a", "a!9"), ("docs/index.html", "docs/!9")]
+    assert BASE + "a" not in before or mode == "baseline"
+    assert world.audit().in_sync
+
+
+def test_what_yielded_has_its_name_again_after_a_baseline(world: World) -> None:
+    fill(world, "a", "a/b")
+    world.publish()
+    world.pull()
+    world.remove("a/b")
+    world.publish()
+
+    world.pull()
+    after_changes = paths(world)
+    world.pull(mode="baseline")
+
+    assert after_changes == {"a": "a!9"}
+    assert paths(world) == {"a": "a"}
+    assert world.audit().in_sync
+
+
+def test_an_update_of_what_yields_goes_where_it_is(world: World) -> None:
+    fill(world, "a", "a/b")
+    world.publish()
+    world.pull()
+    world.put("a", "changed")
+    world.publish()
+
+    report = world.pull()
+
+    assert report.updated == 1
+    assert world.files_on_disk()["a!9"] == b"changed"
+    assert world.in_sync()
+
+
+def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: World) -> None:
+    fill(world, "a")
+    world.publish()
+    world.pull()
+    (world.folder / "a!9").write_text("mine")
+    fill(world, "a/b")
+    world.publish()
+
+    world.pull()
+
+    assert paths(world) == {"a": "a!9", "a/b": "a/b"}
+    aside = world.folder / ".resourcesync/quarantine"
+    assert "mine" in [it.read_text() for it in aside.iterdir() if not it.name.endswith(".note")]
+
+
+def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:
+    fill(world, "a")
+    world.publish()
+    world.pull()
+    (world.folder / "a").write_text("edited")
+    fill(world, "a/b")
+    world.publish()
+
+    world.pull()
+
+    assert (world.folder / "a!9").read_text() == "edited"
+    assert not world.audit(method="stat").in_sync
+
+
+def test_what_failed_has_its_name_all_the_same(world: World) -> None:
+    fill(world, "a/b")
+    world.publish()
+    world.answers[BASE + "a/b"] = Answer(status=500)
+    world.pull()
+    fill(world, "a")
+    world.publish()
+
+    world.pull()
+
+    assert paths(world)["a"] == "a!9"
+
+
+def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World) -> None:
+    fill(world, "a")
+    world.publish()
+    world.pull()
+    fill(world, "a/b")
+    world.publish()
+
+    world.pull(dry_run=True)
+
+    assert moves(world) == [("a", "a!9")]
+    assert paths(world) == {"a": "a"}
+    with world.destination() as destination:
+        mapping = destination.looking().selection.mapping
+    assert isinstance(mapping, NameMapping)
+    assert not mapping.yielding
+
+
+@pytest.mark.parametrize("name", ["a!9", "docs/!9", "a+b"])
+def test_why_knows_whose_file_it_is(world: World, name: str) -> None:
+    fill(world, "a", "a/b", "docs/", "docs/index.html", "a%2Bb")
+    world.publish()
+    world.pull()
+    with world.destination() as destination:
+        found = explain(destination.looking(), [name], findings=lambda: (), offline=False)
+
+    assert found.uri in {f"{BASE}{uri}" for uri in ("a", "docs/", "a%2Bb")}
+    assert found.path == name
+    assert found.verdict is Verdict.AS_LISTED
+
+
+# --- mirrors that exist ---
+
+
+def old_mirror(world: World, *names: str) -> None:
+    fill(world, *names)
+    world.publish()
+    world.pull(mapper="tree/1")
+
+
+OLD = ("README", "v1.2/notes", "docs/", "a", "a/b", "x.html")
+
+
+def test_a_mirror_with_the_old_names_keeps_them(world: World) -> None:
+    old_mirror(world, *OLD)
+    before = paths(world)
+    fill(world, "LICENSE")
+    world.publish()
+
+    world.pull()
+
+    assert before["README"] == "README!9"
+    assert paths(world) == {**before, "LICENSE": "LICENSE!9"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> None:
+    old_mirror(world, *OLD)
+
+    world.pull(mapper="tree", mode=mode)
+
+    assert not [uri for uri in world.fetcher.asked if uri.removeprefix(BASE) in OLD]
+    assert paths(world) == {
+        "README": "README",
+        "v1.2/notes": "v1.2/notes",
+        "docs/": "docs/index.html",
+        "a": "a!9",
+        "a/b": "a/b",
+        "x.html": "x.html",
+    }
+    assert not (world.folder / "v1.2!8").exists()
+    assert world.in_sync()
+    world.pull()
+    assert world.audit().in_sync
+
+
+def test_a_dry_run_lists_the_moves(world: World) -> None:
+    old_mirror(world, "README", "x.html")
+    before = paths(world)
+
+    world.pull(mapper="tree", dry_run=True)
+
+    assert moves(world) == [("README!9", "README")]
+    assert paths(world) == before
+    world.pull()
+    assert paths(world) == before
+
+
+def test_the_renaming_can_be_killed_at_any_moment(tmp_path: Path) -> None:
+    deaths = 0
+    for fuse in range(1, 40):
+        world = World(tmp_path / f"m{fuse}")
+        old_mirror(world, *OLD)
+        try:
+            burn(world, fuse, mapper="tree")
+        except Killed:
+            deaths += 1
+        world.pull(mapper="tree")
+        assert paths(world)["README"] == "README"
+        assert paths(world)["docs/"] == "docs/index.html"
+        assert len(paths(world)) == len(OLD)
+        assert world.audit().in_sync
+        world.pull(mode="baseline")
+        assert world.in_sync()
+        if deaths != fuse:
+            break
+    assert deaths > 5
+
+
+def burn(world: World, fuse: int, **options: Any) -> None:
+    """Pull, and be killed at an operation on files or state."""
+    match = Fuse(fuse, how=fuse % 3)
+    world.before = lambda port: Dying(port, match)
+    try:
+        world.pull(**options)
+    finally:
+        world.before = lambda port: port
+
+
+# --- the law ---
+
+PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
+
+
+def some(luck: random.Random) -> str:
+    names = [luck.choice(PIECES) for _ in range(luck.randint(1, 3))]
+    return "/".join(names) + luck.choice(["", "", "/"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
+    tmp_path: Path, seed: int
+) -> None:
+    luck = random.Random(seed)
+    world, killed = World(tmp_path / "mirror"), 0
+    for round_ in range(6):
+        for name in {some(luck) for _ in range(luck.randint(1, 5))}:
+            fill(world, name)
+        if round_ and luck.random() < 0.5:
+            for uri in luck.sample(sorted(world.originals.contents()), 1):
+                world.remove(uri.removeprefix(BASE))
+        world.publish()
+        try:
+            burn(world, luck.randint(1, 60))
+        except Killed:
+            killed += 1
+        if luck.random() < 0.7:
+            world.pull()
+            assert world.in_sync()
+    world.pull()
+    assert world.in_sync()
+    assert world.audit().in_sync
+    assert len(world.files_on_disk()) == len(world.originals.contents())
+
+    world.pull(mode="baseline")
+    other = World(tmp_path / "other")
+    for uri, body in world.originals.contents().items():
+        other.put(uri.removeprefix(BASE), body)
+    other.publish()
+    other.pull()
+
+    assert world.in_sync()
+    assert paths(world) == paths(other)
+    assert not (world.folder / ".resourcesync/quarantine").exists() or not any(
+        (world.folder / ".resourcesync/quarantine").iterdir()
+    )
