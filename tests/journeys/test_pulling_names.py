@@ -8,6 +8,7 @@ import pytest
 
 from resourcesync.destination.explaining import Verdict, explain
 from resourcesync.destination.names import NameMapping
+from resourcesync.errors import StorageError
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -41,6 +42,23 @@ def paths(world: World) -> dict[str, str]:
 def fill(world: World, *names: str) -> None:
     for name in names:
         world.put(name, f"content of /{name}")
+
+
+def contents(world: World) -> set[str]:
+    """The resources whose copies have their own content, which must be all that are here."""
+    files = world.files()
+    assert all(body.decode() == f"content of /{name(uri)}" for uri, body in files.items())
+    return set(map(name, files))
+
+
+def name(uri: str) -> str:
+    return uri.removeprefix(BASE)
+
+
+def aside(world: World) -> list[str]:
+    """What is in the quarantine."""
+    folder = world.folder / ".resourcesync/quarantine"
+    return sorted(it.name for it in folder.iterdir()) if folder.exists() else []
 
 
 def moves(world: World) -> list[tuple[object, object]]:
@@ -144,8 +162,8 @@ def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(world: World) -> 
     world.pull()
 
     assert paths(world) == {"a": "a!9", "a/b": "a/b"}
-    aside = world.folder / ".resourcesync/quarantine"
-    assert "mine" in [it.read_text() for it in aside.iterdir() if not it.name.endswith(".note")]
+    quarantine = world.folder / ".resourcesync/quarantine"
+    assert "mine" in [(quarantine / it).read_text() for it in aside(world)]
 
 
 def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:
@@ -160,6 +178,94 @@ def test_an_edited_copy_that_yields_keeps_its_edits(world: World) -> None:
 
     assert (world.folder / "a!9").read_text() == "edited"
     assert not world.audit(method="stat").in_sync
+
+
+def test_copies_that_change_their_names_with_each_other_keep_their_content(world: World) -> None:
+    fill(world, "a%2Bb", "a%2Bb/x")
+    world.publish()
+    world.pull()
+    world.remove("a%2Bb/x")
+    world.publish()
+    world.pull()
+    fill(world, "a+b")
+    world.publish()
+    world.pull()
+    before = paths(world)
+
+    world.pull(mode="baseline")
+
+    assert before["a%2Bb"].startswith("a+b!9")
+    assert before["a+b"] == "a+b"
+    assert paths(world) == {"a%2Bb": "a+b", "a+b": "a+b!9"}
+    assert contents(world) == {"a%2Bb", "a+b"}
+    assert not aside(world)
+
+
+def test_what_yielded_once_comes_back_beside_what_came_since(world: World) -> None:
+    fill(world, "a/b", "a/b/c", "z")
+    world.publish()
+    world.pull()
+    world.remove("a/b")
+    world.remove("a/b/c")
+    world.publish()
+    world.pull()
+    fill(world, "a")
+    world.publish()
+    world.pull()
+    fill(world, "a/b")
+    world.publish()
+
+    world.pull()
+
+    assert paths(world) == {"a": "a!9", "a/b": "a/b!9", "z": "z"}
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize(("here", "later"), [("a", "a/b"), ("a+b", "a%2Bb")])
+@pytest.mark.parametrize("mode", ["auto", "baseline"])
+def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
+    world: World, here: str, later: str, mode: str
+) -> None:
+    fill(world, here)
+    world.publish()
+    world.pull()
+    foreign = world.folder / f"{here}!9/mine"
+    foreign.parent.mkdir()
+    foreign.write_text("mine")
+    fill(world, later)
+    world.publish()
+
+    for _ in range(2):
+        with pytest.raises(StorageError, match="a folder is where a copy belongs"):
+            world.pull(mode=mode)
+    before = (world.folder / here).read_text()
+    foreign.unlink()
+    foreign.parent.rmdir()
+    world.pull(mode=mode)
+
+    assert before == f"content of /{here}"
+    assert contents(world) == {here, later}
+    assert paths(world)[here] == f"{here}!9"
+    assert not aside(world)
+    assert world.in_sync()
+
+
+def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(world: World) -> None:
+    fill(world, "a", "a/b")
+    world.publish()
+    world.pull()
+    (world.folder / "a/mine").write_text("mine")
+    world.remove("a/b")
+    world.publish()
+    world.pull(mode="baseline")
+
+    world.pull(mode="baseline")
+    before = world.files_on_disk()
+    (world.folder / "a/mine").unlink()
+    world.pull(mode="baseline")
+
+    assert set(before) == {"a!9", "a/mine"}
+    assert paths(world) == {"a": "a"}
 
 
 def test_what_failed_has_its_name_all_the_same(world: World) -> None:
@@ -250,6 +356,16 @@ def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> No
     assert world.audit().in_sync
 
 
+def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(world: World) -> None:
+    old_mirror(world, "a+b.html", "a%2Bb.html")
+
+    world.pull(mapper="tree")
+
+    assert paths(world) == {"a%2Bb.html": "a+b.html", "a+b.html": "a+b.html!9"}
+    assert contents(world) == {"a%2Bb.html", "a+b.html"}
+    assert not aside(world)
+
+
 def test_a_dry_run_lists_the_moves(world: World) -> None:
     old_mirror(world, "README", "x.html")
     before = paths(world)
@@ -337,6 +453,4 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
 
     assert world.in_sync()
     assert paths(world) == paths(other)
-    assert not (world.folder / ".resourcesync/quarantine").exists() or not any(
-        (world.folder / ".resourcesync/quarantine").iterdir()
-    )
+    assert not aside(world)

@@ -147,3 +147,24 @@ def test_what_cannot_be_put_in_place_does_not_stop_the_others(emptied: World) ->
 
     assert (done.files, done.failed) == (2, 1)
     assert len(in_trash(world)) == 1
+
+
+def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror")
+    world.put("a+b", "same")
+    world.publish()
+    world.pull()
+    world.remove("a+b")
+    world.put("z", "z")
+    world.publish()
+    world.pull()
+    world.put("a%2Bb", "same")
+    world.publish()
+    world.pull()
+
+    done = restore(world)
+
+    assert done.failed == 1
+    assert len(in_trash(world)) == 1
+    assert world.in_sync()
+    assert len(world.files()) == 2

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.clashes import Named, yielding
-from resourcesync.destination.mapping import MAX_PATH, Profile, normalise
+from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
 from resourcesync.destination.names import NameMapping
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
@@ -110,6 +110,31 @@ def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile)
     uris = seeded_uris(len(base) + 10 * (profile is Profile.POSIX), 5_000)
 
     assert assert_laws(uris, profile, base) > 2_000
+
+
+@LAWFUL
+@given(hostile_uris(), hostile_uris(), st.sampled_from(PROFILES))
+def test_no_old_path_is_the_new_one_of_a_uri_that_it_does_not_clash_with(
+    uri: str, other: str, profile: Profile
+) -> None:
+    assert_no_cross(accepted([uri, other]), profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_old_and_new_paths_of_many_uris_cross_only_where_names_clash(profile: Profile) -> None:
+    extra = [f"{BASE}{leaf}" for leaf in ("x!a.html", "xA.html", "x!A.html", "x!21a.html")]
+
+    assert_no_cross(accepted([*seeded_uris(7, 5_000), *extra]), profile)
+
+
+def assert_no_cross(uris: list[str], profile: Profile) -> None:
+    """So files can be renamed one after the other, those first that yield."""
+    old, new = TreeMapping(base=BASE, profile=profile), NameMapping(base=BASE, profile=profile)
+    owners = {seen(old.path(uri), profile): uri for uri in uris}
+    for uri in uris:
+        owner = owners.get(seen(new.natural(uri), profile), uri)
+        names = {seen(new.natural(one), profile) for one in (owner, uri)}
+        assert len(names) == 1, (owner, uri)
 
 
 @LAWFUL

@@ -47,7 +47,11 @@ _MAX_NAME: Final = 255
 _DIGEST: Final = 16
 _REMEMBERED: Final = 4_096
 _RUN: Final = re.compile(r"(?:%[0-9A-F]{2})+")
-_BANG: Final = re.compile(r"!(?=[0-9])")
+# Where letters are escaped with ! in tree/1, no name has it before one either.
+_BANG: Final = {
+    Profile.POSIX: re.compile(r"!(?=[0-9])"),
+    Profile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
+}
 _PERCENT: Final = "\0"  # stands for a decoded % until it is known what follows
 _LIKE_TRIPLET: Final = re.compile("\0(?=[0-9A-Fa-f]{2})")
 # Characters that nobody sees, or that change how others are shown.
@@ -103,8 +107,13 @@ class NameMapping:
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
 
+    # What the URIs begin with that yield, up to the last slash: all others are quickly told.
+    _heads: frozenset[str] = field(init=False, repr=False, compare=False, hash=False)
+
     def __post_init__(self) -> None:
         check_base(self.base)
+        heads = frozenset(uri.rpartition("/")[0] for uri in self.yielding)
+        object.__setattr__(self, "_heads", heads)
 
     @property
     def ending(self) -> str:
@@ -117,16 +126,10 @@ class NameMapping:
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
-        if self.yielding:
-            normal = normalise(uri)
-            return self.yielded(normal) if normal in self.yielding else self._own(normal)
-        head, _, leaf = uri.rpartition("/")
-        folder = self._folders.get(head)
-        if folder is None:
-            folder = self._enter(head)
-        if folder is not None and _PLAIN_NAME[self.profile].fullmatch(leaf):
-            return folder + leaf
-        return self._own(normalise(uri))
+        head, _, _ = uri.rpartition("/")
+        if head in self._heads and (normal := normalise(uri)) in self.yielding:
+            return self.yielded(normal)
+        return self._plain(uri) or self._path(normalise(uri))
 
     def natural(self, uri: str) -> str:
         """Return the path that a URI has where it need not yield.
@@ -134,7 +137,19 @@ class NameMapping:
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
-        return self._own(normalise(uri))
+        return self._plain(uri) or self._own(normalise(uri))
+
+    def _plain(self, uri: str) -> str:
+        """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
+        head, _, leaf = uri.rpartition("/")
+        folder = self._folders.get(head)
+        if folder is None:
+            folder = self._enter(head)
+        is_plain = folder is not None and _PLAIN_NAME[self.profile].fullmatch(leaf)
+        return f"{folder}{leaf}" if is_plain else ""
+
+    def _path(self, normal: str) -> str:
+        return self.yielded(normal) if normal in self.yielding else self._own(normal)
 
     def plain_folder(self, head: str) -> str | None:
         """Return the folder of URIs that begin so, up to the last slash, if it is plain.
@@ -145,9 +160,7 @@ class NameMapping:
         Returns:
             The folder, empty or with its last slash; ``None`` says nothing of such URIs.
         """
-        if self.yielding and any(uri.rpartition("/")[0] == head for uri in self.yielding):
-            return None
-        return self._enter(head)
+        return None if head in self._heads else self._enter(head)
 
     @property
     def plain_name(self) -> re.Pattern[str]:
@@ -197,7 +210,7 @@ class NameMapping:
         if "%" in name:
             name = _RUN.sub(partial(_readable, unsafe=_UNSAFE[self.profile]), name)
         if "!" in name:
-            name = _BANG.sub("!21", name)
+            name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
         return name if self.profile is Profile.POSIX else _portable(name)

@@ -89,22 +89,20 @@ class Naming:
         if not isinstance(mapping, NameMapping):
             return False
         wanted = (
-            row.uri
-            for row in rows
-            if row.change not in _NOT_HERE
-            and row.uri not in mapping.yielding
-            and state.copy(row.uri) is None
+            row.uri for row in rows if row.change not in _NOT_HERE and state.copy(row.uri) is None
         )
         new = list(islice(wanted, _AT_ONCE))
         others = self._all_here() if len(new) == _AT_ONCE else ()
         key = None if mapping.profile is Profile.POSIX else mapping.key
-        paths = [mapping.natural(uri) for uri in new]
+        if not new:
+            return False
+        paths = [mapping.path(uri) for uri in new]
         near = () if others else state.neighbours(mapping.base, paths, key)
         with names_in_order(self._equipment.scratch) as spool:
-            spool.add_all(_named(mapping, uri) for uri in chain(new, wanted))
-            spool.add_all(Named(mapping.key(path), uri) for uri, path in chain(near, others))
-            found = _bounded(chain(mapping.yielding, yielding(spool)))
-            return self._decide(mapping, frozenset(found))
+            named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
+            spool.add_all(Named(mapping.key(path), uri) for uri, path in chain(named, near, others))
+            found = (uri for uri in yielding(spool) if uri not in mapping.yielding)
+            return self._decide(mapping, frozenset(_bounded(chain(mapping.yielding, found))))
 
     def _all_here(self) -> Iterator[tuple[str, str]]:
         for copy in self._state.copies():
@@ -119,9 +117,13 @@ class Naming:
         self._selection.rename(replace(before, yielding=now), changed)
         if not self._dry_run:
             self._memory.write(yielding=sorted(now), **{MOVING: True})
-        self._move(sorted(changed))
+        self._make_way(changed & now)
+        stay = frozenset(self._move(sorted(changed - now)))
+        if stay:  # something else is where they were: the next baseline tries again
+            self._selection.rename(replace(before, yielding=now | stay), stay)
+            self._memory.write(yielding=sorted(now | stay))
         self._is_done()
-        return True
+        return changed > stay
 
     # --- moving ---
 
@@ -152,20 +154,33 @@ class Naming:
             self.move_all()
 
     def move_all(self) -> None:
-        """Move every copy to where the mapping says; each error leaves one where it is."""
-        tasks = chain.from_iterable(map(self._state.pending, Task))
-        self._move(copy.uri for copy in self._state.copies())
-        self._move(row.uri for row in tasks)
-        self._is_done()
+        """Move every copy to where the mapping says; what cannot be moved, the next run tries.
+
+        Raises:
+            StorageError: A copy that yields cannot be moved, so nothing may take its place.
+        """
+        if isinstance(self._mapping, NameMapping):
+            self._make_way(self._mapping.yielding)
+        stay = self._move(copy.uri for copy in self._state.copies())
+        self._move(row.uri for task in Task for row in self._state.pending(task))
+        if not stay:
+            self._is_done()
+
+    def _make_way(self, uris: frozenset[str]) -> None:
+        """Move the copies that yield, before anything else takes the paths that they leave."""
+        for error in self._move(sorted(uris)).values():
+            raise error
 
     def _is_done(self) -> None:
         if not self._dry_run:
             self._memory.write(**{MOVING: False})
 
-    def _move(self, uris: Iterable[str]) -> None:
+    def _move(self, uris: Iterable[str]) -> dict[str, StorageError]:
+        """Move copies; return those that could not be moved, which are where they were."""
+        failed: dict[str, StorageError] = {}
         rest = iter(uris)
         while group := list(islice(rest, _GROUP)):
-            done = self._moved(list(self._moves(group)))
+            done = self._moved(list(self._moves(group)), failed)
             if self._dry_run:
                 continue
             self._state.commit(
@@ -176,6 +191,7 @@ class Naming:
                     now=to_microseconds(self._equipment.clock.now()),
                 )
             )
+        return failed
 
     def _moves(self, uris: Iterable[str]) -> Iterator[tuple[Copy, str]]:
         for uri in uris:
@@ -183,14 +199,15 @@ class Naming:
             if copy is not None and copy.path != (to := self._mapping.path(uri)):
                 yield copy, to
 
-    def _moved(self, moves: list[tuple[Copy, str]]) -> list[Copy]:
-        """Move copies; return those that are at their new path now."""
+    def _moved(self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]) -> list[Copy]:
+        """Move copies; return those that are at their new path now, and add the others."""
         done: list[Copy] = []
         batch = [Move(path=it.path, to=to, signature=it.signature) for it, to in moves]
         results = [""] * len(batch) if self._dry_run else self._equipment.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
             fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
             if isinstance(result, StorageError):
+                failed[copy.uri] = result
                 why = {"code": result.code, "reason": result.message}
                 self._equipment.report("item", {"status": "error", **fields, **why})
             else:

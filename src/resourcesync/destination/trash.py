@@ -141,6 +141,10 @@ class Trash:
         length, digests = staged.seal()
         there, known = copies.signature(row.path), state.copy(row.uri)
         is_same = there is not None and copies.digest(row.path, _ALGORITHMS) == (length, digests)
+        if is_same and known is None and self._is_of_another(row):
+            staged.discard()
+            self._fail(row, *_OCCUPIED)
+            return
         if known is None and (there is None or is_same):
             copy = self._copy(row, length, format_digests(digests))
             group.append(_Ready(row=row, copy=copy, staged=staged))
@@ -151,6 +155,13 @@ class Trash:
             self._drop([row])
         else:
             self._fail(row, *(_OCCUPIED if there is not None else _NEWER))
+
+    def _is_of_another(self, row: TrashRow) -> bool:
+        """Whether the copy of another resource is at its path, such as another spelling."""
+        identity = Memory(self._tools.state).identity
+        base = "" if identity is None else identity.base
+        near = self._tools.state.neighbours(base, [row.path], None)
+        return any(path == row.path and self._tools.state.copy(uri) for uri, path in near)
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(

@@ -81,13 +81,16 @@ class SharedBaseline(Baseline):
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             joined = self._compare(snapshot, history, lists.files)
-            if joined.create or pull.memory.yielding:
-                listed = crew.tables.read_listed
-                told = chain.from_iterable(map(listed, chain.from_iterable(self._told)))
-                if pull.naming.name_all(map(listed_of, told)):
-                    lists, snapshot = self._read_again()
-                    joined = self._compare(snapshot, history, lists.files)
+            # What is read again may be a newer list, with clashes of its own.
+            while (joined.create or pull.memory.yielding) and self._names_change():
+                lists, snapshot = self._read_again()
+                joined = self._compare(snapshot, history, lists.files)
             return self._carry_out(snapshot, history, joined)
+
+    def _names_change(self) -> bool:
+        listed = self._crew.tables.read_listed
+        told = chain.from_iterable(map(listed, chain.from_iterable(self._told)))
+        return self._pull.naming.name_all(map(listed_of, told))
 
     def _read_again(self) -> tuple[Lists, Snapshot]:
         """Read the lists with the names that resources have now."""

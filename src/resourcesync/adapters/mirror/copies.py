@@ -282,13 +282,17 @@ class FileTreeCopies:
         return move.signature
 
     def _make_room(self, folder: int, leaf: str, path: str) -> None:
-        """Move whatever is at a path to the quarantine."""
+        """Move whatever is at a path to the quarantine; a folder only goes where it is empty."""
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return
         if stat.S_ISDIR(info.st_mode):
-            raise in_the_way(path)
+            try:
+                os.rmdir(leaf, dir_fd=folder)
+            except OSError as error:
+                raise in_the_way(path) from error
+            return
         self._made_way.append((path, quarantine.set_aside(folder, leaf, path, self._quarantine)))
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
