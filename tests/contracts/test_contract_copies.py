@@ -8,6 +8,7 @@ import pytest
 
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.testing import CopiesSuite
 from tests.support.storing import ShelfStore
@@ -65,3 +66,24 @@ class TestStoredCopies(CopiesSuite):
     def in_quarantine(self, place: str) -> bytes:
         stream = self.shelf.open(f".resourcesync/quarantine/{place}")
         return b"" if stream is None else stream.read()
+
+
+class TestSharedFolderCopies(CopiesSuite):
+    many = 20
+
+    @pytest.fixture
+    def copies(self, tmp_path: Path, folder: FileTreeCopies) -> StoredCopies:
+        self.root = tmp_path / "copies"
+        self.clock = ManualClock()
+        return StoredCopies(FolderStore(self.root), folder.stage, self.clock)
+
+    def spoil(self, path: str, content: bytes) -> None:
+        self.clock.advance(seconds=1)
+        self.root.mkdir(exist_ok=True)
+        (self.root / path).write_bytes(content)
+
+    def in_trash(self, place: str) -> bytes:
+        return (self.root / ".resourcesync/trash" / place).read_bytes()
+
+    def in_quarantine(self, place: str) -> bytes:
+        return (self.root / ".resourcesync/quarantine" / place).read_bytes()

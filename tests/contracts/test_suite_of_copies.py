@@ -13,7 +13,7 @@ from resourcesync.adapters.mirror.folders import HeldFolders
 from resourcesync.adapters.mirror.staged import StagedFile
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Installation, Removal
+from resourcesync.ports import Installation, Move, Removal
 from resourcesync.testing import CopiesSuite
 from tests.support.breaking import checks_of, finds
 
@@ -156,6 +156,60 @@ class RemembersSignatures(FileTreeCopies):
         return found
 
 
+class CopiesOnMoving(FileTreeCopies):
+    """Leaves a copy where it was."""
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        found = super().move(batch)
+        for it in batch:
+            staged = self.stage_copy(it.to, ["sha-256"])
+            if staged is not None:
+                self.install([Installation(staged=staged, path=it.path)])
+        return found
+
+
+class NewSignature(FileTreeCopies):
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        found = super().move(batch)
+        return [it if isinstance(it, StorageError) else f"{it}." for it in found]
+
+
+class TakesWhatIsThere(FileTreeCopies):
+    """Takes whatever is at the new path for the copy that was to be moved."""
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        found = super().move(batch)
+        return [self.signature(it.to) or known for it, known in zip(batch, found, strict=True)]
+
+
+class MovesOver(FileTreeCopies):
+    def _make_room(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
+        """Overwrites what is there."""
+
+
+class MakesNoRoom(FileTreeCopies):
+    """Moves onto a folder by moving that away."""
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        return super().move([replace(it, to=it.to.replace("b/c/d", "e")) for it in batch])
+
+
+class StopsMoving(FileTreeCopies):
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        found: list[str | StorageError] = []
+        for it in batch:
+            found += super().move([it])
+            if isinstance(found[-1], StorageError):
+                found += [found[-1]] * (len(batch) - len(found))
+                break
+        return found
+
+
+class KeepsFolders(FileTreeCopies):
+    def _drop_empty_folders(self, paths: set[str]) -> None:
+        """Leaves all folders there."""
+
+
 BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
     ("test_bytes_are_hashed_while_they_pass", OneDigest),
     ("test_a_copy_that_starts_again_forgets_its_bytes", NeverRestarts),
@@ -174,6 +228,15 @@ BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
     ("test_what_is_in_the_trash_is_staged_again", TakesFromTheTrash),
     ("test_what_was_changed_here_is_not_removed", RemovesAnything),
     ("test_what_is_known_not_to_be_ours_goes_to_the_quarantine", TrashesAnything),
+    ("test_a_copy_moves_with_its_bytes", CopiesOnMoving),
+    ("test_a_copy_moves_with_its_bytes", NewSignature),
+    ("test_what_is_not_here_moves_nowhere", TakesWhatIsThere),
+    ("test_what_is_at_the_new_path_makes_way", MovesOver),
+    ("test_an_edited_copy_moves_with_its_edits", TakesWhatIsThere),
+    ("test_a_path_that_leads_elsewhere_is_never_moved_to", LeadsAnywhere),
+    ("test_one_that_cannot_be_moved_does_not_stop_the_others", StopsMoving),
+    ("test_what_was_emptied_by_moving_is_in_nobodys_way", KeepsFolders),
+    ("test_nothing_is_moved_onto_a_folder", MakesNoRoom),
     ("test_what_others_do_is_seen", RemembersSignatures),
 ]
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.errors import StorageError
-from resourcesync.ports import Installation
+from resourcesync.model.digests import Digest
+from resourcesync.ports import Installation, Move
 from tests.support.storing import ShelfStore
 
 
@@ -90,3 +92,30 @@ def test_a_store_that_is_down_is_not_asked_for_each_copy(
     assert all(isinstance(it, StorageError) and it.code == "store" for it in found)
     assert 3 <= len(asked) < 3 + in_flight
     assert list(copies.paths()) == []
+
+
+def test_a_move_that_was_cut_short_goes_on_and_sets_nothing_aside(
+    copies: StoredCopies, shelf: ShelfStore
+) -> None:
+    version = put(copies, "a.txt", b"ours")
+    shelf.spoil("b.txt", b"ours")  # as a run leaves it that is killed while a store copies
+
+    (found,) = copies.move([Move(path="a.txt", to="b.txt", signature=version)])
+
+    assert found == copies.signature("b.txt")
+    assert shelf.contents() == {"b.txt": b"ours"}
+    assert copies.made_way() == []
+
+
+@pytest.mark.parametrize(("body", "is_ours"), [(b"ours", True), (b"edited", False)])
+def test_what_was_moved_before_is_ours_if_its_bytes_are(
+    copies: StoredCopies, shelf: ShelfStore, body: bytes, is_ours: bool
+) -> None:
+    version = put(copies, "b.txt", b"ours")
+    shelf.spoil("b.txt", body)  # a store may give the same bytes another version at another key
+    digests = (Digest("sha-256", sha256(b"ours").hexdigest()),)
+
+    (found,) = copies.move([Move(path="a.txt", to="b.txt", signature=version, digests=digests)])
+
+    assert found == (copies.signature("b.txt") if is_ours else version)
+    assert shelf.contents() == {"b.txt": body}

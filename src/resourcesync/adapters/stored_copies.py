@@ -29,6 +29,7 @@ _BLOCK: Final = 1 << 20
 _LONGEST_VERSION: Final = 1_000
 _LEAF: Final = 100
 _CODE: Final = "store"
+_COMPARED: Final = "sha-256"
 _MOST_SET_ASIDE: Final = 100_000
 
 _MOST_IN_FLIGHT: Final = 64
@@ -239,12 +240,7 @@ class StoredCopies(StoredLook):
                 raise
 
     def _place(self, one: Installation) -> str:
-        if not is_place(one.path):
-            raise StorageError(
-                f"{one.path!r} is no place for a copy",
-                evidence=(("kept", "nothing was changed there"),),
-                code="path-in-the-way",
-            )
+        _check_place(one.path)
         length, digests = one.staged.seal()
         version = self._put(one, length, digests, one.replaces)
         if version is not None:
@@ -317,19 +313,39 @@ class StoredCopies(StoredLook):
         return [self._each(self._move, [one])[0] for one in batch]
 
     def _move(self, one: Move) -> str:
+        _check_place(one.to)
         there = self._look(one.path)
         if there is None:  # it was moved before, or is not here at all
-            moved = self._look(one.to)
-            return one.signature if moved is None else moved.version
-        other = self._look(one.to)
-        if other is not None:
-            self._set_aside(one.to, other)
+            return self._version_of(one)
+        self._make_room(one, there)
         with asking(f"moving {one.path} to {one.to}"):
             if not self._store.move(one.path, one.to, there.version):
                 raise _changed(one.path)
+        moved = self._look(one.to) if there.version == one.signature else None
+        return one.signature if moved is None else moved.version
+
+    def _version_of(self, one: Move) -> str:
+        """Return the version of what was moved before, if that is ours; else what was known."""
         moved = self._look(one.to)
-        is_ours = there.version == one.signature and moved is not None
-        return moved.version if is_ours and moved is not None else one.signature
+        is_ours = (
+            moved is not None
+            and moved.version != one.signature
+            and self._is_equal(one.to, moved, moved.length, one.digests)
+        )
+        return moved.version if moved is not None and is_ours else one.signature
+
+    def _make_room(self, one: Move, there: Stored) -> None:
+        """Move what is at the new path to the quarantine, but for what a killed move left."""
+        other = self._look(one.to)
+        if other is None:
+            return
+        if other.length == there.length:
+            found = self.digest(one.path, [_COMPARED])
+            if found is not None and self._is_equal(one.to, other, *found):
+                with asking(f"moving {one.path} to {one.to}"):
+                    self._store.remove(one.to)  # the same bytes are at the old path
+                return
+        self._set_aside(one.to, other)
 
     def purge(self, place: str) -> None:
         """Remove one thing of the trash for good; it is no error when it is gone."""
@@ -410,6 +426,15 @@ def _checked(version: object) -> str:
     if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
         raise StorageError(f"the store gave {version!r:.100} for a version", code=_CODE)
     return version
+
+
+def _check_place(path: str) -> None:
+    if not is_place(path):
+        raise StorageError(
+            f"{path!r} is no place for a copy",
+            evidence=(("kept", "nothing was changed there"),),
+            code="path-in-the-way",
+        )
 
 
 def _changed(path: str) -> StorageError:

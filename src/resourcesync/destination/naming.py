@@ -21,6 +21,7 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import FILTERED, Listed, is_forgotten
 from resourcesync.destination.selection import Selection
 from resourcesync.errors import StorageError, SyncError
+from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Move
@@ -202,7 +203,10 @@ class Naming:
     def _moved(self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]) -> list[Copy]:
         """Move copies; return those that are at their new path now, and add the others."""
         done: list[Copy] = []
-        batch = [Move(path=it.path, to=to, signature=it.signature) for it, to in moves]
+        batch = [
+            Move(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
+            for it, to in moves
+        ]
         results = [""] * len(batch) if self._dry_run else self._equipment.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
             fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}

@@ -103,11 +103,13 @@ class Move:
         path: Where it is.
         to: Where it is to be.
         signature: What the mirror's state says is there (its stat signature).
+        digests: Of its bytes, as the state says: they tell whether what was moved before is ours.
     """
 
     path: str
     to: str
     signature: str
+    digests: tuple[Digest, ...] = ()
 
 
 class Look(Protocol):
@@ -167,7 +169,8 @@ class Copies(Look, Protocol):
         goes to the quarantine. Where nothing is to be moved any more, nothing is done.
 
         Returns:
-            For each the signature to remember, or its error; then it is where it was.
+            For each the signature to remember, or its error; then it is where it was. It is the
+            one that was known where what is there is edited, gone, or not surely ours.
         """
         ...
 

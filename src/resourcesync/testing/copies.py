@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Copies, Installation, Removal, Staged
+from resourcesync.ports import Copies, Installation, Move, Removal, Staged
 from resourcesync.testing.promises import cannot_try, content_of, expect, expect_equal
 
 _HOSTILE: Final = (
@@ -270,6 +270,110 @@ class CopiesSuite(ABC):
         expect_equal(list(copies.trashed()), [], "the trash is empty")
         expect_equal(copies.signature("a.txt"), None, "it is gone from its place")
 
+    # --- moved ---
+
+    def test_a_copy_moves_with_its_bytes(self, copies: Copies) -> None:
+        """`move` returns the signature that it has at its new path; moved again, it stays there."""
+        before = _put(copies, "a.txt", b"moves")
+        _put(copies, "c.txt", b"stays")
+
+        for _ in range(2):
+            signature = _move(copies, "a.txt", "b/c.txt", before)
+            expect_equal(signature, copies.signature("b/c.txt"), "the signature is that of now")
+            _expect_held(copies, {"b/c.txt": b"moves", "c.txt": b"stays"})
+            expect_equal(sorted(copies.paths()), ["b/c.txt", "c.txt"], "it is at one path")
+        _expect_no_trace(copies, "a.txt")
+        _expect_no_trace(copies, "b/c.txt")
+
+    def test_what_is_not_here_moves_nowhere(self, copies: Copies) -> None:
+        """It is no error: what the state knows of it stays as it was."""
+        expect_equal(_move(copies, "a.txt", "b.txt", "1"), "1", "the signature stays")
+        _put(copies, "c.txt", b"another")
+        expect_equal(_move(copies, "a/b.txt", "c.txt", "1"), "1", "the signature stays")
+
+        _expect_held(copies, {"c.txt": b"another"})
+        expect_equal(list(copies.paths()), ["c.txt"], "nothing else is there")
+        _expect_no_trace(copies, "c.txt")
+
+    def test_what_is_at_the_new_path_makes_way(self, copies: Copies) -> None:
+        """Nothing is overwritten: it is in the quarantine, and `made_way` tells of it."""
+        signature = _put(copies, "a.txt", b"ours")
+        self.spoil("b.txt", b"somebody's own")
+
+        _move(copies, "a.txt", "b.txt", signature)
+
+        made_way = copies.made_way()
+        expect_equal([path for path, _ in made_way], ["b.txt"], "made_way tells it")
+        kept = [self.in_quarantine(place) for place in copies.set_aside("b.txt")]
+        expect_equal(kept, [b"somebody's own"], "its bytes are kept")
+        _expect_held(copies, {"b.txt": b"ours"})
+        expect_equal(list(copies.paths()), ["b.txt"], "nothing is left at the old path")
+
+    def test_an_edited_copy_moves_with_its_edits(self, copies: Copies) -> None:
+        """And it is not taken for ours: the signature to remember is not the one that it has."""
+        signature = _put(copies, "a.txt", b"ours")
+        self.spoil("a.txt", b"edited by hand")
+
+        for _ in range(2):
+            found = _move(copies, "a.txt", "b.txt", signature)
+            expect(found != copies.signature("b.txt"), "it is known to be edited")
+        _expect_held(copies, {"b.txt": b"edited by hand"})
+        expect_equal(list(copies.paths()), ["b.txt"], "it is at one path")
+
+    def test_a_path_that_leads_elsewhere_is_never_moved_to(self, copies: Copies) -> None:
+        """Nor from: the copy stays where it is."""
+        signature = _put(copies, "a.txt", b"ours")
+        for path in _HOSTILE:
+            (found,) = copies.move([Move(path="a.txt", to=path, signature=signature)])
+            expect(isinstance(found, StorageError), f"nothing is moved to {path!r}")
+            (found,) = copies.move([Move(path=path, to="b.txt", signature="1")])
+            expect(found == "1" or isinstance(found, StorageError), f"nothing from {path!r}")
+
+        _expect_held(copies, {"a.txt": b"ours"})
+        expect_equal(list(copies.paths()), ["a.txt"], "nothing else is there")
+
+    def test_one_that_cannot_be_moved_does_not_stop_the_others(self, copies: Copies) -> None:
+        """Each of a batch has its own result, in its place; those that can move have."""
+        paths = [f"d{number}/f.txt" for number in range(self.many)]
+        moves = [Move(path=it, to=f"{it}!", signature=_put(copies, it, b"x")) for it in paths]
+        moves[1] = Move(path=moves[1].path, to="../outside.txt", signature=moves[1].signature)
+
+        found = copies.move(moves)
+
+        wrong = [number for number, it in enumerate(found) if isinstance(it, StorageError)]
+        expect_equal((len(found), wrong), (len(moves), [1]), "one error stands where its copy did")
+        there = {it.path if number == 1 else it.to for number, it in enumerate(moves)}
+        expect_equal(set(copies.paths()), there, "the others have moved")
+
+    def test_what_was_emptied_by_moving_is_in_nobodys_way(self, copies: Copies) -> None:
+        """Folders that are empty now go, those that are not stay; so their names are free."""
+        if not self.has_folders:
+            cannot_try("the copies are in no folders")
+        first = _put(copies, "a/b/c.txt", b"one")
+        second = _put(copies, "d/e/f.txt", b"two")
+        _put(copies, "d/g.txt", b"three")
+
+        _move(copies, "a/b/c.txt", "c.txt", first)
+        _move(copies, "d/e/f.txt", "d/f.txt", second)
+        _put(copies, "a", b"four")
+        _put(copies, "d/e", b"five")
+
+        held = {"c.txt": b"one", "d/f.txt": b"two", "d/g.txt": b"three", "a": b"four"}
+        _expect_held(copies, {**held, "d/e": b"five"})
+
+    def test_nothing_is_moved_onto_a_folder(self, copies: Copies) -> None:
+        """Nor below a copy: where a file is, there is no folder."""
+        if not self.has_folders:
+            cannot_try("the copies are in no folders")
+        signature = _put(copies, "a", b"a copy")
+        _put(copies, "b/c", b"another")
+        for path in ("b", "b/c/d"):
+            (found,) = copies.move([Move(path="a", to=path, signature=signature)])
+            code = found.code if isinstance(found, StorageError) else found
+            expect_equal(code, "path-in-the-way", f"nothing is moved to {path}")
+
+        _expect_held(copies, {"a": b"a copy", "b/c": b"another"})
+
     # --- looked at ---
 
     def test_what_others_do_is_seen(self, copies: Copies) -> None:
@@ -301,6 +405,12 @@ def _install(
 def _put(copies: Copies, path: str, body: bytes, replaces: str | None = None) -> str:
     found = _install(copies, _stage(copies, body), path, replaces)
     expect(isinstance(found, str) and found, f"a copy is put at {path}: {found}")
+    return str(found)
+
+
+def _move(copies: Copies, path: str, to: str, signature: str) -> str:
+    (found,) = copies.move([Move(path=path, to=to, signature=signature)])
+    expect(isinstance(found, str), f"{path} moves to {to}: {found}")
     return str(found)
 
 

@@ -255,10 +255,13 @@ class FileTreeCopies:
         Raises:
             StorageError: The folders could not be made durable; nothing may be committed.
         """
-        # Two sets of folders: to open one more never closes the other end of a move.
+        # Two sets of folders: to open one more never closes the other end of a move. A folder that
+        # was left is synced only when those that were moved to are: no power cut takes both names.
         with self._folders() as sources, self._folders() as targets:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
+            for folder in {move.path.rpartition("/")[0] for move in batch}:
+                _sync_if_there(sources, folder)
             sources.sync()
         self._drop_empty_folders({move.path for move in batch})
         return results
@@ -266,23 +269,31 @@ class FileTreeCopies:
     def _move(self, sources: HeldFolders, targets: HeldFolders, move: Move) -> str | StorageError:
         try:
             folder, leaf = sources.place(move.path, create=False)
-            if not is_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False)):
-                return in_the_way(move.path)
+            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:  # it was moved before, or is not here at all
+            return move.signature
+        except StorageError as error:
+            return error
+        except OSError as error:
+            return storage_error(error, f"looking at {move.path}")
+        if not is_regular(info):
+            return in_the_way(move.path)
+        try:
             there, name = targets.place(move.to, create=True)
-            self._make_room(there, name, move.to)
+            self._make_room(there, name, move.to, info)
             os.rename(leaf, name, src_dir_fd=folder, dst_dir_fd=there)
             targets.changed(move.to)
-            sources.changed(move.path)
-        except FileNotFoundError:
-            return move.signature  # it was moved before, or is not here at all
         except StorageError as error:
             return error
         except OSError as error:
             return storage_error(error, f"moving {move.path} to {move.to}")
         return move.signature
 
-    def _make_room(self, folder: int, leaf: str, path: str) -> None:
-        """Move whatever is at a path to the quarantine; a folder only goes where it is empty."""
+    def _make_room(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
+        """Move whatever is at a path to the quarantine, but for the file that is to go there.
+
+        A folder goes only where it is empty.
+        """
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -292,6 +303,8 @@ class FileTreeCopies:
                 os.rmdir(leaf, dir_fd=folder)
             except OSError as error:
                 raise in_the_way(path) from error
+            return
+        if os.path.samestat(info, ours):  # where A is a, the old name may be this one too
             return
         self._made_way.append((path, quarantine.set_aside(folder, leaf, path, self._quarantine)))
 
@@ -386,6 +399,12 @@ class FileTreeCopies:
             folder, _ = folders.parent(prefix, create=False)
             with os.scandir(folder) as entries:
                 yield entries
+
+
+def _sync_if_there(folders: HeldFolders, folder: str) -> None:
+    with suppress(FileNotFoundError, StorageError):
+        folders.place(f"{folder}/-".lstrip("/"), create=False)
+        folders.changed(f"{folder}/-".lstrip("/"))
 
 
 def in_the_way(path: str) -> StorageError:
