@@ -14,9 +14,11 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.errors import StorageError
-from resourcesync.ports import Installation, Removal
+from resourcesync.ports import Installation, Move, Removal
 
 FOLDERS: Final = ("a", "b", "c", "a/deep", "b/deep")
+_EMPTIED: Final = ("a/new", "c/new/deep")
+"""Folders that come and go by moves; outside they are there, and empty."""
 _SWAPPED: Final = ("a", "b", "c")
 _FILES: Final = 6
 _BATCH: Final = 10
@@ -30,9 +32,10 @@ class Race:
     """What came of it.
 
     Attributes:
-        operations: How many files were to be put, taken away, read or looked at.
+        operations: How many files were to be put, moved, taken away, read or looked at.
         done: How many were.
         refused: How many were not, since a link was in the way.
+        moved: How many files have moved.
         swaps: How often a folder and a link changed places meanwhile.
         escapes: What was done or read outside the mirror.
     """
@@ -40,6 +43,7 @@ class Race:
     operations: int = 0
     done: int = 0
     refused: int = 0
+    moved: int = 0
     swaps: int = 0
     escapes: list[str] = field(default_factory=list)
 
@@ -58,6 +62,8 @@ def race(folder: Path, *, operations: int, seed: int) -> Race:
         (outside / name).mkdir(parents=True, exist_ok=True)
         for number in range(_FILES):
             (outside / name / f"{number}.txt").write_bytes(_SECRET)
+    for name in _EMPTIED:
+        (outside / name).mkdir(parents=True)
     shadow.mkdir()
     for name in _SWAPPED:
         (shadow / name).symlink_to(outside / name)
@@ -95,7 +101,7 @@ def _swapping(mirror: Path, shadow: Path, result: Race) -> Iterator[None]:
 
 def _act(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
     paths = [f"{luck.choice(FOLDERS)}/{luck.randrange(_FILES)}.txt" for _ in range(_BATCH)]
-    what = luck.randrange(5)
+    what = luck.randrange(6)
     if what == 0:
         _install(copies, luck, list(dict.fromkeys(paths)), result)
     elif what == 1:
@@ -108,6 +114,8 @@ def _act(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
     elif what == 3:
         for path in paths:
             _copy(copies, path, result)
+    elif what == 4:
+        _move(copies, luck, result)
     else:
         (listed,) = _or_error(lambda: [list(copies.paths())], 1)
         result.count(listed)
@@ -130,6 +138,20 @@ def _install(copies: FileTreeCopies, luck: random.Random, paths: list[str], resu
         batch.append(Installation(staged=staged, path=path, replaces=replaces))
     for installed in _or_error(lambda: list(copies.install(batch)), len(batch)):
         result.count(installed)
+
+
+def _move(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
+    """Move copies about: to where others are, to names that are free, and to folders to be made."""
+    folders = (*FOLDERS, *_EMPTIED)
+    paths = {f"{luck.choice(folders)}/{luck.randrange(_FILES)}.txt" for _ in range(_BATCH)}
+    _install(copies, luck, sorted(paths), result)
+    batch = []
+    for path in sorted(paths):
+        to = f"{luck.choice(folders)}/{luck.randrange(2 * _FILES)}.txt"
+        batch.append(Move(path=path, to=to, signature=copies.signature(path) or ""))
+    for one, moved in zip(batch, _or_error(lambda: copies.move(batch), len(batch)), strict=True):
+        result.count(moved)
+        result.moved += isinstance(moved, str) and moved == copies.signature(one.to)
 
 
 def _read(copies: FileTreeCopies, path: str, result: Race) -> None:
