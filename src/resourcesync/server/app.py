@@ -28,7 +28,7 @@ from typing import Final, final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server.exchange import Exchange, Headers, Request, refuse, refuse_request
@@ -36,9 +36,9 @@ from resourcesync.server.figures import Figure, Tally
 from resourcesync.server.files import Folder
 from resourcesync.server.mounting import Mounts, path_within
 from resourcesync.server.pages import Pages
-from resourcesync.server.paths import Names, is_hidden, read_path
+from resourcesync.server.paths import Names, is_hidden, read_path, without_authority
 from resourcesync.server.representations import Representation
-from resourcesync.server.sending import Place, Sender
+from resourcesync.server.sending import Place, Sender, excuse
 from resourcesync.server.served import Served
 
 __all__ = ["Application", "LinksOf", "Served", "create_app", "no_links"]
@@ -121,6 +121,7 @@ class Application:
         self._sitemaps = Folder(served.documents_folder.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
+        self._file_at = served.file_at
         self._tree = Folder(served.root, closed=closed, required=True, is_open=self._is_open)
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
         self._description = Folder(served.description.parent)
@@ -188,7 +189,11 @@ class Application:
             await exchange.send(refusal)
             return
         path = exchange.request.raw_path
-        place = self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
+        try:
+            place = self._place_of(exchange.request)
+        except StorageError as error:
+            await exchange.send(excuse(error))
+            return
         if place is not None and await self._sender.send(exchange, place):
             return
         page = await self._make_page(path)
@@ -201,10 +206,47 @@ class Application:
             return await self._pages.front()
         return await self._pages.robots() if path == b"/robots.txt" else None
 
+    def _place_of(self, request: Request) -> Place | None:
+        """Return where the answer to a request lies.
+
+        Raises:
+            StorageError: It cannot be known now.
+        """
+        path = request.raw_path
+        if self._file_at is not None:
+            return self._locate_anywhere(self._file_at, request)
+        return self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
+
+    def _locate_anywhere(
+        self, file_at: Callable[[str], str | None], request: Request
+    ) -> Place | None:
+        """Return the place of a document, or of the file that is said to be what is asked for."""
+        names = read_path(request.raw_path)
+        if names is not None and self._is_ours(names):
+            return self._locate_ours(names)
+        path = without_authority(request.raw_path).removeprefix(b"/").decode("latin-1")
+        query = request.query.decode("latin-1")
+        # Pages add a query to files that have none, so that caches take each version for another.
+        asked = (f"{path}?{query}" if query else path, path, path or "index.html")
+        found = next(filter(None, map(file_at, asked)), None)
+        return None if found is None else self._locate_resource(_names_of(found))
+
     def _locate(self, path: bytes) -> Place | None:
         names = read_path(path)
         if names is None:
             return None
+        if self._is_ours(names):
+            return self._locate_ours(names)
+        names = names or (b"index.html",)
+        if is_hidden(names) or not self._is_open(names):
+            return None
+        return self._locate_resource(names)
+
+    def _is_ours(self, names: Names) -> bool:
+        is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
+        return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
+
+    def _locate_ours(self, names: Names) -> Place | None:
         if names == _WELL_KNOWN:
             return Place(
                 folder=self._description,
@@ -215,13 +257,8 @@ class Application:
         depth = len(self._prefix)
         if names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
-        if len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None:
-            headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF)
-            return Place(folder=self._sitemaps, names=names, headers=headers, is_encodable=True)
-        names = names or (b"index.html",)
-        if is_hidden(names) or not self._is_open(names):
-            return None
-        return self._locate_resource(names)
+        headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF)
+        return Place(folder=self._sitemaps, names=names, headers=headers, is_encodable=True)
 
     def _locate_document(self, path: Names, names: Names) -> Place | None:
         if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
@@ -250,3 +287,7 @@ class Application:
 
 def _path_of(names: Names) -> str:
     return os.fsdecode(b"/".join(names))
+
+
+def _names_of(path: str) -> Names:
+    return tuple(os.fsencode(path).split(b"/"))

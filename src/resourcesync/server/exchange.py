@@ -46,6 +46,7 @@ class Request:
         method: As written; methods are case-sensitive.
         raw_path: The path before any decoding, below the place where the application is mounted,
             without the query.
+        query: The query, as it came; empty when there is none.
         fields: Those header fields that decide anything here, by lower-case name; repeated ones
             are joined by commas.
     """
@@ -53,6 +54,7 @@ class Request:
     method: str
     raw_path: bytes
     fields: Mapping[str, str]
+    query: bytes = b""
 
     @classmethod
     def read(cls, scope: Scope, path: bytes) -> "Request":
@@ -68,7 +70,12 @@ class Request:
             if name is not None:
                 text = value.decode("latin-1")
                 fields[name] = f"{fields[name]}, {text}" if name in fields else text
-        return cls(method=scope["method"], raw_path=path or b"/", fields=fields)
+        return cls(
+            method=scope["method"],
+            raw_path=path or b"/",
+            fields=fields,
+            query=scope.get("query_string", b""),
+        )
 
     @property
     def has_body(self) -> bool:

@@ -66,7 +66,7 @@ class Sender:
         except StorageError as error:
             if exchange.has_started:
                 raise
-            await exchange.send(_excuse(error))
+            await exchange.send(excuse(error))
             return True
 
     async def _send(self, exchange: Exchange, place: Place) -> bool:
@@ -190,7 +190,8 @@ def _is_same(now: Condition, before: Condition) -> bool:
     return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
-def _excuse(error: StorageError) -> Reply:
+def excuse(error: StorageError) -> Reply:
+    """Return the answer where something is there, or may be, and cannot be had now."""
     _LOG.warning("%s", error)
     if error.code == FORBIDDEN:
         return refuse(403, "This server may not read it.")

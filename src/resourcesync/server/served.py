@@ -32,6 +32,9 @@ class Served:
             is published; what is not is absent.
         capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): what the
             operator says, never what a request says.
+        file_at: Gives the path in the tree of what is asked for, where resources are not under the
+            paths of their files: of a request's path and query, as they came, without the first
+            slash. ``None`` when nothing is there.
         media_type: Gives the media type for a path in the tree (with ``/``, undecodable bytes as
             surrogates); empty when it has none.
         overview: Gives what the page at the top tells; called in a thread. ``None``: nothing.
@@ -46,6 +49,7 @@ class Served:
     documents: Path | None = None
     well_known: Path | None = None
     is_published: Callable[[str], bool] = _is_anything
+    file_at: Callable[[str], str | None] | None = None
     overview: Callable[[], Overview] | None = None
 
     def __post_init__(self) -> None:

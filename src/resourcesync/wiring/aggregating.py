@@ -20,25 +20,30 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.changelog import ChangeReader
 from resourcesync.destination.entries import ENTRIES_KNOWN
+from resourcesync.destination.mappers import NAMES
 from resourcesync.destination.plan import CONTRADICTING, is_forgotten
+from resourcesync.destination.readdressing import tail_of
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.model.vocabulary import ChangeKind, Dialect
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, Told
 from resourcesync.ports.changes import Logged, LoggedKind
 from resourcesync.ports.linking import EntryLink
 from resourcesync.ports.mirror import Copy, MirrorState
 from resourcesync.source.aggregation import Upstream, links_of
+from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
+from resourcesync.wiring.published import named_by
 
 SCHEME: Final = "mirror:"
 """What the address of a mirror begins with, where it is to be published."""
 
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
+_DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
 _APPEARED: Final = frozenset({LoggedKind.CREATED, LoggedKind.DELETED})
 _AT_ONCE: Final = 5_000
 _LOOK_EVERY: Final = 1.0
@@ -105,6 +110,10 @@ def _check_ready(state: MirrorState, folder: Path) -> None:
     )
 
 
+def _is_ours(tail: str) -> bool:
+    return tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail)
+
+
 class MirrorAccount:
     """What a mirror holds, as another Source's resources (``Account``).
 
@@ -128,10 +137,10 @@ class MirrorAccount:
         self._all_hops = all_hops
 
     def position(self) -> str:
-        """Return the number and the time of the newest change of the mirror."""
+        """Return the number and the time of the newest change, and whether addresses are named."""
         newest = self._state.change_bounds()[1]
         last = next(self._state.changes(newest - 1), None) if newest else None
-        return f"{newest} {0 if last is None else last.time}"
+        return _position(newest, 0 if last is None else last.time, named_by(self._state))
 
     def resources(self) -> Iterator[Resource]:
         """Yield the copies that are here, as they are at one moment.
@@ -156,32 +165,30 @@ class MirrorAccount:
             StateError: The memory is damaged.
         """
         until = self._clock.monotonic() + wait
-        cursor = self._cursor(after)
+        named = named_by(self._state)
+        cursor = self._cursor(after, named)
         while True:
             reader = ChangeReader(state=self._state, cursor=cursor, touched=True)
             rows = reader.new()
             while batch := list(islice(rows, _AT_ONCE)):
+                if named_by(self._state) != named:
+                    raise _lost(after)
                 cursor = batch[-1].seq
-                yield Told(f"{cursor} {batch[-1].time}", self._told(batch))
+                yield Told(_position(cursor, batch[-1].time, named), self._told(batch))
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
             self._clock.sleep(min(_LOOK_EVERY, left))
 
-    def _cursor(self, position: str) -> int:
-        """Return the number of a position, if it is one of this log and no other."""
-        number, _, time = position.partition(" ")
-        if number.isdecimal() and time.isdecimal():
+    def _cursor(self, position: str, named: str) -> int:
+        """Return the number of a position, if it is one of this log and of these addresses."""
+        number, time, before = (*position.split(" "), "", "")[:3]
+        if number.isdecimal() and time.isdecimal() and bool(before) == bool(named):
             cursor, forgotten = int(number), self._state.change_bounds()[0]
             last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
             if last is None or (last.seq, last.time) == (cursor, int(time)):
                 return cursor
-        raise DiscontinuityError(
-            "the mirror has another log of changes than it had",
-            evidence=(("position", position[:100]),),
-            hint="all copies are read again",
-            code="changes-lost",
-        )
+        raise _lost(position)
 
     def _told(self, rows: Sequence[Logged]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
@@ -203,12 +210,26 @@ class MirrorAccount:
         return self._state.entry_changed(row.uri) == row.seq
 
 
+def _position(number: int, time: int, named: str) -> str:
+    return f"{number} {time} {NAMES}" if named else f"{number} {time}"
+
+
+def _lost(position: str) -> DiscontinuityError:
+    return DiscontinuityError(
+        "the mirror has another log of changes than it had, or other addresses",
+        evidence=(("position", position[:100]),),
+        hint="all copies are read again",
+        code="changes-lost",
+    )
+
+
 class _Teller:
     """Says of copies what the new Source says of them."""
 
     def __init__(self, state: MirrorState, base: str, *, all_hops: bool) -> None:
         self._state = state
         self._base = base
+        self._named = named_by(state)
         self._all_hops = all_hops
         self._has_entries = state.has_entries()
         self._has_contradicting = state.pending_coded(CONTRADICTING) > 0
@@ -216,7 +237,7 @@ class _Teller:
     def change(self, row: Logged) -> Change | None:
         """Return what became of a copy; ``None`` when a later change of it will tell."""
         if row.kind == LoggedKind.DELETED:
-            return self._deleted(row.path, row.time)
+            return self._deleted(row.uri, row.path, row.time)
         return self.updated(row.uri, row.time)
 
     def updated(self, uri: str, time: int) -> Change | None:
@@ -227,11 +248,12 @@ class _Teller:
         resource = self.resource(copy)
         if resource is not None:
             return Change(kind=ChangeKind.UPDATED, resource=resource, time=from_microseconds(time))
-        return self._deleted(copy.path, time) if self._contradicts(copy) else None
+        return self._deleted(uri, copy.path, time) if self._contradicts(copy) else None
 
     def resource(self, copy: Copy) -> Resource | None:
         """Return a copy as a resource; ``None`` when nothing is here that could be published."""
-        if copy.path.startswith(_RESERVED):
+        tail = self._tail(copy.uri, copy.path)
+        if _is_ours(tail):
             _log.warning("%s is not published: our own documents are there", copy.uri)
             return None
         if is_forgotten(copy):  # its file is changing now: until the log tells, it is as it was
@@ -251,7 +273,7 @@ class _Teller:
         self._check_no_loop(upstream)
         digests = parse_digests(copy.digests)
         return Resource(
-            uri=self._address(copy.path),
+            uri=self._base + tail,
             lastmod=from_microseconds(copy.installed // _SECOND * _SECOND),
             length=copy.length,
             digests=digests,
@@ -259,17 +281,22 @@ class _Teller:
             links=links_of(upstream, copy.length, digests, self._own, all_hops=self._all_hops),
         )
 
-    def _deleted(self, path: str, time: int) -> Change:
-        resource = Resource(uri=self._address(path))
+    def _deleted(self, uri: str, path: str, time: int) -> Change:
+        resource = Resource(uri=self._base + self._tail(uri, path))
         return Change(kind=ChangeKind.DELETED, resource=resource, time=from_microseconds(time))
 
-    def _address(self, path: str) -> str:
-        return self._base + "/".join(map(to_segment, path.split("/")))
+    def _tail(self, uri: str, path: str) -> str:
+        """Return what follows the base in the address of a copy."""
+        if self._named:
+            return tail_of(uri, self._named)
+        return "/".join(map(to_segment, path.split("/")))
 
     def _own(self, uri: str) -> str | None:
         copy = self._state.copy(uri)
         is_here = copy is not None and not is_forgotten(copy) and not self._contradicts(copy)
-        return self._address(copy.path) if copy is not None and is_here else None
+        if copy is None or not is_here:
+            return None
+        return self._base + self._tail(uri, copy.path)
 
     def _contradicts(self, copy: Copy) -> bool:
         """Whether the bytes are known not to be what the Source lists."""

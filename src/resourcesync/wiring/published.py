@@ -8,9 +8,13 @@ from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import Judge, Selection
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
+from resourcesync.destination.mappers import NAMES
 from resourcesync.destination.memory import Memory
 from resourcesync.destination.owners import owner_of
-from resourcesync.errors import ConfigurationError
+from resourcesync.destination.readdressing import uri_at
+from resourcesync.destination.uris import normalise
+from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.ports.mirror import MirrorState
 from resourcesync.wiring import plugins, robots, states
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
 
@@ -92,3 +96,46 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
             return owner_of(state, mapping, path) is not None
 
     return is_copy
+
+
+def files_by_address(root: Path) -> Callable[[str], str | None] | None:
+    """Return what gives the file of a copy by what follows the base in its address.
+
+    Of a tree, and of a mirror whose copies have their addresses from their places, there is none:
+    the address says where the file is.
+
+    Raises:
+        StateError: The memory of a mirror is damaged.
+        StorageError: The catalogue cannot be read.
+    """
+    if not is_aggregated(root):
+        return None
+    file = root / OWN_FOLDER / STATE_FILE
+    with states.open_state(file, read_only=True) as state:
+        base = named_by(state)
+    if not base:
+        return None
+
+    def file_at(tail: str) -> str | None:
+        try:
+            uri = normalise(f"{base}{tail}")
+        except OutOfScopeError:
+            return None
+        found = uri_at(uri.removeprefix(base), base)
+        if found is None:
+            return None
+        with states.open_state(file, read_only=True) as state:  # one for each: threads ask
+            copy = state.copy(found)
+        return None if copy is None else copy.path
+
+    return file_at
+
+
+def named_by(state: MirrorState) -> str:
+    """Return the base of a mirror whose copies keep what follows it in their URIs; else nothing.
+
+    Where the operator chose other places, or the mirror has the names of older versions, the place
+    of a copy is its address.
+    """
+    identity = Memory(state).identity
+    return identity.base if identity is not None and identity.mapper == NAMES else ""

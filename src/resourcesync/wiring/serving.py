@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, BinaryIO, Final, Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.catalogue import FileChangeLog
-from resourcesync.adapters.files import FileTreeOriginals
+from resourcesync.adapters.files import FileTreeOriginals, Selection
 from resourcesync.adapters.files.media_types import media_type
+from resourcesync.adapters.files.names import to_segment
 from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
@@ -22,9 +23,14 @@ from resourcesync.server.dumps import Dumps
 from resourcesync.server.events import Events
 from resourcesync.server.operations import Count, Operations
 from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
-from resourcesync.source.contents import PresentContents
+from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.wiring.overlooking import Lookout
-from resourcesync.wiring.published import documents_of, published_files, published_settings
+from resourcesync.wiring.published import (
+    documents_of,
+    files_by_address,
+    published_files,
+    published_settings,
+)
 from resourcesync.wiring.publishing import CATALOGUE
 
 __all__ = [
@@ -121,13 +127,29 @@ class Tree:
             ConfigurationError: The tree has no catalogue.
         """
         log = self._known_log()
-        contents = PresentContents(FileTreeOriginals(self.root, self.base, clock=clock))
         return Dumps(
             log.snapshot,
-            contents,
+            PresentContents(*self._originals(clock)),
             uri=self.capability_list.rpartition("/")[0] + "/dump/",
             capability_list=self.capability_list,
         )
+
+    def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, Opening]:
+        """Return the files, and what opens them by their addresses."""
+        file_at = files_by_address(self.root)
+        if file_at is None:
+            files = FileTreeOriginals(self.root, self.base, clock=clock)
+            return files, files.open
+        every = FileTreeOriginals(
+            self.root, self.base, clock=clock, selection=Selection(hidden=True)
+        )
+
+        def open_copy(uri: str) -> BinaryIO | None:
+            path = file_at(uri.removeprefix(self.base))
+            names = [] if path is None else map(to_segment, path.split("/"))
+            return every.open(self.base + "/".join(names))
+
+        return every, open_copy
 
     def operations(self, *counts: Count) -> Operations:
         """Return the application for those who run the server.
@@ -146,6 +168,7 @@ class Tree:
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
             is_published=published_files(self.root),
+            file_at=files_by_address(self.root),
             overview=self.lookout().overview,
         )
 

@@ -1,0 +1,227 @@
+"""A mirror that is published: its copies keep the addresses that they have at their Source."""
+
+import hashlib
+import http.client
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from resourcesync.adapters.clock import SystemClock
+from resourcesync.cli.main import run
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring.serving import LateApplication, find_tree
+from tests.support.aggregating import Site, via
+from tests.support.command_line import Said
+from tests.support.tiny_source import TinySource
+
+ODD = {
+    target: f"content of {target}".encode()
+    for target in (
+        "/",
+        "/a",
+        "/a/b",
+        "/README",
+        "/v1.2/notes.txt",
+        "/docs/",
+        "/docs/index.html",
+        "/docs",
+        "/caf%C3%A9.html",
+        "/two%20words.txt",
+        "/a%2Fb",
+        "/a+b",
+        "/a%2Bb",
+        "/page.php?id=1",
+        "/page.php?id=2&x=/",
+        "/style.css",
+        "/.well-known/security.txt",
+        "/.htaccess",
+        "/old.txt~",
+        "/.resourcesync/state.db",
+        "/!6/https/other.example/x",
+        "/!216/y",
+        "/!x",
+        "/" + "long" * 80,
+    )
+}
+
+
+@pytest.fixture
+def late() -> LateApplication:
+    return LateApplication()
+
+
+@pytest.fixture
+def mirror(here: Path, late: LateApplication) -> Iterator[Site]:
+    with ServerThread(late) as running:
+        yield Site(here / "mirror", late, running.uri)
+
+
+def get(site: Site, target: str) -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection(urlsplit(site.url).netloc)) as connection:
+        connection.request("GET", target)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def pull(source: TinySource, mirror: Site, *words: str) -> int:
+    return run(["pull", source.url, str(mirror.folder), *words])
+
+
+def fill(source: TinySource, mirror: Site, files: Mapping[str, bytes], *words: str) -> None:
+    source.offer(files)
+    assert pull(source, mirror, *words) == 0
+    assert mirror.publish() == 0
+
+
+def test_what_a_mirror_holds_is_served_under_the_paths_of_its_uris(
+    source: TinySource, mirror: Site
+) -> None:
+    fill(source, mirror, ODD)
+
+    told = mirror.resources()
+    addresses = {via(it).href.removeprefix(source.url): uri for uri, it in told.items()}
+    # "!" and a digit is ours: below !6 are the copies of other hosts.
+    ours = {"/!6/https/other.example/x": "/!216/https/other.example/x", "/!216/y": "/!21216/y"}
+    assert addresses == {it: mirror.url.rstrip("/") + ours.get(it, it) for it in ODD}
+    for target, body in ODD.items():
+        assert get(mirror, ours.get(target, target)) == (200, body), target
+        assert told[addresses[target]].digests[0].value == hashlib.sha256(body).hexdigest()
+
+
+def test_a_mirror_of_a_mirror_has_the_same_names(
+    source: TinySource, mirror: Site, here: Path
+) -> None:
+    files = {it: body for it, body in ODD.items() if not it.startswith("/!")}
+    fill(source, mirror, files)
+
+    assert run(["pull", mirror.url, "second"]) == 0
+
+    second = Site(here / "second", LateApplication(), "https://second.example/")
+    assert second.copies().keys() == {mirror.url + it.removeprefix("/") for it in files}
+    held = {it.relative_to(second.folder): it.read_bytes() for it in files_of(second.folder)}
+    assert held == {
+        it.relative_to(mirror.folder): it.read_bytes() for it in files_of(mirror.folder)
+    }
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).parts[0] != ".resourcesync":
+            yield path
+
+
+def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
+    fill(source, mirror, {"/a": b"a", "/a/b": b"b", "/docs/": b"d", "/x%2Fy": b"x"})
+    (mirror.folder / "foreign").write_text("mine")
+    (mirror.folder / ".resourcesync/note").write_text("mine")
+    (mirror.folder / "link").symlink_to("a!9")
+
+    for target in (
+        "/foreign",
+        "/link",
+        "/a!9",
+        "/docs/index.html",
+        "/docs",
+        "/x/y",
+        "/a/",
+        "/a/b/",
+        "//a",
+        "/./a",
+        "/a/../a",
+        "/.resourcesync/note",
+        "/.resourcesync/state.db",
+        "/%2Eresourcesync/note",
+        "/.resourcesync%2Fnote",
+        "/.resourcesync/publication/resourcesync/resourcelist.xml",
+        "/%00",
+        "/%zz",
+        "/" + "x" * 3000,
+    ):
+        assert get(mirror, target)[0] == 404, target
+
+
+def test_a_query_that_no_copy_has_is_not_asked_for(source: TinySource, mirror: Site) -> None:
+    fill(source, mirror, {"/style.css": b"css", "/p?id=1": b"one"})
+
+    assert get(mirror, "/style.css?v=3") == (200, b"css")
+    assert get(mirror, "/p?id=1") == (200, b"one")
+    assert get(mirror, "/p?id=2")[0] == 404
+    assert get(mirror, "/p")[0] == 404
+
+
+def test_what_comes_goes_and_yields_is_served_at_once(source: TinySource, mirror: Site) -> None:
+    fill(source, mirror, {"/a": b"a", "/gone": b"g"})
+    assert [get(mirror, it)[0] for it in ("/a", "/gone", "/a/b")] == [200, 200, 404]
+
+    source.offer({"/a": b"a", "/a/b": b"b"}, at="2026-01-02T00:00:00Z")
+    assert pull(source, mirror, "--mode", "baseline", "--max-delete", "100%") == 0
+
+    assert (mirror.folder / "a!9").read_bytes() == b"a"
+    assert [get(mirror, it) for it in ("/a", "/a/b")] == [(200, b"a"), (200, b"b")]
+    assert get(mirror, "/gone")[0] == 404
+    assert mirror.publish() == 0
+    assert mirror.resources().keys() == {f"{mirror.url}a", f"{mirror.url}a/b"}
+
+
+def test_what_would_hide_our_own_documents_is_not_published(
+    source: TinySource, mirror: Site
+) -> None:
+    taken = ("/resourcesync/x.xml", "/resourcesync-sitemap.xml")
+    fill(source, mirror, {"/a": b"a", **dict.fromkeys(taken, b"theirs")})
+
+    assert mirror.resources().keys() == {f"{mirror.url}a"}
+    assert run(["validate", mirror.url]) == 0
+
+
+def test_packages_that_are_made_on_demand_hold_copies_of_any_name(
+    source: TinySource, mirror: Site, late: LateApplication, here: Path
+) -> None:
+    fill(source, mirror, ODD)
+    found, clock = find_tree(mirror.folder), SystemClock()
+    late.application = found.application(clock, mounts={found.dumps_path: found.dumps(clock)})
+
+    assert run(["pull", f"{mirror.url}resourcesync/dump/resourcedump.xml", "second"]) == 0
+
+    second = Site(here / "second", late, mirror.url)
+    assert second.copies().keys() == mirror.resources().keys()
+    assert sorted(second.copies().values()) == sorted(ODD.values())
+
+
+# --- mirrors with other names ---
+
+
+def test_a_mirror_with_the_names_of_older_versions_keeps_its_addresses(
+    source: TinySource, mirror: Site
+) -> None:
+    fill(source, mirror, {"/README": b"r", "/docs/": b"d"}, "--map", "tree/1")
+
+    assert mirror.resources().keys() == {f"{mirror.url}README%219", f"{mirror.url}docs/%219"}
+    assert get(mirror, "/README%219") == (200, b"r")
+
+
+def test_its_addresses_change_all_at_once_with_its_names(
+    source: TinySource, mirror: Site, said: Said
+) -> None:
+    files = {"/README": b"r", "/docs/": b"d", "/a.txt": b"a", "/b.txt": b"b", "/c.txt": b"c"}
+    fill(source, mirror, files, "--map", "tree/1")
+    before = set(mirror.resources())
+
+    assert pull(source, mirror, "--map", "tree") == 0
+    assert mirror.publish() == 0
+
+    assert mirror.resources().keys() == {mirror.url + it.removeprefix("/") for it in files}
+    assert get(mirror, "/README") == (200, b"r")
+    changes = get(mirror, "/resourcesync/changelist.xml")[1].decode()
+    for address in before - mirror.resources().keys():
+        assert f"<loc>{address}</loc>" in changes
+    assert run(["validate", mirror.url]) == 0
+
+
+def test_rules_of_the_operator_say_the_addresses_too(source: TinySource, mirror: Site) -> None:
+    fill(source, mirror, {"/bitstream/12/p.pdf": b"p"}, "--map", "bitstream/{rest*} => {rest*}")
+
+    assert mirror.resources().keys() == {f"{mirror.url}12/p.pdf"}
+    assert get(mirror, "/12/p.pdf") == (200, b"p")

@@ -1,0 +1,53 @@
+"""Where the copies of a mirror have their addresses when it is published again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resourcesync.destination.readdressing import tail_of, uri_at
+
+BASE = "https://museum.example/data/"
+_text = st.text(alphabet="ab!1269/?=:[]%5BD", max_size=12)
+_uris = st.one_of(
+    _text.map(lambda tail: BASE + tail),
+    st.builds(
+        lambda scheme, host, rest: f"{scheme}://{host}/{rest}",
+        st.sampled_from(["http", "https"]),
+        st.sampled_from(["museum.example", "other.example:81", "[::1]:81", "[::1]"]),
+        _text,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("uri", "tail"),
+    [
+        (BASE, ""),
+        (f"{BASE}docs/", "docs/"),
+        (f"{BASE}find?q=!6/", "find?q=!6/"),
+        (f"{BASE}!x", "!x"),
+        (f"{BASE}!6/https/other.example/x", "!216/https/other.example/x"),
+        ("https://museum.example/x", "!6/https/museum.example/x"),
+        ("http://[::1]:81/x?y", "!6/http/%5B::1%5D:81/x?y"),
+    ],
+)
+def test_what_follows_the_base_stays(uri: str, tail: str) -> None:
+    assert tail_of(uri, BASE) == tail
+    assert uri_at(tail, BASE) == uri
+
+
+@given(uri=_uris)
+def test_each_address_leads_back_to_its_uri(uri: str) -> None:
+    assert uri_at(tail_of(uri, BASE), BASE) == uri
+
+
+@given(tail=_text)
+def test_a_copy_has_one_address(tail: str) -> None:
+    uri = uri_at(tail, BASE)
+
+    assert uri is None or tail_of(uri, BASE) == tail
+
+
+@pytest.mark.parametrize("tail", ["!6", "!6/https", "!6/https/x", "!7/aa/b", "!21x"])
+def test_other_addresses_are_of_nothing(tail: str) -> None:
+    assert uri_at(tail, BASE) is None
