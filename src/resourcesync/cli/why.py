@@ -113,6 +113,8 @@ def _below(path: Path, root: Path) -> str:
 
 def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     """Yield what is known of a resource, and what to do: labels and texts."""
+    if found.copy is not None and not found.uri.endswith(f"/{found.copy.path}"):
+        yield "File", f"{found.copy.path}  for {found.uri}"
     yield "Here", _here(found)
     yield from _source(found)
     yield from _linked(found)
