@@ -132,6 +132,18 @@ def serving(
 
 
 @contextlib.contextmanager
+def configured(place: str, run: Path) -> Iterator[Nginx]:
+    """Serve as some lines of a configuration say while the block runs.
+
+    Args:
+        place: The lines, of what stands in ``server``.
+        run: A folder for nginx's own files; made here.
+    """
+    with _running(run, place=place, tls="", listen="") as port:
+        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
 def repeating(root: Path, run: Path, *, under: str, file: str) -> Iterator[Nginx]:
     """Serve a folder, and one file of it for everything below a path, while the block runs.
 

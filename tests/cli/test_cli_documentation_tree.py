@@ -1,0 +1,151 @@
+"""A tree of documentation: published, served and pulled, the mirror is the same tree."""
+
+import http.client
+import random
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.server.running import ServerThread
+from resourcesync.wiring.serving import LateApplication
+from tests.support import nginx
+from tests.support.aggregating import Site
+from tests.support.command_line import Said, rows
+
+FOLDERS = (
+    "",
+    "v1.2",
+    "v1.2/notes",
+    "libstdc++",
+    "libstdc++/html.d",
+    "Getting Started",
+    "données/été",
+    "日本語",
+    "C++",
+    "a=b;c,d",
+    "50% done",
+    "python3.11/_static",
+    "deep/er/and/deep.er/still",
+    "!important",
+    "it's",
+)
+# Only a backslash, "!" before a digit and "%20" in the name itself would be escaped.
+NAMES = (
+    "README",
+    "LICENSE",
+    "Makefile",
+    "index.html",
+    "index",
+    "operator+",
+    "operator<<",
+    "operator()",
+    "operator[]",
+    "std::vector<bool>.html",
+    "~vector",
+    "café.html",
+    "naïve résumé",
+    "two words.txt",
+    "a&b.txt",
+    "100%",
+    "#hash",
+    "what?.html",
+    "a+b",
+    "a.b.c.tar.gz",
+    "CON",
+    "aux.h",
+    "trailing.",
+    'quo"te',
+    "n" * 200,
+)
+OURS = frozenset({".resourcesync", "resourcesync", ".well-known", "robots.txt"})
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder of some hundred files, of which no two are the same."""
+    luck = random.Random(19)
+    root = tmp_path / "docs"
+    for folder in FOLDERS:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        for name in NAMES:
+            (root / folder / name).write_bytes(f"{folder}/{name} ".encode() + luck.randbytes(20))
+    return root
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """Return the files of a folder by their names, but for documents and what is ours."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and path.relative_to(root).parts[0] not in OURS
+    }
+
+
+def get(origin: str, target: str) -> tuple[int, bytes]:
+    with closing(http.client.HTTPConnection(urlsplit(origin).netloc)) as connection:
+        connection.request("GET", target)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def assert_answers(origin: str, site: Site) -> None:
+    """Ask for each resource that a site published, at another origin."""
+    files = {
+        urlsplit(uri).path: (200, body)
+        for uri, body in Site(site.folder, LateApplication(), "").copies().items()
+    }
+    assert len(files) == len(FOLDERS) * len(NAMES)
+    assert {target: get(origin, target) for target in files} == files
+
+
+@pytest.mark.skipif(not nginx.installed(), reason="nginx is not here")
+def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_way(
+    docs: Path, tmp_path: Path, said: Said
+) -> None:
+    mirror = tmp_path / "mirror"
+    with nginx.serving(docs, tmp_path / "there") as there:
+        assert run(["publish", str(docs), "--url", there.url]) == 0
+        said.readouterr()
+        assert run(["pull", there.url, str(mirror), "--json"]) == 0
+    assert not [it for it in rows(said) if it.get("action") == "move"]
+    assert tree(mirror) == tree(docs)
+
+    with nginx.configured(lines_of_the_page(mirror), tmp_path / "here") as here:
+        assert_answers(here.url, Site(mirror, LateApplication(), here.url))
+        assert get(here.url, "/.resourcesync/state.db")[0] == 403
+
+
+def lines_of_the_page(mirror: Path) -> str:
+    """Return what the page says to write into nginx's configuration."""
+    page = Path(__file__).parents[2] / "docs/how-to/choose-places.md"
+    (lines,) = re.findall(r"```nginx\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(lines.splitlines()) == 4
+    return str(lines).replace("/srv/mirror", str(mirror))
+
+
+@pytest.fixture
+def sites(docs: Path, tmp_path: Path) -> Iterator[tuple[Site, Site]]:
+    first, second = LateApplication(), LateApplication()
+    with ServerThread(first) as one, ServerThread(second) as other:
+        yield Site(docs, first, one.uri), Site(tmp_path / "mirror", second, other.uri)
+
+
+def test_a_mirror_of_what_we_serve_is_the_same_tree_and_is_served_the_same_way(
+    sites: tuple[Site, Site], tmp_path: Path
+) -> None:
+    source, mirror = sites
+    assert source.publish() == 0
+    assert mirror.pull(source) == 0
+    assert mirror.publish() == 0
+
+    assert tree(mirror.folder) == tree(source.folder)
+    assert_answers(mirror.url, mirror)
+    third = tmp_path / "third"
+    assert run(["pull", mirror.url, str(third)]) == 0
+    assert tree(third) == tree(source.folder)
+    assert run(["audit", str(mirror.folder)]) == 0
