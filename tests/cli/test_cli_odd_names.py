@@ -189,3 +189,44 @@ def test_packages_have_each_file_under_its_name(
     )
     Path("out/manifest.xml").unlink()
     assert held(Path("out")) == HELD
+
+
+# --- files that get other names ---
+
+
+def test_files_that_get_the_names_of_the_source_are_counted(
+    source: TinySource, said: Said, here: Path
+) -> None:
+    source.offer({"/README": b"r", "/docs/": b"d", "/a.txt": b"a"})
+    assert run(["pull", source.url, "old", "--map", "tree/1"]) == 0
+    said.readouterr()
+
+    assert run(["pull", "old", "--map", "tree", "--dry-run"]) == 0
+    lines = said.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "> /README!9   would be renamed to /README",
+        "> /docs/!9   would be renamed to /docs/index.html",
+    ]
+    assert lines[-1].startswith(
+        "Dry run   would rename 2, create 0, update 0, delete 0, fetch 0 B;"
+    )
+
+    assert run(["pull", "old", "--map", "tree", "-i"]) == 0
+    lines = said.readouterr().out.splitlines()
+    assert lines[0] == "> /README!9   renamed to /README"
+    assert lines[-1].startswith("In sync   3 resources (2 renamed, 0 B), ")
+    assert run(["pull", "old", "--map", "tree"]) == 0
+    assert "3 resources, nothing changed" in said.readouterr().out
+
+
+def test_a_file_that_yields_later_is_counted(source: TinySource, said: Said) -> None:
+    source.offer({"/a": b"a"})
+    assert run(["pull", source.url, "mirror"]) == 0
+    source.offer({"/a": b"a", "/a/b": b"b"}, at=LATER)
+    said.readouterr()
+
+    assert run(["pull", "mirror", "--json"]) == 0
+
+    told = rows(said)
+    assert [(it["was"], it["path"]) for it in told if it.get("action") == "move"] == [("a", "a!9")]
+    assert (told[-1]["renamed"], told[-1]["created"]) == (1, 1)

@@ -69,8 +69,9 @@ PLACES: Final = (
         "--map",
         metavar="NAME|RULE",
         help="What gives each file its path: tree (the names of the Source), a plug-in, or a rule"
-        " such as 'bitstream/{item}/{name} => {item}/{name}'; a mirror keeps it. Only to tree an"
-        " older mirror (tree/1) can be led: its files are renamed, none is fetched again.",
+        " such as 'bitstream/{item}/{name} => {item}/{name}'. A mirror keeps it; only one with the"
+        " names of older versions (tree/1) takes tree: its files are renamed, and none is fetched"
+        " again.",
     ),
 )
 SAFETY: Final = (

@@ -91,9 +91,9 @@ class PullWords:
         elif status in {"error", "impossible"} or fields.get("code"):
             yield from self._failure(fields)
         elif status == "ok" and action == "move":
-            done = "would be at" if self.dry_run else "is at"
+            done = "would be renamed to" if self.dry_run else "renamed to"
             level = NORMAL if self.itemize or self.dry_run else DETAIL
-            yield Line(f"{fields['was']}   {done} {fields['path']}", ">", level)
+            yield Line(f"/{fields['was']}   {done} {_name(fields)}", ">", level)
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
             yield Line(f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level)
@@ -285,7 +285,6 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "filtered": report.filtered,
         "restored": report.restored,
         **_found_out(report),
-        "linked": report.linked,
         "patched": report.patched,
         "unpatched": report.unpatched,
         "requests": report.requests,
@@ -298,7 +297,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
 
 
 def _found_out(report: RunReport) -> dict[str, object]:
-    names = ("verified", "weak", "unverified", "contradicting", "gap")
+    names = ("verified", "weak", "unverified", "contradicting", "gap", "renamed", "linked")
     return {name: getattr(report, name) for name in names}
 
 
@@ -308,6 +307,8 @@ def _would(
     """Say what a run would do, and what it would hold back."""
     names = [name for name in _SYMBOLS if name != "delete" or not report.held]
     counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in names)
+    if report.renamed:
+        counts = f"rename {words.count(report.renamed)}, {counts}"
     unsized = whole(plan, "unsized")
     more = f" and {words.count(unsized)} of unknown size" if unsized else ""
     size = f"{words.size(whole(plan, 'bytes'))}{more}"
@@ -387,6 +388,7 @@ def _changes(report: RunReport) -> str:
         "updated": report.updated,
         "deleted": report.deleted,
         "fetched again and equal": report.refetched,
+        "renamed": report.renamed,
     }
     return ", ".join(f"{words.count(n)} {name}" for name, n in counts.items() if n)
 

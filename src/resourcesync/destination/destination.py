@@ -22,6 +22,7 @@ from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import NAMES, check_mapper, mapper_of
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, KeptAudit, Memory
+from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
 from resourcesync.destination.patch_links import Largest
 from resourcesync.destination.plan import ABSENT
@@ -77,6 +78,7 @@ class Destination:
         self._memory = Memory(equipment.state)
         self._locator = Locator(equipment, self._memory)
         self._moved: Identity | None = None
+        self._namings: list[Naming] = []
 
     @property
     def is_new(self) -> bool:
@@ -106,6 +108,7 @@ class Destination:
             )
         run = Run(self._equipment)
         self._watched.forget()
+        self._namings.clear()
         try:
             self._equipment.check_folder()
             if not options.dry_run:
@@ -119,7 +122,9 @@ class Destination:
                 self._remember_failure(run, error)
             raise
         report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)
-        report = self._by_clock(replace(run.timed(report), lists_only=options.lists_only))
+        renamed = sum(it.renamed for it in self._namings)
+        report = replace(run.timed(report), lists_only=options.lists_only, renamed=renamed)
+        report = self._by_clock(report)
         if not options.dry_run:
             run.remember(report, report.mode)
             if report.state is Word.IN_SYNC:
@@ -313,6 +318,7 @@ class Destination:
             now = to_microseconds(equipment.clock.now())
             self._memory.write(identity=identity, found_at=now)
         pull = Pull(equipment, options, found, selection, identity)
+        self._namings.append(pull.naming)
         if is_renamed:
             pull.naming.begin(identity)
         pull.naming.go_on()

@@ -41,6 +41,9 @@ class Naming:
         equipment: The ports.
         selection: What gives new resources their paths.
         dry_run: Whether nothing is written and nothing is moved.
+
+    Attributes:
+        renamed: How many files were moved; of a dry run, how many would be.
     """
 
     def __init__(self, equipment: Equipment, selection: Selection, *, dry_run: bool) -> None:
@@ -49,6 +52,7 @@ class Naming:
         self._dry_run = dry_run
         self._state = equipment.state
         self._memory = Memory(equipment.state)
+        self.renamed = 0
 
     @property
     def _mapping(self) -> Mapping:
@@ -216,6 +220,7 @@ class Naming:
                 self._equipment.report("item", {"status": "error", **fields, **why})
             else:
                 done.append(copy._replace(path=to, signature=result))
+                self.renamed += 1
                 dry = {"dry_run": True} if self._dry_run else {}
                 self._equipment.report("item", {"status": "ok", **fields, **dry})
         return done

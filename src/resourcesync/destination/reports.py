@@ -106,6 +106,7 @@ class RunReport:
         verified, weak, unverified: How the resources fetched in this run were proven.
         contradicting: Of the pending, those of which bytes are kept that are not what the list
             says (``verify="lenient"``).
+        renamed: Files that were given other names; of a dry run, those that would be.
         linked: Of the resources here, those that are not listed, but that listed entries link to.
         patched: Resources that were made of the copy before by a patch.
         unpatched: Patches that were of no use; their resources were fetched whole.
@@ -151,6 +152,7 @@ class RunReport:
     weak: int = 0
     unverified: int = 0
     contradicting: int = 0
+    renamed: int = 0
     linked: int = 0
     patched: int = 0
     unpatched: int = 0
