@@ -166,6 +166,15 @@ def test_what_comes_goes_and_yields_is_served_at_once(source: TinySource, mirror
     assert mirror.resources().keys() == {f"{mirror.url}a", f"{mirror.url}a/b"}
 
 
+def test_a_copy_that_is_lost_is_not_said_to_be_gone(source: TinySource, mirror: Site) -> None:
+    fill(source, mirror, {"/a": b"a", "/b": b"b", "/c": b"c"})
+    (mirror.folder / "a").unlink()
+    (mirror.folder / "b").unlink()
+    (mirror.folder / "b").symlink_to("c")
+
+    assert [get(mirror, it)[0] for it in ("/a", "/b", "/c")] == [503, 503, 200]
+
+
 def test_what_would_hide_our_own_documents_is_not_published(
     source: TinySource, mirror: Site
 ) -> None:

@@ -12,7 +12,7 @@ What it answers, and what not:
 - Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
   links that lead out of the tree and everything that is no regular file are absent: 404. A file
   that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
-  take 404 for a deletion.
+  take 404 for a deletion. So it is with a copy that a mirror knows, and that is not at its place.
 - Validators are promised only for a state that can be told from the next one, and a body is never
   a mixture of two states: if a file changes while it is sent, the connection is cut.
 - Other applications may be mounted below it: they get every method, and their own lifespan.
@@ -22,6 +22,7 @@ import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, final
@@ -229,7 +230,9 @@ class Application:
         # Pages add a query to files that have none, so that caches take each version for another.
         asked = (f"{path}?{query}" if query else path, path, path or "index.html")
         found = next(filter(None, map(file_at, asked)), None)
-        return None if found is None else self._locate_resource(_names_of(found))
+        if found is None:
+            return None
+        return replace(self._locate_resource(_names_of(found)), is_known=True)
 
     def _locate(self, path: bytes) -> Place | None:
         names = read_path(path)

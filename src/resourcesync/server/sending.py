@@ -36,12 +36,14 @@ class Place:
         names: Its path there.
         headers: Fields of an answer that has it, such as the media type.
         is_encodable: Whether it may be sent in a coding that the client takes.
+        is_known: Whether it is known to be there: where it is not, that is a fault.
     """
 
     folder: Folder
     names: Names
     headers: Headers
     is_encodable: bool = False
+    is_known: bool = False
 
 
 @final
@@ -72,6 +74,8 @@ class Sender:
     async def _send(self, exchange: Exchange, place: Place) -> bool:
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
+            if opened is None and place.is_known:
+                raise StorageError("a copy is not at its place")
             if opened is None:
                 return False
             with opened:

@@ -161,14 +161,15 @@ class Tree:
         return Operations(look=lookout.check, counts=(lookout.figures, *counts))
 
     def _served(self) -> Served:
+        file_at = files_by_address(self.root)
         return Served(
             root=self.root,
             capability_list_uri=self.capability_list,
             media_type=media_type,
             documents=self.out / "resourcesync",
             well_known=self.out / ".well-known" / "resourcesync",
-            is_published=published_files(self.root),
-            file_at=files_by_address(self.root),
+            is_published=published_files(self.root) if file_at is None else _follows_no_link,
+            file_at=file_at,
             overview=self.lookout().overview,
         )
 
@@ -189,6 +190,12 @@ class Tree:
     def _log(self) -> FileChangeLog | None:
         paths = (self.root / CATALOGUE, self.out / CATALOGUE)
         return next((FileChangeLog(path) for path in paths if path.exists()), None)
+
+
+def _follows_no_link(path: str) -> bool:
+    """Say that no link leads to what is published: a link is no copy, wherever it leads."""
+    del path
+    return False
 
 
 def find_tree(root: Path, out: Path | None = None) -> Tree:
