@@ -111,6 +111,30 @@ def test_nothing_is_overwritten(mirror: TinySource, said: Said) -> None:
     assert len(list(TRASH.iterdir())) == 1
 
 
+def test_a_file_that_was_damaged_in_the_trash_is_not_brought_back(
+    mirror: TinySource, said: Said
+) -> None:
+    damaged = next(TRASH.glob("*0001.txt"))
+    damaged.write_bytes(b"no  bytes")
+
+    assert run(["trash", "restore", "museum", "--all"]) == 3
+
+    out = said.readouterr().out
+    assert "! /objects/0001.txt   its bytes are not those that were deleted" in out
+    assert f".resourcesync/trash/{damaged.name}" in out
+    assert "1 file left in the trash  exit 3" in out
+    assert GONE[0] not in here()
+    assert here()[GONE[1]] == FILES[f"/{GONE[1]}"]
+    assert damaged.read_bytes() == b"no  bytes"
+    assert run(["trash", "restore", "museum", "--all", "--json"]) == 3
+    (item,) = told(said, "item")
+    assert (item["status"], item["code"], item["place"]) == (
+        "error",
+        "hash-mismatch",
+        damaged.name,
+    )
+
+
 def test_of_several_the_one_deleted_last_is_brought_back(mirror: TinySource, said: Said) -> None:
     mirror.offer({**FILES, f"/{GONE[0]}": b"second"}, at="2026-01-02T12:00:00Z")
     run(["pull", "museum"])

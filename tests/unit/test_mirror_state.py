@@ -289,6 +289,26 @@ def test_a_memory_without_places_is_brought_forward(tmp_path: Path) -> None:
         assert [row.elsewhere for row in state.pending(Task.FETCH)] == ["\nhttp://m/"]
 
 
+def test_a_trash_without_digests_is_read_and_brought_forward(tmp_path: Path) -> None:
+    path, row = tmp_path / "s", TrashRow("t", "u", "p", 9, "why")
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            f"{''.join(MIGRATIONS[:8])}PRAGMA application_id = {APPLICATION_ID};"
+            "PRAGMA user_version = 8;"
+        )
+        db.execute("INSERT INTO trash VALUES (?,?,?,?,?)", row[:5])
+    db.close()
+
+    with SqliteMirrorState(path, read_only=True) as state:
+        assert list(state.trash_by_path()) == [row]
+        assert state.trash_of("u") == state.trash_at("t") == row
+    newer = TrashRow("v", "w", "q", 9, "why", "sha-256:aa")
+    with SqliteMirrorState(path) as state:
+        state.commit(Step(trashed=[newer]))
+        assert list(state.trash(removed_before=10)) == [row, newer]
+        assert row.digests == ""
+
+
 def test_a_memory_without_places_can_be_read_as_it_is(tmp_path: Path) -> None:
     old_memory(tmp_path / "s")
     before = (tmp_path / "s").read_bytes()

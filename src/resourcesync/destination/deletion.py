@@ -163,7 +163,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
         removed.append(row.uri)
         if result:
             trashed.append(
-                TrashRow(place=result, uri=row.uri, path=copy.path, removed=now, reason=row.reason)
+                TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
     settled = Step(removed=removed, settled=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now)
     state.commit(replace(settled, doubted=kept, pending=failed))

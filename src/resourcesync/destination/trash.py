@@ -13,14 +13,14 @@ from resourcesync.destination.memory import Memory
 from resourcesync.destination.plan import RESTORED
 from resourcesync.destination.tasks import pending_delete, set_aside_warning
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import format_digests
+from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
 from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, Task, TrashRow
 
 _GROUP: Final = 64
 _GROUP_BYTES: Final = 64 << 20
-_ALGORITHMS: Final = ("sha-256",)
+_ALGORITHM: Final = "sha-256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +132,20 @@ class Trash:
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
-        staged = copies.stage_trashed(row.place, _ALGORITHMS)
+        algorithms = sorted({_ALGORITHM} | usable_algorithms(row.digests))
+        staged = copies.stage_trashed(row.place, algorithms)
         if staged is None:  # a row without a file is of no use
             if state.copy(row.uri) is None:
                 self._fail(row, *_GONE)
             self._drop([row])
             return
         length, digests = staged.seal()
+        if disagree(parse_digests(row.digests), digests):
+            staged.discard()
+            self._fail(row, _ALTERED, f"{_NOT_THOSE}: .resourcesync/trash/{row.place}")
+            return
         there, known = copies.signature(row.path), state.copy(row.uri)
-        is_same = there is not None and copies.digest(row.path, _ALGORITHMS) == (length, digests)
+        is_same = there is not None and copies.digest(row.path, algorithms) == (length, digests)
         if is_same and known is None and self._is_of_another(row):
             staged.discard()
             self._fail(row, *_OCCUPIED)
@@ -249,6 +254,8 @@ class Trash:
         self._tools.report("item", {"status": "error", **told})
 
 
+_ALTERED: Final = "hash-mismatch"
+_NOT_THOSE: Final = "its bytes are not those that were deleted; it stays, take it by hand"
 _NO_PLACE: Final = ("no-place", "it is not known where it was: take it from the trash by hand")
 _GONE: Final = ("missing", "it is not in the trash any more")
 _OCCUPIED: Final = ("occupied", "something is at its place, and nothing is overwritten")

@@ -140,13 +140,23 @@ class Refused(NamedTuple):
 
 
 class TrashRow(NamedTuple):
-    """A copy that was taken away and waits in the trash."""
+    """A copy that was taken away and waits in the trash.
+
+    Attributes:
+        place: Its name in the trash.
+        uri: Its URI; empty where that is not known.
+        path: Where it was in the mirror; empty where that is not known.
+        removed: When it was taken away.
+        reason: Why.
+        digests: Digests of its bytes, as in a ``hash`` attribute; empty where none is known.
+    """
 
     place: str
     uri: str
     path: str
     removed: int
     reason: str
+    digests: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

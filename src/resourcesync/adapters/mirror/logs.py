@@ -4,6 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import starmap
 from typing import Any
 
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
@@ -121,8 +122,8 @@ class MirrorLogs(ABC):
         For a memory that is read at one moment: nothing may be written by it meanwhile.
         """
         with self._guard():
-            yield from map(
-                TrashRow._make,
+            yield from starmap(
+                TrashRow,
                 self._db.execute("SELECT * FROM trash ORDER BY path, removed DESC, place"),
             )
 

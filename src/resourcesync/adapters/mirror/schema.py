@@ -101,8 +101,12 @@ CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {ODD};
 CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {ODD};
 """
 
+# What a file in the trash was when it went there: only that is brought back.
+_TRASH: Final = "ALTER TABLE trash ADD COLUMN digests TEXT NOT NULL DEFAULT '';"
+
 MIGRATIONS: Final = (
     *(_FIRST, _CHANGES, _PLACES, _LINKS, _DATES, _ENTRIES, _TABLES, _PROVING),
+    _TRASH,
     _PATHS,
 )
 SCHEMA_VERSION: Final = len(MIGRATIONS)

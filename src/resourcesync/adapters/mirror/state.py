@@ -314,7 +314,7 @@ class SqliteMirrorState(MirrorLogs):
                     "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
                     (removed_before, after, _PAGE),
                 ).fetchall()
-            yield from map(TrashRow._make, rows)
+            yield from starmap(TrashRow, rows)
             if len(rows) < _PAGE:
                 return
             after = rows[-1][0]
@@ -323,7 +323,7 @@ class SqliteMirrorState(MirrorLogs):
         """Return what is known of one place of the trash, or ``None``."""
         with self._guard():
             row = self._db.execute("SELECT * FROM trash WHERE place = ?", (place,)).fetchone()
-        return None if row is None else TrashRow._make(row)
+        return None if row is None else TrashRow(*row)
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return where the last copy of a URI went that waits in the trash, or ``None``."""
@@ -331,7 +331,7 @@ class SqliteMirrorState(MirrorLogs):
             row = self._db.execute(
                 "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1", (uri,)
             ).fetchone()
-        return None if row is None else TrashRow._make(row)
+        return None if row is None else TrashRow(*row)
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
@@ -388,7 +388,7 @@ class SqliteMirrorState(MirrorLogs):
             if step.only_documents:
                 db.execute("DELETE FROM document")
             db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes)
-            db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?)", step.trashed)
+            db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?,?)", step.trashed)
             db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:
                 _put_documents(db, step.documents)
