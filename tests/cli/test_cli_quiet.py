@@ -103,3 +103,26 @@ def test_a_hold_is_told_with_the_next_step(source: TinySource, mirror: Path, sai
     assert captured.out == ""
     assert "Stopped" in captured.err
     assert f"  next   if the Source really shrank: resourcesync pull {mirror}" in captured.err
+
+
+def test_a_hold_that_follows_a_wrong_move_says_how_to_take_it_back(
+    source: TinySource, mirror: Path, said: Said
+) -> None:
+    back = f"if the Source did not move: resourcesync pull {mirror} --moved {source.url}"
+    with TinySource() as other, TinySource() as another:
+        for wrong in (other, another):
+            wrong.offer({"/others.txt": b"of another Source"}, at=LATER)
+            assert run(["pull", str(mirror), "--moved", wrong.url]) == 7
+            assert f"  next   {back}\n" in said.readouterr().out
+        assert run(["pull", str(mirror), "-q"]) == 7
+        assert f"  next   {back}\n" in said.readouterr().err
+        assert run(["status", str(mirror)]) == 0
+        assert f"I{back[1:]}" in said.readouterr().out
+
+    assert run(["pull", str(mirror), "--moved", source.url, "-q"]) == 0
+    source.offer({"/000.txt": b"0"}, at="2026-01-03T00:00:00Z")
+    assert run(["pull", str(mirror), "-q"]) == 7
+
+    error = said.readouterr().err
+    assert f"  next   if the Source really shrank: resourcesync pull {mirror}" in error
+    assert "--moved" not in error

@@ -320,14 +320,18 @@ def _would(
     return (
         Line(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
         Line(f"          would hold back {held} ({share})"),
-        _allow(report, folder, pruning=pruning),
+        *_allow(report, folder, pruning=pruning),
     )
 
 
-def _allow(report: RunReport, folder: str, *, pruning: bool) -> Line:
+def _allow(report: RunReport, folder: str, *, pruning: bool) -> Iterator[Line]:
+    """Say what ends a hold: after a move that may be wrong, first of all to take it back."""
+    again = f"resourcesync pull {folder}"
+    if report.moved_from:
+        yield Line(f"  next   if the Source did not move: {again} --moved {report.moved_from}")
     meant = "if that is meant" if pruning else "if the Source really shrank"
     how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
-    return Line(f"  next   {meant}: resourcesync pull {folder} {how}")
+    yield Line(f"{'         ' if report.moved_from else '  next   '}{meant}: {again} {how}")
 
 
 def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
@@ -450,7 +454,7 @@ def _not_in_sync(
         would = f"would delete {words.count(report.held)} of {words.count(of)}"
         share = words.share(report.held, of)
         lines.append(Line(f"          {would} ({share}); nothing of that was deleted"))
-        lines.append(_allow(report, folder, pruning=pruning))
+        lines += _allow(report, folder, pruning=pruning)
     else:
         lines += _next(report, folder)
     return tuple(lines)

@@ -323,8 +323,10 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
         share = words.share(mirror.held, mirror.resources)
         held, all_ = words.count(mirror.held), words.count(mirror.resources)
         notes.append(f"would delete {held} of {all_} ({share}); held back.")
-        again = f"resourcesync pull {mirror.folder} --max-delete {mirror.held}"
-        notes.append(f"If the Source really shrank: {again}")
+        again = f"resourcesync pull {mirror.folder}"
+        if mirror.moved_from:
+            notes.append(f"If the Source did not move: {again} --moved {mirror.moved_from}")
+        notes.append(f"If the Source really shrank: {again} --max-delete {mirror.held}")
     if mirror.state is MirrorState.FAILING:
         notes += _why_failed(mirror)
     if not mirror.is_counted and mirror.resources:

@@ -119,6 +119,7 @@ def _besides(state: MirrorState) -> dict[str, Any]:
     """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
         "gap": Memory(state).hole,
+        "moved_from": Memory(state).moved_from,
         "filtered": state.pending_coded(FILTERED),
         "restored": state.pending_coded(RESTORED),
         "contradicting": state.pending_coded(CONTRADICTING),

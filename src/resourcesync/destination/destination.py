@@ -200,7 +200,13 @@ class Destination:
         found, self._moved = self._locator.moved(options.moved, filters, options.set_name)
         if not options.dry_run:
             now = to_microseconds(self._equipment.clock.now())
-            self._memory.write(identity=self._moved, found=found, found_at=now, baseline_due=True)
+            self._memory.write(
+                identity=self._moved,
+                moved_from=self._locator.left_behind(options.moved),
+                found=found,
+                found_at=now,
+                baseline_due=True,
+            )
         return self._pull_from(options.moved, found, options, filters, anew=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:

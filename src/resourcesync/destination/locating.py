@@ -100,6 +100,15 @@ class Locator:
         found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
         return found, identity.moved_to(address, found.entry, found.set_uri)
 
+    def left_behind(self, address: str) -> str:
+        """Return where a move to an address leads away from; empty when it is taken back by it.
+
+        It stays the address where the mirror was in sync last, however often a person tries.
+        """
+        identity = self._memory.identity
+        former = self._memory.moved_from or ("" if identity is None else identity.source)
+        return "" if address == former else former
+
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
         """Check that a set that the operator names is the one that the mirror follows.
 

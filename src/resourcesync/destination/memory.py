@@ -170,6 +170,11 @@ class Memory:
         return self._decode("found", Discovered)
 
     @property
+    def moved_from(self) -> str:
+        """Where the Source was when the mirror was in sync last, if it moved since; else empty."""
+        return self._state.note("moved-from") or ""
+
+    @property
     def filters(self) -> Filters | None:
         """The filters of the last pull."""
         return self._decode("filters", Filters)

@@ -100,6 +100,7 @@ class RunReport:
             or the Change Lists do not reach back. What is missing here is then not known.
         held: Deletions that wait for a person's word or for proof, or would in a dry run.
         held_of: How many copies were here when they were held first, before that run.
+        moved_from: Where the Source was before a move after which the mirror was not in sync yet.
         unlisted: Resources here that the Source lists no more and that policy keeps.
         filtered: Resources here that the Source lists and the filters do not want any more; kept.
         restored: Resources here that were brought back from the trash, and are not listed; kept.
@@ -145,6 +146,7 @@ class RunReport:
     gap: bool = False
     held: int = 0
     held_of: int = 0
+    moved_from: str = ""
     unlisted: int = 0
     filtered: int = 0
     restored: int = 0
@@ -305,6 +307,7 @@ class MirrorStatus:
             not pending. See `RunReport`.
         unknown: Of these, those of which an older copy is here: nobody knows whether it is right.
         held: Deletions on hold.
+        moved_from: Where the Source was before a move after which the mirror was not in sync yet.
         edited: Files that are to be deleted and were changed here: they are kept.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: When the last run began that found the mirror in sync, UTC; the lag counts
@@ -331,6 +334,7 @@ class MirrorStatus:
     skipped: int = 0
     unknown: int = 0
     held: int = 0
+    moved_from: str = ""
     edited: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None

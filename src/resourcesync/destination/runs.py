@@ -65,7 +65,8 @@ class Run:
         )
         if word is Word.IN_SYNC:
             state.add_run(row)
-            Memory(state).write(word=word, in_sync_at=in_sync_at)
+            moved = "" if Memory(state).moved_from else None  # it did move: there it is in sync
+            Memory(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
         else:  # killed between the two, nobody may call it in sync
             Memory(state).write(word=word)
             state.add_run(row)

@@ -57,6 +57,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         skipped=skipped,
         unknown=unknown,
         held=held,
+        moved_from=memory.moved_from,
         edited=edited,
         as_of=memory.as_of,
         in_sync_at=memory.in_sync_at,
