@@ -246,3 +246,20 @@ def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
         report = destination.repair(None, PullOptions(dry_run=True))
         assert destination._equipment.state.pending_of(BASE + "objects/0001.html") is None
     assert report.dry_run
+
+
+def test_a_list_that_was_cut_deletes_nothing(world: World) -> None:
+    address = f"{BASE}resourcesync/resourcelist.xml"
+    world.pull()
+    before = world.files()
+    whole = world.honest(address).body
+    last = whole.rindex(b"<url>")
+    world.answers[address] = Answer(body=whole[:last] + b"</urlset>")  # of the same moment
+
+    report = repair(world, deleting=True, max_delete=DeletionLimit(count=100))
+
+    assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+    assert world.files() == before
+    assert world.told("warning")[-1]["code"] == "cut-list"
+    del world.answers[address]
+    assert repair(world, deleting=True).state is MirrorState.IN_SYNC

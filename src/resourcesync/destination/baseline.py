@@ -101,6 +101,9 @@ class Baseline:
         history = self._since(snapshot, held)
         through, reaches = self._reach(snapshot, history)
         complete = self._may_sweep(snapshot, through, reaches=reaches)
+        if complete and not self._is_whole(snapshot):
+            self._pull.warn("cut-list", CUT_LIST)
+            complete = False
         spools = [spool] if history is None else [spool, history.spool]
         linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
         return Account(
