@@ -77,6 +77,23 @@ def test_what_is_listed_is_updated_and_nothing_is_deleted(source: SharedCampaign
     assert source.in_sync()
 
 
+def test_by_a_part_that_is_older_than_its_index_says_the_mirror_is_behind(
+    source: SharedCampaign,
+) -> None:
+    source.pull()
+    old = source.honest(parts_of(source)[0])
+    source.put("0a.txt", "created, and the old part does not list it")
+    World.publish(source, Step.REBASE)
+    source.answers[parts_of(source)[0]] = old
+
+    for _ in range(2):
+        assert source.pull(mode="baseline").state is MirrorState.BEHIND
+    source.answers.clear()
+
+    assert source.pull().state is MirrorState.IN_SYNC
+    assert source.in_sync()
+
+
 def test_a_list_of_which_nothing_can_be_read_ends_the_run(source: SharedCampaign) -> None:
     for part in parts_of(source):
         source.answers[part] = Answer(status=404)

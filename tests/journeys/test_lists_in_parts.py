@@ -278,6 +278,42 @@ def test_an_index_that_is_newer_than_a_part_as_read_is_read_again(tmp_path: Path
     assert world.in_sync()
 
 
+def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_path: Path) -> None:
+    world = in_parts(tmp_path, dated="at")
+    old = world.honest(FOLDER + "part3.xml").body
+    world.put(f"{PARTS + PARTS + 3}.html", "created")
+    world.write_part(3)
+    world.write_index()
+    world.answers[FOLDER + "part3.xml"] = Answer(body=old)
+
+    for _ in range(2):
+        report = world.later()
+        assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+        assert world.told("warning")[-1]["code"] == "old-part"
+        assert not world.audit().in_sync
+        with MirrorFolder(world.folder, world.clock) as mirror:
+            assert mirror.state is not None
+            assert mirror.state.note("baseline-due") == "1"
+    world.answers.clear()
+
+    report = world.later()
+    assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
+    assert world.in_sync()
+
+
+def test_a_part_that_tells_its_second_only_is_not_older_than_that_second(tmp_path: Path) -> None:
+    world = InParts(tmp_path, dated="at")
+    world.clock.advance(seconds=0.4)
+    world.write_part(3)
+    world.write_index()
+    exact, entries = world.parts[3]
+    head = f'<rs:md capability="resourcelist" at="{exact[:19]}Z"/>'
+    world.write("part3.xml", "urlset", head, entries)
+
+    assert len(exact) > len("2026-01-01T00:00:00Z")
+    assert world.later().state is MirrorState.IN_SYNC
+
+
 def test_one_dump_of_an_index_that_stands_for_the_list_is_asked_for_as_well(
     tmp_path: Path,
 ) -> None:

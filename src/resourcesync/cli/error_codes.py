@@ -134,6 +134,7 @@ warning
   uris-encoded       Listed addresses hold blanks, or letters beyond ASCII: they are encoded.
   values-dropped     Values of the lists cannot be read: their entries are used without them.
   cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
+  old-part           A part of a list is older than its index says: the mirror is behind.
   lists-moved        The Source's lists are not where they were; they are looked for anew.
   log-lost           The log of another system cannot be gone on with: all is read again.
   held-back          Another system logged changes whose effect cannot be seen there yet.

@@ -216,6 +216,7 @@ class Audit:
         snapshot = pull.read_list(found.resource_list, spools[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at, history = snapshot.at, None
+        self._has_gap = snapshot.outdated > 0
         if at is not None:
             check_no_older(at, pull.memory.at)
         if found.change_list is not None and at is not None:
@@ -231,7 +232,7 @@ class Audit:
                 now=pull.now,
             )
             at = history.through
-            self._has_gap = not history.reaches
+            self._has_gap |= not history.reaches
         self._is_read = pull.is_read(snapshot.at, history)
         linked = linked_by(pull, settled(spools, ignore_conflict), held)
         return at, with_linked(settled(spools, ignore_conflict), linked)

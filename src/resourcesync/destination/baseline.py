@@ -29,7 +29,14 @@ from resourcesync.destination.plan import (
     decide,
     forgotten,
 )
-from resourcesync.destination.pulling import CUT_LIST, NO_CHANGES, Pull, Pulled, no_time_told
+from resourcesync.destination.pulling import (
+    CUT_LIST,
+    NO_CHANGES,
+    OLD_PART,
+    Pull,
+    Pulled,
+    no_time_told,
+)
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead, Snapshot
 from resourcesync.destination.reviewing import Noted
@@ -234,6 +241,7 @@ class Baseline:
             unsure = unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
             self._finish(snapshot, history, through, unsure=unsure)
+            pulled.complete = not snapshot.outdated
         if pulled.is_swept:
             self._pull.sweep(pulled)
         return pulled
@@ -337,6 +345,8 @@ class Baseline:
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
         self._has_hole = not reaches
+        if snapshot.outdated:
+            self._pull.warn("old-part", OLD_PART)
         if self._is_cut:
             self._pull.warn("cut-list", CUT_LIST)
         elif history is None and not reaches:
@@ -443,7 +453,7 @@ class Baseline:
             unsure=unsure,
             found=self._pull.discovered,
             stale_since=0,
-            baseline_due=self._is_undecided,
+            baseline_due=self._is_undecided or snapshot.outdated > 0,
             taken_back=False,
             hole=self._has_hole,
             cut_list=self._is_cut,

@@ -41,6 +41,10 @@ CUT_LIST: Final = (
     "the Resource List is of the same moment as one that had more entries: what it does not list"
     " any more stays until there is another"
 )
+OLD_PART: Final = (
+    "a part of the Resource List is older than its index says, an old copy or not written yet: the"
+    " mirror is behind, and the next pull reads the whole list again"
+)
 NO_CHANGES: Final = (
     "the Source offers no Change Lists any more, and its Resource List is older than what is here:"
     " what changed since comes with the next one"

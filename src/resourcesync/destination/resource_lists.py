@@ -33,6 +33,7 @@ from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.mirror import SeenDocument
 
 _MAX_PARTS: Final = 50_000
+_SECOND: Final = 1_000_000
 PART_UNREAD: Final = "part-unread"
 """The code with which a part of a list is refused that cannot be read."""
 
@@ -49,6 +50,8 @@ class Snapshot:
             what is not listed is really gone.
         dialect: How it is written.
         unread: How many of its parts could not be read: what they list is not known.
+        outdated: How many of its parts are older than its index says: what they list is not known
+            of now.
         seen: The document, for a conditional request; empty for an index, whose parts may change
             without it.
         head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
@@ -60,6 +63,7 @@ class Snapshot:
     dialect: Dialect
     seen: tuple[SeenDocument, ...]
     unread: int = 0
+    outdated: int = 0
     head: "ListHead | None" = None
 
 
@@ -130,6 +134,21 @@ def with_parts(head: ListHead, parts: Iterable[SentPart]) -> ListHead:
         if over is None or served is None or served < over:
             kept.append(replace(part, over=over))
     return replace(head, parts=tuple(kept))
+
+
+def count_outdated(parts: Iterable[SentPart]) -> int:
+    """Return how many parts are older than their index says: old copies, or not written yet.
+
+    A moment that a part tells in whole seconds may be any within its second.
+    """
+    return sum(_is_outdated(part, announced) for part, announced, _ in parts)
+
+
+def _is_outdated(part: ListHead, announced: Part) -> bool:
+    at = known_microseconds(announced.at)
+    if at is None or part.at is None:
+        return False
+    return part.at + (0 if part.at % _SECOND else _SECOND - 1) < at
 
 
 def _is_announced(part: ListHead, announced: Part) -> bool:
@@ -252,6 +271,7 @@ class ResourceListReader:
             dialect=index.dialect,
             seen=(),
             unread=len(unread),
+            outdated=count_outdated(versions),
         )
         return snapshot, versions
 
@@ -295,6 +315,7 @@ class ResourceListReader:
             complete=True,
             dialect=dump.dialect,
             seen=() if dump.header.is_index else (seen_document(fetched),),
+            outdated=count_outdated(versions),
             head=with_parts(head, versions) if dump.header.is_index else head,
         )
 

@@ -200,6 +200,7 @@ class SharedBaseline(Baseline):
             self._finish(
                 snapshot, history, through, unsure=joined.unsure or pulled.tally.open_dates > 0
             )
+            pulled.complete = not snapshot.outdated
         if pulled.is_swept:
             pull.sweep(pulled)
         return pulled

@@ -11,6 +11,7 @@ from resourcesync.destination.pulling import Pull
 from resourcesync.destination.resource_lists import (
     ListHead,
     Snapshot,
+    count_outdated,
     expect,
     fits_index,
     is_at_home,
@@ -87,6 +88,7 @@ class Lists:
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
+        sent = [(one.head or ListHead(uri=part), parts[part], None) for part, one in found]
         ats = [known_microseconds(header.at), *(one.at for _, one in found)]
         stated = [at for at in ats if at is not None]
         snapshot = Snapshot(
@@ -98,9 +100,8 @@ class Lists:
             dialect=dialect,
             seen=(),
             unread=len(unread),
-            head=with_parts(
-                head, ((one.head or ListHead(uri=part), parts[part], None) for part, one in found)
-            ),
+            outdated=count_outdated(sent),
+            head=with_parts(head, sent),
         )
         return self._pull.believed(snapshot)
 
