@@ -218,7 +218,7 @@ def test_its_addresses_change_all_at_once_with_its_names(
     fill(source, mirror, files, "--map", "tree/1")
     before = set(mirror.resources())
 
-    assert pull(source, mirror, "--map", "tree") == 0
+    assert pull(source, mirror, "--map", "tree/2") == 0
     assert mirror.publish() == 0
 
     assert mirror.resources().keys() == {mirror.url + it.removeprefix("/") for it in files}

@@ -201,7 +201,7 @@ def test_files_that_get_the_names_of_the_source_are_counted(
     assert run(["pull", source.url, "old", "--map", "tree/1"]) == 0
     said.readouterr()
 
-    assert run(["pull", "old", "--map", "tree", "--dry-run"]) == 0
+    assert run(["pull", "old", "--map", "tree/2", "--dry-run"]) == 0
     lines = said.readouterr().out.splitlines()
     assert lines[:2] == [
         "> /README!9   would be renamed to /README",
@@ -211,11 +211,11 @@ def test_files_that_get_the_names_of_the_source_are_counted(
         "Dry run   would rename 2, create 0, update 0, delete 0, fetch 0 B;"
     )
 
-    assert run(["pull", "old", "--map", "tree", "-i"]) == 0
+    assert run(["pull", "old", "--map", "tree/2", "-i"]) == 0
     lines = said.readouterr().out.splitlines()
     assert lines[0] == "> /README!9   renamed to /README"
     assert lines[-1].startswith("In sync   3 resources (2 renamed, 0 B), ")
-    assert run(["pull", "old", "--map", "tree"]) == 0
+    assert run(["pull", "old", "--map", "tree/2"]) == 0
     assert "3 resources, nothing changed" in said.readouterr().out
 
 

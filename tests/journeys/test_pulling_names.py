@@ -323,13 +323,14 @@ def old_mirror(world: World, *names: str) -> None:
 OLD = ("README", "v1.2/notes", "docs/", "a", "a/b", "x.html")
 
 
-def test_a_mirror_with_the_old_names_keeps_them(world: World) -> None:
+@pytest.mark.parametrize("asked", ["", "tree", "tree/1"])
+def test_a_mirror_with_the_old_names_keeps_them(world: World, asked: str) -> None:
     old_mirror(world, *OLD)
     before = paths(world)
     fill(world, "LICENSE")
     world.publish()
 
-    world.pull()
+    world.pull(mapper=asked)
 
     assert before["README"] == "README!9"
     assert paths(world) == {**before, "LICENSE": "LICENSE!9"}
@@ -339,7 +340,7 @@ def test_a_mirror_with_the_old_names_keeps_them(world: World) -> None:
 def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> None:
     old_mirror(world, *OLD)
 
-    world.pull(mapper="tree", mode=mode)
+    world.pull(mapper="tree/2", mode=mode)
 
     assert not [uri for uri in world.fetcher.asked if uri.removeprefix(BASE) in OLD]
     assert paths(world) == {
@@ -359,7 +360,7 @@ def test_its_files_get_their_names_when_asked_for(world: World, mode: str) -> No
 def test_spellings_of_one_name_keep_their_content_when_they_are_renamed(world: World) -> None:
     old_mirror(world, "a+b.html", "a%2Bb.html")
 
-    world.pull(mapper="tree")
+    world.pull(mapper="tree/2")
 
     assert paths(world) == {"a%2Bb.html": "a+b.html", "a+b.html": "a+b.html!9"}
     assert contents(world) == {"a%2Bb.html", "a+b.html"}
@@ -370,7 +371,7 @@ def test_a_dry_run_lists_the_moves(world: World) -> None:
     old_mirror(world, "README", "x.html")
     before = paths(world)
 
-    world.pull(mapper="tree", dry_run=True)
+    world.pull(mapper="tree/2", dry_run=True)
 
     assert moves(world) == [("README!9", "README")]
     assert paths(world) == before
@@ -384,10 +385,10 @@ def test_the_renaming_can_be_killed_at_any_moment(tmp_path: Path) -> None:
         world = World(tmp_path / f"m{fuse}")
         old_mirror(world, *OLD)
         try:
-            burn(world, fuse, mapper="tree")
+            burn(world, fuse, mapper="tree/2")
         except Killed:
             deaths += 1
-        world.pull(mapper="tree")
+        world.pull(mapper="tree/2")
         assert paths(world)["README"] == "README"
         assert paths(world)["docs/"] == "docs/index.html"
         assert len(paths(world)) == len(OLD)

@@ -38,8 +38,8 @@ class MirrorOptions(TypedDict, total=False):
         since: Only resources modified since, aware.
         links: Relations; also what chosen entries link to with one of them, ``describedby``.
         mapper: What gives each resource its place: ``tree``, the name of a plug-in, or a
-            rule ``PATTERN => TEMPLATE``. A mirror keeps it for life; only one of ``tree/1`` takes
-            ``tree``.
+            rule ``PATTERN => TEMPLATE``. A mirror keeps it for life; only ``tree/2`` renames the
+            files of one with the names of older versions.
         set_name: Which set of several: its URI, name or number; remembered with the mirror.
         allow_origins: Origins that the Source may list resources of, besides its own.
         delete: What is deleted here: ``signalled`` what a Change List calls deleted; ``absent``

@@ -69,9 +69,8 @@ PLACES: Final = (
         "--map",
         metavar="NAME|RULE",
         help="What gives each file its path: tree (the names of the Source), a plug-in, or a rule"
-        " such as 'bitstream/{item}/{name} => {item}/{name}'. A mirror keeps it; only one with the"
-        " names of older versions (tree/1) takes tree: its files are renamed, and none is fetched"
-        " again.",
+        " such as 'bitstream/{item}/{name} => {item}/{name}'. A mirror keeps it; only tree/2"
+        " renames the files of one that has the names of older versions, and fetches none again.",
     ),
 )
 SAFETY: Final = (

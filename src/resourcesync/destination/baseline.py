@@ -51,6 +51,8 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
 
 _CHUNK: Final = 1_000
+_FEW: Final = 5_000
+"""New resources whose names are looked up; for more, all are compared."""
 
 
 class Baseline:
@@ -65,6 +67,7 @@ class Baseline:
         self._linked: Spool[Listed] | None = None
         self._listed_at = 0
         self._swept_at: int | None = None
+        self._created: list[Listed] = []
         self._is_cut = self._has_hole = self._is_undecided = False
 
     def run(
@@ -218,8 +221,10 @@ class Baseline:
         through, sweeping = self._judge(snapshot, history)
         counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
         plan, kept, unsure = counted
-        if plan.create or self._pull.memory.yielding:  # else all have the names that they had
+        if self._pull.memory.yielding or len(self._created) >= _FEW:
             self._pull.naming.name_all(self._rows_of(spools, ignore_conflict))
+        else:
+            self._pull.naming.name_new(self._created)
         pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
@@ -281,7 +286,10 @@ class Baseline:
     def _foreseen(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Decision]:
         """Yield what is decided; what the Source called deleted before, and waits, goes too."""
         waits = any(True for _ in gone_rows(self._pull.state))
+        self._created = []
         for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
+            if type(decision) is Fetch and decision.before is None and len(self._created) < _FEW:
+                self._created.append(decision.listed)
             if waits and isinstance(decision, Keep) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
                 is_to_go = known is not None and known.task == Task.DELETE

@@ -19,7 +19,7 @@ from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.former import heed_policy
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
-from resourcesync.destination.mappers import NAMES, check_mapper, mapper_of
+from resourcesync.destination.mappers import check_mapper, mapper_of
 from resourcesync.destination.mapping import Profile, origin
 from resourcesync.destination.memory import Identity, KeptAudit, Memory
 from resourcesync.destination.naming import Naming
@@ -314,9 +314,9 @@ class Destination:
                 self._memory.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved or self._memory.identity
         identity = identity or self._new_identity(address, found, options)
-        asked = _mapper(options)
+        asked = _mapper(options, identity.mapper)
         check_mapper(asked, identity.mapper)
-        is_renamed = asked not in ("", identity.mapper)
+        is_renamed = asked != identity.mapper
         if is_renamed:
             identity = replace(identity, mapper=asked)
         selection = self._select(identity, filters)
@@ -363,7 +363,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=_mapper(options) or NAMES,
+            mapper=_mapper(options),
         )
 
     def _tell_refused(self, refused: Refused) -> None:
@@ -492,5 +492,6 @@ class Destination:
         return report
 
 
-def _mapper(options: PullOptions) -> str:
-    return tidy(options.mapper) if is_template(options.mapper) else mapper_of(options.mapper)
+def _mapper(options: PullOptions, known: str = "") -> str:
+    asked = options.mapper
+    return tidy(asked) if is_template(asked) else mapper_of(asked, known)

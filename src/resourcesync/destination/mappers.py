@@ -19,7 +19,8 @@ NAMES: Final = "tree/2"
 """Our own mapper, which every new mirror has unless another is chosen."""
 TREE: Final = "tree"
 """Our first mapper, ``tree/1``, as it is recorded: mirrors that have it keep it until asked."""
-_ASKED: Final = {"tree": NAMES, "tree/1": TREE}
+_OURS: Final = "tree"
+_VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 
 _MAX_NAME: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
@@ -175,9 +176,17 @@ def no_mappers(name: str) -> MapperFactory:
     raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
 
 
-def mapper_of(asked: str) -> str:
-    """Return the mapper that an operator means by a name, as it is recorded."""
-    return _ASKED.get(asked, asked)
+def mapper_of(asked: str, known: str = "") -> str:
+    """Return the mapper that an operator means by a name, as it is recorded.
+
+    Args:
+        asked: The name; ``tree`` is our own one, in whichever version the mirror has it. Empty
+            takes the mirror's.
+        known: The mirror's; empty for a new mirror.
+    """
+    if asked in ("", _OURS):
+        return known if known in _VERSIONS.values() or (known and not asked) else NAMES
+    return _VERSIONS.get(asked, asked)
 
 
 def check_mapper(asked: str, known: str) -> None:
@@ -193,7 +202,7 @@ def check_mapper(asked: str, known: str) -> None:
         ConfigurationError: It is another one.
     """
     if asked not in ("", known) and (known, asked) != (TREE, NAMES):
-        names = {recorded: name for name, recorded in _ASKED.items()}
+        names = {recorded: name for name, recorded in _VERSIONS.items()}
         here, there = names.get(known, known), names.get(asked, asked)
         raise ConfigurationError(
             f"the mirror's places come from the mapper {here!r}, not from {there!r}",

@@ -272,12 +272,12 @@ class FileTreeCopies:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:  # it was moved before, or is not here at all
             return move.signature
-        except StorageError as error:
-            return error
+        except StorageError:
+            return move.signature  # a link or a file is where its folder was: the same
         except OSError as error:
             return storage_error(error, f"looking at {move.path}")
         if not is_regular(info):
-            return in_the_way(move.path)
+            return move.signature  # somebody put something else there, which stays
         try:
             there, name = targets.place(move.to, create=True)
             self._make_room(there, name, move.to, info)
