@@ -1,4 +1,4 @@
-"""The power is cut while ``pull`` and ``publish`` write, everywhere: the next run must be right.
+"""The power is cut while a run pulls, moves or publishes, everywhere: the next run must be right.
 
 What each run does to the disk is recorded as it is done, SQLite's own writes too. Of what was not
 synced when the power is cut, any part may be lost, and what is left is given to the real code. In
@@ -18,7 +18,7 @@ from tests.support.power_cuts import Cut, PowerCuts
 from tests.support.power_mutants import MUTANTS
 from tests.support.preloaded import has_compiler, in_memory
 
-_SCENES: Final = ("pull", "publish")
+_SCENES: Final = ("pull", "rename", "publish")
 _EACH: Final = 800
 """States of one recorded run."""
 _SEEDS: Final = 8
@@ -47,8 +47,8 @@ def _jobs(asked: Asked, sums: Counter[str]) -> Iterator[Job]:
     """
     number = 0
     while number < len(_SCENES) or sum(sums[f"{it}: states"] for it in _SCENES) < asked.size:
-        seed = asked.seed + number // 2
-        yield _SCENES[number % 2], seed, _EACH, seed % 3 == 2
+        seed = asked.seed + number // len(_SCENES)
+        yield _SCENES[number % len(_SCENES)], seed, _EACH, seed % 3 == 2
         number += 1
 
 

@@ -98,8 +98,8 @@ class AnyPlace(HeldFolders):
 
 class LeadsAnywhere(FileTreeCopies):
     @contextmanager
-    def _folders(self) -> Iterator[HeldFolders]:
-        with closing(AnyPlace(self._root)) as folders:
+    def _folders(self, *, at_once: bool = False) -> Iterator[HeldFolders]:
+        with closing(AnyPlace(self._root, at_once=at_once)) as folders:
             yield folders
 
 
@@ -194,6 +194,16 @@ class MakesNoRoom(FileTreeCopies):
         return super().move([replace(it, to=it.to.replace("b/c/d", "e")) for it in batch])
 
 
+class WantsAFile(FileTreeCopies):
+    """Calls it an error that a folder is where a copy was."""
+
+    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+        for it in batch:
+            if any(path.startswith(f"{it.path}/") for path in self.paths()):
+                raise StorageError(f"{it.path} is a folder")
+        return super().move(batch)
+
+
 class StopsMoving(FileTreeCopies):
     def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
         found: list[str | StorageError] = []
@@ -231,6 +241,7 @@ BROKEN: list[tuple[str, type[FileTreeCopies]]] = [
     ("test_a_copy_moves_with_its_bytes", CopiesOnMoving),
     ("test_a_copy_moves_with_its_bytes", NewSignature),
     ("test_what_is_not_here_moves_nowhere", TakesWhatIsThere),
+    ("test_a_copy_that_moved_may_have_left_its_name_to_a_folder", WantsAFile),
     ("test_what_is_at_the_new_path_makes_way", MovesOver),
     ("test_an_edited_copy_moves_with_its_edits", TakesWhatIsThere),
     ("test_a_path_that_leads_elsewhere_is_never_moved_to", LeadsAnywhere),

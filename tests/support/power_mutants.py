@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
+from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.folders import HeldFolders
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.destination.memory import MOVING, Memory
 
 Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""
@@ -63,10 +65,32 @@ def _in_place() -> Iterator[Patch]:
     yield os, "replace", write
 
 
+def _moved_first() -> Iterator[Patch]:
+    late: list[tuple[Any, dict[str, object]]] = []
+    write, move = Memory.write, FileTreeCopies.move
+
+    def put_off(self: Any, **notes: object) -> None:
+        if notes.get(MOVING):
+            late.append((self, notes))
+        else:
+            write(self, **notes)
+
+    def move_first(self: Any, batch: Any) -> Any:
+        found = move(self, batch)
+        while late:
+            memory, notes = late.pop()
+            write(memory, **notes)
+        return found
+
+    yield Memory, "write", put_off
+    yield FileTreeCopies, "move", move_first
+
+
 MUTANTS: Final[dict[str, tuple[tuple[str, ...], Callable[[], Iterator[Patch]]]]] = {
     "files are not synced": (("pull", "publish"), lambda: _synced_only(stat.S_ISDIR)),
     "folders are not synced": (("pull", "publish"), lambda: _synced_only(stat.S_ISREG)),
-    "the commit comes before the names": (("pull",), _commit_first),
+    "the commit comes before the names": (("pull", "rename"), _commit_first),
+    "copies move before that is written down": (("rename",), _moved_first),
     "files are written in place": (("pull", "publish"), _in_place),
 }
 """What is done wrong, in which scenes, and how."""

@@ -15,10 +15,10 @@ from tests.support.renumbered import Numbers, both, numbered
 from tests.support.world import BASE as SOURCE
 from tests.support.world import World
 
-_OWN: Final = ".resourcesync/"
+OWN: Final = ".resourcesync/"
 
 
-def _content(luck: random.Random, name: str) -> bytes:
+def content(luck: random.Random, name: str) -> bytes:
     return f"{name} {luck.random()}\n".encode() * luck.choice((0, 1, 1, 3, 90, 300))
 
 
@@ -31,7 +31,7 @@ class Pulling:
         self._world = world = World(folder / self._where)
         names = [f"{luck.choice('abc')}/{number}.txt" for number in range(luck.choice((2, 5, 9)))]
         for name in names:
-            world.put(name, _content(luck, name))
+            world.put(name, content(luck, name))
         world.publish()
         self._before: dict[str, bytes] = {}
         self._altered: dict[str, bytes | None] = {}
@@ -52,10 +52,10 @@ class Pulling:
             if what < 0.2:
                 self._world.remove(name)
             elif what < 0.6:
-                self._world.put(name, _content(luck, name))
+                self._world.put(name, content(luck, name))
         for number in range(luck.randrange(4)):
             name = f"{luck.choice(('a', 'new', 'new/deep'))}/n{number}.txt"
-            self._world.put(name, _content(luck, name))
+            self._world.put(name, content(luck, name))
 
     def _alter(self, luck: random.Random) -> None:
         """Let somebody write into a copy here that the Source has changed as well."""
@@ -106,7 +106,7 @@ class Pulling:
         def wake(port: Any) -> Any:
             if isinstance(port, SqliteMirrorState):
                 self._world.before = lambda port: port  # later it tells of what was done by then
-                told.extend(_wrong_rows(port, files, self._altered))
+                told.extend(self._wrong_rows(port, files))
             return port
 
         self._world.before = wake
@@ -121,7 +121,7 @@ class Pulling:
             yield f"the next pull left the mirror {report.state}"
         if self._world.files_on_disk() != self._after:
             yield "the next pull did not make the mirror equal"
-        if list((self._world.folder / _OWN / "tmp").iterdir()):
+        if list((self._world.folder / OWN / "tmp").iterdir()):
             yield "the next pull left temporary files"
 
     def end(self) -> None:
@@ -137,7 +137,7 @@ class Pulling:
         thrown = [
             path.read_bytes()
             for name in ("trash", "quarantine")
-            for path in (self._world.folder / _OWN / name).glob("*")
+            for path in (self._world.folder / OWN / name).glob("*")
         ]
         for path, body in self._before.items():
             is_ours = path not in self._altered  # what is not goes to the quarantine first
@@ -148,8 +148,11 @@ class Pulling:
         if is_done and files != self._after:
             yield "the pull had ended well, and the mirror is not as it was"
 
+    def _wrong_rows(self, state: SqliteMirrorState, files: Mapping[str, bytes]) -> Iterator[str]:
+        return wrong_rows(state, files, self._altered)
 
-def _wrong_rows(
+
+def wrong_rows(
     state: SqliteMirrorState, files: Mapping[str, bytes], altered: Mapping[str, bytes | None]
 ) -> Iterator[str]:
     for copy in state.copies():

@@ -8,6 +8,7 @@ from tests.support.crash_states import State
 from tests.support.power_keeping import Auditing, Repairing
 from tests.support.power_publishing import Publishing
 from tests.support.power_pulling import Pulling
+from tests.support.power_renaming import Renaming
 from tests.support.renumbered import Numbers
 
 
@@ -66,6 +67,7 @@ class Scene(Protocol):
 
 SCENES: Final[dict[str, Callable[[Path, int], Scene]]] = {
     "pull": Pulling,
+    "rename": Renaming,
     "publish": Publishing,
     "audit": Auditing,
     "repair": Repairing,

@@ -166,7 +166,7 @@ class Copies(Look, Protocol):
         """Move copies to other paths durably, one after the other; nothing is overwritten.
 
         A file moves whatever it is, so an edited one is not lost. What is not ours at the new path
-        goes to the quarantine. Where nothing is to be moved any more, nothing is done.
+        goes to the quarantine. Where no file is to be moved any more, nothing is done.
 
         Returns:
             For each the signature to remember, or its error; then it is where it was. It is the

@@ -295,6 +295,18 @@ class CopiesSuite(ABC):
         expect_equal(list(copies.paths()), ["c.txt"], "nothing else is there")
         _expect_no_trace(copies, "c.txt")
 
+    def test_a_copy_that_moved_may_have_left_its_name_to_a_folder(self, copies: Copies) -> None:
+        """So a run that was killed goes on, whatever it had done by then."""
+        signature = _put(copies, "a", b"one")
+        _move(copies, "a", "b", signature)
+        _put(copies, "a/c", b"two")
+
+        again = _move(copies, "a", "b", signature)
+
+        expect_equal(again, copies.signature("b"), "it is where it was moved to")
+        _expect_held(copies, {"b": b"one", "a/c": b"two"})
+        _expect_no_trace(copies, "b")
+
     def test_what_is_at_the_new_path_makes_way(self, copies: Copies) -> None:
         """Nothing is overwritten: it is in the quarantine, and `made_way` tells of it."""
         signature = _put(copies, "a.txt", b"ours")

@@ -257,7 +257,7 @@ class FileTreeCopies:
         """
         # Two sets of folders: to open one more never closes the other end of a move. A folder that
         # was left is synced only when those that were moved to are: no power cut takes both names.
-        with self._folders() as sources, self._folders() as targets:
+        with self._folders() as sources, self._folders(at_once=True) as targets:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
             for folder in {move.path.rpartition("/")[0] for move in batch}:
@@ -276,8 +276,8 @@ class FileTreeCopies:
             return move.signature  # a link or a file is where its folder was: the same
         except OSError as error:
             return storage_error(error, f"looking at {move.path}")
-        if not is_regular(info):
-            return move.signature  # somebody put something else there, which stays
+        if not is_regular(info):  # another thing has its name by now, such as a folder of ours
+            return move.signature
         try:
             there, name = targets.place(move.to, create=True)
             self._make_room(there, name, move.to, info)
@@ -346,8 +346,8 @@ class FileTreeCopies:
     # --- looking ---
 
     @contextmanager
-    def _folders(self) -> Iterator[HeldFolders]:
-        folders = HeldFolders(self._root)
+    def _folders(self, *, at_once: bool = False) -> Iterator[HeldFolders]:
+        folders = HeldFolders(self._root, at_once=at_once)
         try:
             yield folders
         finally:

@@ -20,10 +20,13 @@ class HeldFolders:
 
     Args:
         root: Descriptor of the mirror's root; it stays the caller's.
+        at_once: Whether a folder that is made is durable before anything is put into it, as it
+            must be where names come from folders that are: what moves would be in none.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, *, at_once: bool = False) -> None:
         self._root = root
+        self._at_once = at_once
         self._held: dict[str, int] = {}
         self._changed: set[str] = set()
 
@@ -83,7 +86,10 @@ class HeldFolders:
             raise
         with suppress(FileExistsError):
             os.mkdir(name, 0o755, dir_fd=parent)
-        self._changed.add(above)
+        if self._at_once:
+            sync_folder(parent)
+        else:
+            self._changed.add(above)
         return os.open(name, FOLDER_FLAGS, dir_fd=parent)
 
     def _make_room(self, *, keep: str) -> None:
