@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,11 +17,14 @@ from typing import Self
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.memory import Memory
+from resourcesync.destination.names import YIELDED
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.commands import environment
 
 ROOT = Path(__file__).parents[2]
 FILES = 30
+PAIRS = 4
+"""Names that clash when both are there: a file, and a folder that needs its name."""
 
 
 class Killable:
@@ -83,6 +87,19 @@ class Tree:
         self.ever: dict[str, set[bytes]] = {}
         for number in range(FILES):
             self.put(f"d{number % 5}/{number}.txt")
+        for number in range(PAIRS):
+            self.clash(number)
+
+    def clash(self, number: int) -> None:
+        """Let a file or a folder have a name, and what a URI with a slash is assumed to be."""
+        name = f"d{number}/name{number}"
+        if self._chance.random() < 0.5:
+            shutil.rmtree(self.root / name, ignore_errors=True)
+            self.put(name)
+        else:
+            if (self.root / name).is_file():
+                (self.root / name).unlink()
+            self.put(f"{name}/below/it.txt")
 
     def put(self, name: str) -> None:
         content = f"{name} {self._chance.random()}\n".encode() * self._chance.randrange(1, 400)
@@ -92,6 +109,8 @@ class Tree:
         self.ever.setdefault(name, set()).add(content)
 
     def change(self) -> None:
+        if self._chance.random() < 0.5:
+            self.clash(self._chance.randrange(PAIRS))
         for _ in range(self._chance.randrange(1, 12)):
             name = f"d{self._chance.randrange(5)}/{self._chance.randrange(FILES)}.txt"
             if self._chance.random() < 0.2:
@@ -102,17 +121,20 @@ class Tree:
     def now(self) -> dict[str, bytes]:
         return {
             str(path.relative_to(self.root)): path.read_bytes()
-            for path in self.root.glob("d*/*.txt")
+            for path in self.root.glob("d*/**/*")
+            if path.is_file()
         }
 
 
 def visible(mirror: Path) -> dict[str, bytes]:
-    """Every file of the mirror under its final name."""
-    return {
-        str(path.relative_to(mirror)): path.read_bytes()
-        for path in mirror.rglob("*")
-        if path.is_file() and ".resourcesync" not in path.parts
-    }
+    """Every file of the mirror under its final name, or the one that it had before it yielded."""
+    found: dict[str, bytes] = {}
+    for path in mirror.rglob("*"):
+        if path.is_file() and ".resourcesync" not in path.parts:
+            name = str(path.relative_to(mirror)).removesuffix(YIELDED)
+            assert name not in found, f"{name} is there twice"
+            found[name] = path.read_bytes()
+    return found
 
 
 @contextmanager
@@ -161,6 +183,9 @@ def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, in
                 assert visible(mirror) == tree.now()
         command.succeed(*publish)
         command.succeed(*pull)
+        command.succeed("audit", str(mirror))
+        command.succeed(*pull, "--mode", "baseline")
+        assert not list(mirror.glob(f"d*/**/*{YIELDED}")), "nothing needs another's name any more"
         command.succeed("audit", str(mirror))
     assert visible(mirror) == tree.now()
     _check_memory(mirror)
