@@ -1,0 +1,87 @@
+"""What new paths would meet in a mirror's state, found by indexes as by reading all of it."""
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from resourcesync.adapters.mirror.neighbours import neighbours
+from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.naming import folders_of, near
+
+BASE = "http://source.example/"
+_INDEXES_SINCE = next(n for n, it in enumerate(MIGRATIONS) if "copy_path" in it)
+PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
+    "/".join
+)
+NAMED = st.dictionaries(PATHS, st.tuples(PATHS, st.booleans()), max_size=8)
+
+
+def rows(named: dict[str, tuple[str, bool]]) -> tuple[list[Copy], list[Pending]]:
+    """Copies and tasks: of each the end of its URI, its path, and whether the path is that end."""
+    copies, tasks = [], []
+    for number, (tail, (other, is_plain)) in enumerate(sorted(named.items())):
+        uri = f"{BASE}{tail}"
+        is_end = uri.endswith(other)  # no mapping gives a path that is only a part of that end
+        path = tail if is_plain or is_end else other
+        if number % 3:
+            copies.append(Copy(uri, path, 3, "sha-256:x", "", None, "", "", "s", "weak", 5))
+        else:
+            row = Pending(uri, uri, path, Task.FETCH, "", None, None, "404", "gone", 1, 0, 1, 2, 1)
+            tasks.append(row)
+    return copies, tasks
+
+
+def meets(found: Iterable[tuple[str, str]], paths: list[str]) -> tuple[object, object]:
+    """What has a path or is a folder of one; and which paths something is below of."""
+    pairs = set(found)
+    exact = {*paths, *(folder for path in paths for folder in folders_of(path))}
+    at = {pair for pair in pairs if pair[1] in exact}
+    return at, {it for it in paths if any(path.startswith(f"{it}/") for _, path in pairs)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(named=NAMED, paths=st.lists(PATHS, max_size=4))
+def test_what_is_looked_up_is_what_reading_all_finds(
+    tmp_path: Path, named: dict[str, tuple[str, bool]], paths: list[str]
+) -> None:
+    copies, tasks = rows(named)
+    everything = [(it.uri, it.path) for it in copies] + [(it.uri, it.path) for it in tasks]
+    (tmp_path / "s").unlink(missing_ok=True)
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(Step(installed=copies, pending=tasks, now=1))
+
+        found = list(state.neighbours(BASE, paths, None))
+
+    assert meets(found, paths) == meets(near(everything, paths), paths)
+    assert set(found) <= set(everything)
+
+
+def test_a_state_without_the_indexes_gets_them_and_looks_up_by_them(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            f"{''.join(MIGRATIONS[:_INDEXES_SINCE])}PRAGMA application_id = {APPLICATION_ID};"
+            f"PRAGMA user_version = {_INDEXES_SINCE};"
+        )
+        moved = Copy(f"{BASE}a", "a!9", 3, "sha-256:x", "", None, "", "", "s", "weak", 5)
+        db.execute(f"INSERT INTO copy VALUES ({','.join('?' * len(moved))})", moved)
+    db.close()
+
+    with SqliteMirrorState(path) as state:
+        assert list(state.neighbours(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
+
+    asked: list[str] = []
+    with sqlite3.connect(path) as db:
+        db.set_trace_callback(asked.append)
+        list(neighbours(db, BASE, ["a!9", "b/c"]))
+        db.set_trace_callback(None)
+        plans = [str(row[3]) for it in asked for row in db.execute(f"EXPLAIN QUERY PLAN {it}")]
+    db.close()
+    assert any("copy_path" in it for it in plans)
+    assert any("pending_path" in it for it in plans)
+    assert not [it for it in plans if it.startswith(("SCAN copy", "SCAN pending"))]
