@@ -70,8 +70,7 @@ class Incremental:
 
     Args:
         pull: What the pull works with.
-        are_others: Says whether the Source offers other lists now; asked when those that the pull
-            reads tell of nothing new, or not of all.
+        are_others: Says whether the Source offers other lists now.
     """
 
     def __init__(self, pull: Pull, are_others: Callable[[], bool] = lambda: False) -> None:
@@ -100,8 +99,7 @@ class Incremental:
             return self._from_newer_list(error)
         with ExitStack() as held:
             held.enter_context(history.spool)
-            is_asked = not (history.changes and history.reaches)
-            if is_asked and self._are_others():
+            if self._are_others():  # also beside news: an old list may grow beside a newer one
                 return None
             if self._is_unproven(uri, history):
                 self._pull.warn(
@@ -117,8 +115,6 @@ class Incremental:
                 )
                 return self._from_baseline()
             if self._is_rewritten(history) or self._is_list_newer():
-                if not is_asked and self._are_others():
-                    return None  # else these would be compared with, and newer ones left out
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
