@@ -96,7 +96,8 @@ def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None
     before = schema.ENTRIES_SINCE - 1
     with SqliteMirrorState(path) as state:
         state._db.executescript(
-            f"DROP TABLE entry; DROP TABLE tabled; PRAGMA user_version = {before}"
+            "DROP TABLE entry; DROP TABLE tabled; ALTER TABLE trash DROP COLUMN digests;"
+            f"PRAGMA user_version = {before}"
         )
     with SqliteMirrorState(path, read_only=True) as old:
         assert (old.has_entries(), old.entry_links("a"), old.entry_changed("a")) == (False, "", 0)
