@@ -56,7 +56,8 @@ def test_whatever_a_power_cut_leaves_nothing_is_wrong_and_the_next_run_is_right(
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     scene = MUTANTS[mutant][0][0]
-    assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in range(2, 5))
+    seeds = range(12, 18)
+    assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in seeds)
 
 
 def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_path: Path) -> None:
