@@ -69,7 +69,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text]
 
 
-def guarded(part: str) -> str:
+def _guarded(part: str) -> str:
     """Escape what some system does not take for an ordinary name."""
     if part.startswith(".") or _DEVICE.match(part):
         part = f"!{ord(part[0]):02x}{part[1:]}"
@@ -78,7 +78,7 @@ def guarded(part: str) -> str:
 
 def names_of(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str]:
     """Return the names that one segment becomes, the last with the suffix that it needs."""
-    parts = [guarded(part) for part in _split(encoded)]
+    parts = [_guarded(part) for part in _split(encoded)]
     parts[-1] += dotted if any("." in part for part in parts) else dotless
     return [*(f"{part}!1" for part in parts[:-1]), parts[-1]]
 

@@ -23,7 +23,14 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from resourcesync.destination.escapes import QUERY, Profile, decoded, encoded_name, names_of
+from resourcesync.destination.escapes import (
+    QUERY,
+    Profile,
+    decoded,
+    encoded_name,
+    joined,
+    names_of,
+)
 from resourcesync.destination.mapping import (
     ELSEWHERE,
     MAX_PATH,
@@ -265,9 +272,9 @@ class NameMapping:
         """Yield the URIs that are spelled as their own path says, which is this one."""
         root, names = self.base, path.split("/")
         if names[0] == ELSEWHERE:
-            whole = _rejoined(names)
+            whole = joined(names)
             root, names = elsewhere(whole), whole[3:]
-        names = _rejoined(names)
+        names = joined(names)
         if not names or len(path) > MAX_PATH:
             return
         folders = "".join("/" if name == "!0" else f"{_segment(name)}/" for name in names[:-1])
@@ -306,19 +313,6 @@ def _portable(name: str) -> str:
     if name.endswith((".", " ")):
         name = name[:-1] + {".": "!2e", " ": "%20"}[name[-1]]
     return name
-
-
-def _rejoined(names: list[str]) -> list[str]:
-    """Undo the splitting of names that are too long."""
-    found: list[str] = []
-    pending = ""
-    for name in names:
-        if name.endswith("!1"):
-            pending += name[:-2]
-        else:
-            found.append(pending + name)
-            pending = ""
-    return found
 
 
 def _segment(name: str) -> str:

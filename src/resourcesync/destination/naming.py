@@ -75,10 +75,14 @@ class Naming:
         if not isinstance(mapping, NameMapping):
             return False
         wanted = (row.uri for row in rows if row.change not in _NOT_HERE)
+        return self._decide(mapping, self._yielding(mapping, wanted))
+
+    def _yielding(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
+        """Return who yields of all that is here and of some more."""
         with names_in_order(self._equipment.scratch) as spool:
-            copies = (copy.uri for copy in self._state.copies())
-            spool.add_all(_named(mapping, uri) for uri in chain(copies, wanted))
-            return self._decide(mapping, frozenset(_bounded(yielding(spool))))
+            uris = chain((copy.uri for copy in self._state.copies()), wanted)
+            spool.add_all(Named(mapping.key(mapping.natural(uri)), uri) for uri in uris)
+            return frozenset(_bounded(yielding(spool)))
 
     def name_new(self, rows: Iterable[Listed]) -> bool:
         """Decide who yields to new resources, or which of these do; who yielded goes on to.
@@ -144,9 +148,7 @@ class Naming:
         """
         mapping = self._mapping
         assert isinstance(mapping, NameMapping), "there is a way to no other mapping"
-        with names_in_order(self._equipment.scratch) as spool:
-            spool.add_all(_named(mapping, copy.uri) for copy in self._state.copies())
-            found = frozenset(_bounded(yielding(spool)))
+        found = self._yielding(mapping, ())
         self._selection.rename(replace(mapping, yielding=found), found)
         if self._dry_run:
             self.move_all()
@@ -243,10 +245,6 @@ def names_in_order(spill: Callable[[], BinaryIO]) -> Spool[Named]:
         load=lambda data: Named(*data.decode("utf-8", "surrogateescape").split("\0")),
         spill=spill,
     )
-
-
-def _named(mapping: NameMapping, uri: str) -> Named:
-    return Named(mapping.key(mapping.natural(uri)), uri)
 
 
 def _bounded(uris: Iterable[str]) -> Iterator[str]:

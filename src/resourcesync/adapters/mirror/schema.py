@@ -93,8 +93,8 @@ WHERE EXISTS (SELECT * FROM copy WHERE listed = '' AND lastmod IS NULL);
 UPDATE document SET etag = '', last_modified = '';
 """
 
-# Copies whose path is not the end of their URI, which are few, can be found by it; the condition
-# names the index.
+# Copies whose path is not the end of their URI, in most mirrors few, can be found by it; the
+# condition names the index.
 ODD: Final = "substr(uri, -length(path)) <> path"
 _PATHS: Final = f"""
 CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {ODD};
