@@ -23,7 +23,7 @@ from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import LooseSource, Style
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
-from tests.support.moving import MovingLife
+from tests.support.moving import MovingLife, live
 from tests.support.world import BASE
 
 STEPS: Final = 25
@@ -306,14 +306,4 @@ def live_foreign(folder: Path, seed: int) -> None:
     Raises:
         AssertionError: Something did not hold.
     """
-    luck = random.Random(f"foreign {seed}")
-    folder.mkdir(parents=True)
-    habits = habits_of(luck)
-    life = None
-    try:
-        life = ForeignLife(folder / "mirror", habits, luck)
-        life.live()
-    except Exception as error:
-        log = [] if life is None else life.log
-        error.add_note(f"the life of seed {seed}: {habits}\n" + "\n".join(log))
-        raise
+    live("foreign", ForeignLife, habits_of, folder, seed)

@@ -1,7 +1,10 @@
 """A Source that moves: behind TLS by redirects, or to another host, as a person says."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -90,3 +93,28 @@ class MovingLife(MovingWorld):
         else:
             assert report.state is not MirrorState.IN_SYNC, "in sync with what is not there"
         assert self.files() == before, "lost because the Source moved"
+
+
+def live(
+    name: str,
+    life_of: Callable[[Path, Any, random.Random], Any],
+    habits_of: Callable[[random.Random], Any],
+    folder: Path,
+    seed: int,
+) -> None:
+    """Live the life of a seed, in an empty folder that is made.
+
+    Raises:
+        AssertionError: Something did not hold.
+    """
+    luck = random.Random(f"{name} {seed}")
+    folder.mkdir(parents=True)
+    habits = habits_of(luck)
+    life = None
+    try:
+        life = life_of(folder / "mirror", habits, luck)
+        life.live()
+    except Exception as error:
+        log = [] if life is None else life.log
+        error.add_note(f"the life of seed {seed}: {habits}\n" + "\n".join(log))
+        raise

@@ -23,7 +23,7 @@ from tests.support.foreign_world import ForeignWorld, Software
 from tests.support.hyrax import Hyrax
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
-from tests.support.moving import MovingLife
+from tests.support.moving import MovingLife, live
 from tests.support.weko import Weko
 from tests.support.world import BASE
 
@@ -216,14 +216,4 @@ def live_software(folder: Path, seed: int) -> None:
     Raises:
         AssertionError: Something did not hold.
     """
-    luck = random.Random(f"software {seed}")
-    folder.mkdir(parents=True)
-    kind = kind_of(luck)
-    life = None
-    try:
-        life = SoftwareLife(folder / "mirror", kind, luck)
-        life.live()
-    except Exception as error:
-        log = [] if life is None else life.log
-        error.add_note(f"the life of seed {seed}: {kind.name}, {kind}\n" + "\n".join(log))
-        raise
+    live("software", SoftwareLife, kind_of, folder, seed)
