@@ -133,10 +133,10 @@ class NameMapping:
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
-        head, _, _ = uri.rpartition("/")
+        head, _, leaf = uri.rpartition("/")
         if head in self._heads and (normal := normalise(uri)) in self.yielding:
             return self.yielded(normal)
-        return self._plain(uri) or self._path(normalise(uri))
+        return self._plain(head, leaf) or self._path(normalise(uri))
 
     def natural(self, uri: str) -> str:
         """Return the path that a URI has where it need not yield.
@@ -144,11 +144,11 @@ class NameMapping:
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
-        return self._plain(uri) or self._own(normalise(uri))
-
-    def _plain(self, uri: str) -> str:
-        """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
         head, _, leaf = uri.rpartition("/")
+        return self._plain(head, leaf) or self._own(normalise(uri))
+
+    def _plain(self, head: str, leaf: str) -> str:
+        """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
         folder = self._folders.get(head)
         if folder is None:
             folder = self._enter(head)
