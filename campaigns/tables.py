@@ -21,7 +21,7 @@ import duckdb
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.tables import ParquetTables
-from resourcesync.adapters.tables.merging import Cutter, parts_of
+from resourcesync.adapters.tables.merging import Cutter
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, Joined, Part, WorkRow
 
@@ -140,13 +140,11 @@ def _merge(parts: list[tuple[Part, str]], done: list[str], into: Path) -> list[t
 
 def _make_copies(size: int, into: Path) -> list[tuple[Part, str]]:
     cut, base = Cutter(into, "a", _PART), _duckdb()
-
-    def batches() -> Iterator[Any]:
-        for begin in range(0, size, _PART):
-            query = _between(_COPIES, begin, min(size, begin + _PART))
-            yield from base.sql(query).to_arrow_reader(1 << 16)
-
-    return parts_of(batches(), cut)
+    for begin in range(0, size, _PART):
+        query = _between(_COPIES, begin, min(size, begin + _PART))
+        for batch in base.sql(query).to_arrow_reader(1 << 16):
+            cut.write(batch)
+    return cut.end()
 
 
 def _make_lists(size: int, into: Path) -> list[str]:

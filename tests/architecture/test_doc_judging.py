@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.websub.messages import SIGNATURE, link_field
+from resourcesync.websub.signatures import sign
 from tests.support.commands import Ran, free_port, resourcesync, running, script
+from tests.support.rule_documents import NT
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "judge-a-source.md"
@@ -40,6 +43,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("index.html", "a.html", "cat.jpg"):
         (folder / "public").mkdir(exist_ok=True)
         (folder / "public" / name).write_bytes(name.encode())
+    body = NT.encode()
+    links = link_field("https://e.example/changes", ["https://hub.example/"])
+    head = f"POST /me HTTP/1.1\r\nLink: {links}\r\n{SIGNATURE}: {sign(b's3cret', body)}\r\n\r\n"
+    (folder / "message.http").write_bytes(head.encode() + body)
+    (folder / "secret.txt").write_bytes(b"s3cret\n")
     return folder
 
 

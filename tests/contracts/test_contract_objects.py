@@ -11,7 +11,7 @@ from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.lease import Lease
 from resourcesync.adapters.objects.store import BucketStore
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import Content, Store
+from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.commands import free_port
 from tests.support.interposed import interposed
@@ -42,6 +42,20 @@ class TestBucket(StoreSuite):
         assert store._lease is not None
         store._lease._ended.set()  # it is renewed no more
         return _SECONDS + 3  # dates have whole seconds
+
+    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+        assert isinstance(store, BucketStore)
+        self.guard = store.hold_as("who is killed", holder)
+        self.guard.__enter__()
+        assert store._lease is not None
+        store._lease._ended.set()
+        return True
+
+    def test_it_knows_its_holder_again_and_takes_several_calls(self, store: BucketStore) -> None:
+        parallel: ParallelStore = store
+        reclaimed: ReclaimedStore = store
+        assert isinstance(parallel, ParallelStore)
+        assert isinstance(reclaimed, ReclaimedStore)
 
 
 class TestBucketInParts(TestBucket):

@@ -24,7 +24,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.ports.storing import Content, Store
+from resourcesync.ports.storing import Content, ParallelStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.sharing import COUNTERS, ENOUGH, KEYS
 
@@ -54,6 +54,10 @@ class TestSharedFolder(StoreSuite):
         holder.kill()
         holder.communicate()
         return 0.0
+
+    def test_it_takes_several_calls_at_a_time(self, store: FolderStore) -> None:
+        parallel: ParallelStore = store
+        assert isinstance(parallel, ParallelStore)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import Content, Store, Stored
+from resourcesync.ports.storing import Content, ReclaimedStore, Store, Stored
 from resourcesync.testing import StoreSuite
 from tests.support.breaking import checks_of, finds
 from tests.support.storing import ShelfStore
@@ -35,6 +35,51 @@ class Trial(StoreSuite):
     def die_holding(self, store: Store) -> float:
         self.left = store.hold("who dies").__enter__()  # as a lease that nobody gives back
         return 0.0
+
+    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+        self.guard = store.hold_as("who dies", holder)
+        self.guard.__enter__()
+        return True
+
+
+class Able(ShelfStore):
+    """Takes several calls at a time, and knows its holder again."""
+
+    in_flight = 4
+
+    @contextmanager
+    def hold_as(self, who: str, holder: str) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lease = self.folder / "held as"
+        if lease.exists() and not self.may_take_over(lease.read_text(), holder):
+            raise LockedError(f"{lease.read_text()} holds it")
+        lease.write_text(holder)
+        yield
+        lease.unlink()
+
+    def may_take_over(self, held: str, holder: str) -> bool:
+        return held == holder
+
+
+class TakenOverByAll(Able):
+    def may_take_over(self, held: str, holder: str) -> bool:
+        return True
+
+
+class TakenOverByNobody(Able):
+    def may_take_over(self, held: str, holder: str) -> bool:
+        return False
+
+
+class OneAtATime(Able):
+    """Knows only of the last call what it is about."""
+
+    key = ""
+
+    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+        self.key = key
+        pause()
+        return super().put(self.key, content, replaces)
 
 
 class OfItsOwn(ShelfStore):
@@ -282,6 +327,9 @@ BROKEN: list[tuple[str, type[ShelfStore]]] = [
     ("test_one_holder_keeps_the_others_out", HeldByNobody),
     ("test_a_hold_ends_with_its_block_also_when_that_fails", HeldForEver),
     ("test_what_a_dead_holder_left_ends_by_itself", HeldForEver),
+    ("test_a_holder_that_is_known_again_takes_over_what_it_left", TakenOverByAll),
+    ("test_a_holder_that_is_known_again_takes_over_what_it_left", TakenOverByNobody),
+    ("test_calls_that_are_made_at_a_time_do_not_disturb_each_other", OneAtATime),
 ]
 
 
@@ -293,8 +341,11 @@ def test_a_store_that_breaks_a_promise_is_found(
 
 
 @pytest.mark.parametrize("check", sorted(checks_of(StoreSuite)))
-def test_a_store_that_keeps_its_promises_is_not(check: str, tmp_path: Path) -> None:
-    assert not finds(Trial(), check, ShelfStore(tmp_path))
+@pytest.mark.parametrize("kind", [ShelfStore, Able])
+def test_a_store_that_keeps_its_promises_is_not(
+    check: str, kind: type[ShelfStore], tmp_path: Path
+) -> None:
+    assert not finds(Trial(), check, kind(tmp_path))
 
 
 def test_each_check_of_stores_has_a_store_that_fails_it() -> None:

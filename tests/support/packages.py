@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits
+from resourcesync.documents.packages.planning import content_of
 from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.documents.packages.records import CENTRAL, END, LOCAL
 from resourcesync.errors import PackageError, VerificationError
 from resourcesync.model.capabilities import Header
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, usable
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
@@ -179,7 +180,8 @@ def unpack(data: bytes, limits: PackageLimits = DEFAULT_LIMITS, start: int = 0) 
         if member.is_deletion:
             found.deleted.append(uri)
             continue
-        if not member.is_provable:
+        known = content_of(member.entry)
+        if known is None or not usable(known.digests):
             found.unproven.add(uri)
         try:
             found.given.append((uri, b"".join(member.chunks())))

@@ -17,7 +17,7 @@ from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Clock, Installation, Move, Removal, Staged
 from resourcesync.ports.copies import is_place
 from resourcesync.ports.mirror import MirrorState, Step
-from resourcesync.ports.storing import Content, Store, Stored
+from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store, Stored
 
 _OWN: Final = ".resourcesync/"
 _TRASH: Final = f"{_OWN}trash/"
@@ -396,8 +396,10 @@ def holding(store: Store, who: str, holder: str = "") -> Iterator[None]:
         StorageError: It cannot be asked.
     """
     with asking("taking hold of it"):
-        again = getattr(store, "hold_as", None)
-        guard = again(who, holder) if again and holder else store.hold(who)
+        if holder and isinstance(store, ReclaimedStore):
+            guard = store.hold_as(who, holder)
+        else:
+            guard = store.hold(who)
         guard.__enter__()
     try:
         yield
@@ -407,7 +409,7 @@ def holding(store: Store, who: str, holder: str = "") -> Iterator[None]:
 
 
 def _in_flight(store: Store) -> int:
-    number = getattr(store, "in_flight", 1)
+    number: object = store.in_flight if isinstance(store, ParallelStore) else 1
     return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
 
 

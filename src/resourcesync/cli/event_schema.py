@@ -49,7 +49,7 @@ _FIELDS: Final = {
         "hashed proven changing rules plugins packages_unopened packages "
         "packages_kept filtered packed_entries packed_bytes contradicting hubs "
         "plain_sitemaps versions patches taken seed lies wrong restored resting "
-        "refetched absent skipped unread edited"
+        "refetched absent skipped unread edited messages"
     ),
     "number": (
         "accuracy coverage lag_seconds seconds subscribed_seconds accepted_seconds "
@@ -118,7 +118,7 @@ EVENTS: Final = {
             "errors advice evidence:text out copies source missing damaged stopped_by verdict "
             "uri reason is_there is_altered asked trouble finding:any set_aside runs:count via "
             "here:any trash:any last_change:any rules plugins others packages:any packages_kept "
-            "packed_entries packed_bytes rows:count versions patches wrong lists"
+            "packed_entries packed_bytes rows:count versions patches wrong lists messages"
         ),
     ),
     "error": Event(
@@ -287,6 +287,10 @@ EVENTS: Final = {
     "again": Event(
         meaning="How many Change Lists were read a second time.",
         always="uri lists",
+    ),
+    "message": Event(
+        meaning="A recorded message of a hub was judged: a `notification` or a `verification`.",
+        always="uri kind",
     ),
     "cut-short": Event(
         meaning="More documents are listed than were judged.",

@@ -12,6 +12,7 @@ from resourcesync.wiring.validating import (
     Alone,
     CutShort,
     Event,
+    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -59,6 +60,9 @@ def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, 
         match event:
             case Judged(summary, place):
                 titles[place] = f"{summary.phrase}, {summary.entries:,} entries"
+                sections.setdefault(place, [])
+            case Heard(place, kind):
+                titles[place] = kind
                 sections.setdefault(place, [])
             case Finding():
                 sections.setdefault(event.uri, []).append("\n".join(_article(event)))

@@ -23,6 +23,7 @@ from resourcesync.wiring.validating import (
     Alone,
     CutShort,
     Event,
+    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -134,7 +135,7 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
     failures = 0
     for event in events:
         match event:
-            case Judged(_, place):
+            case Judged(_, place) | Heard(place, _):
                 suites.setdefault(place, [])
             case Finding():
                 fails = event.severity in failing(fail_on)

@@ -1,6 +1,7 @@
 """``resourcesync validate``: judge documents, packages and Sources by the standard."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -29,6 +30,7 @@ class Arguments:
     sample: config.Limit | None
     again: float | None
     max_documents: int
+    hub_secret_file: Path | None
     profile: str
     select: tuple[str, ...]
     ignore: tuple[str, ...]
@@ -56,6 +58,12 @@ class Arguments:
     default=10_000,
     show_default=True,
     help="Judge at most so many documents of a Source.",
+)
+@option(
+    "--hub-secret-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What was agreed with a hub: signatures of its recorded messages are judged by it.",
 )
 @option(
     "--profile",
@@ -89,7 +97,8 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
 
     TARGET is a document, a package, the folder of a published tree, or any other folder, whose
     documents and packages are judged one by one; or the address of a document, a package or a
-    Source. Each finding names its rule, place, clause and mend.
+    Source; or a file with a message of a hub: an HTTP request, and behind it the answer.
+    Each finding names its rule, place, clause and mend.
     Exit 0 when there is no error, 1 when there is one; nothing is changed anywhere.
 
     \b
@@ -176,7 +185,10 @@ def _judgement(arguments: Arguments) -> "Judgement":
     from resourcesync.validator.rule import Profile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.sampling import SampleSize  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.validating import Judgement  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.validating import (  # noqa: PLC0415 - help stays quick
+        Judgement,
+        read_secret,
+    )
 
     select, ignore = (_codes(it) for it in (arguments.select, arguments.ignore))
     rules = selected(select, ignore)
@@ -186,7 +198,7 @@ def _judgement(arguments: Arguments) -> "Judgement":
             evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
             hint="resourcesync rule RS4 lists a family",
         )
-    size = arguments.sample
+    size, secret = arguments.sample, arguments.hub_secret_file
     return Judgement(
         profile=Profile(arguments.profile),
         rules=rules,
@@ -194,6 +206,7 @@ def _judgement(arguments: Arguments) -> "Judgement":
         sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
         again=arguments.again,
         most_documents=arguments.max_documents,
+        hub_secret=None if secret is None else read_secret(secret),
     )
 
 

@@ -16,6 +16,7 @@ from resourcesync.wiring.validating import (
     Alone,
     CutShort,
     Event,
+    Heard,
     Judged,
     ReadAgain,
     Sampled,
@@ -32,6 +33,7 @@ _NAMES: Final[Mapping[type, str]] = {
     ReadAgain: "again",
     Alone: "alone",
     Unopened: "unopened",
+    Heard: "message",
 }
 
 
@@ -49,7 +51,7 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
                 "bytes": summary.size,
                 "complete": summary.complete,
             }
-        case Sampled() | ReadAgain() | Alone() | Unopened():
+        case Sampled() | ReadAgain() | Alone() | Unopened() | Heard():
             return _NAMES[type(event)], asdict(event)
         case CutShort(uri=uri, documents=documents):
             return "cut-short", {
@@ -102,6 +104,7 @@ class Tally:
     def __init__(self, *, fail_on: str) -> None:
         self._failing = failing(fail_on)
         self.documents = 0
+        self.messages = 0
         self.entries = 0
         self.checked = 0
         self.listed = 0
@@ -130,17 +133,20 @@ class Tally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case Alone() | Unopened():
-                self._add_left_out(event)
+            case Alone() | Unopened() | Heard():
+                self._add_more(event)
             case Unreached():
                 self.unreached += 1
 
-    def _add_left_out(self, event: Alone | Unopened) -> None:
-        if isinstance(event, Alone):
-            self.alone += 1
-        else:
-            self.unopened += event.packages
-            self._is_here = event.is_local
+    def _add_more(self, event: Alone | Unopened | Heard) -> None:
+        match event:
+            case Alone():
+                self.alone += 1
+            case Unopened():
+                self.unopened += event.packages
+                self._is_here = event.is_local
+            case Heard():
+                self.messages += 1
 
     @property
     def fails(self) -> bool:
@@ -154,6 +160,8 @@ class Tally:
             words.counted(self.documents, "document"),
             f"{words.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
         ]
+        if self.messages:
+            parts.insert(0, words.counted(self.messages, "message"))
         if self.listed:
             parts.append(f"{words.count(self.checked)} of {words.counted(self.listed, 'resource')}")
         if self.read_again is not None:
@@ -195,6 +203,7 @@ class Tally:
         """Return the same for ``run.end``."""
         return {
             "documents": self.documents,
+            "messages": self.messages,
             "entries": self.entries,
             "plain_sitemaps": self.sitemaps,
             "resources_checked": self.checked,

@@ -1,6 +1,5 @@
 """The service behind ``watch``: what is wanted of it, its signals, and what it tells."""
 
-import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -41,7 +40,6 @@ from resourcesync.wiring.watched import Audited, good_pull, past_of
 USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
 
-_LOG: Final = logging.getLogger(__name__)
 _PULSE: Final = 30.0
 _LOOK_EVERY: Final = 5.0
 _STUCK: Final = 120.0

@@ -39,7 +39,6 @@ _ROOTS: Final = {(ATOM_NS, "feed"): "entry", (DRAFT_NS, "resync"): "item"}
 _CONTENT: Final = frozenset({"content", "conent"})
 """The second is how the paper's own sample spells it once."""
 _DEFAULT_LIMITS: Final = Limits()
-_MAX_SHOWN: Final = 2_048
 _MAX_PRIORITY: Final = 999_999
 
 

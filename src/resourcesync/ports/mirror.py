@@ -66,10 +66,6 @@ class Task(StrEnum):
     """Nothing: the copy is kept though the Source does not list it, or not as it is selected."""
 
 
-TO_DO: Final = (Task.FETCH, Task.DELETE)
-"""The tasks that a run works off."""
-
-
 class Pending(NamedTuple):
     """A listed resource that is not here as listed, or a deletion that is not done yet.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from resourcesync.ports.catalogue import Original, Originals
 from resourcesync.ports.contents import Readable
@@ -35,7 +35,8 @@ class OpenOriginals(Originals, Readable, Protocol):
     """
 
 
-class ExpectantOriginals(OpenOriginals, Protocol):
+@runtime_checkable
+class ExpectantOriginals(Originals, Protocol):
     """Originals that are read sooner when it is known which are next; a plug-in need not."""
 
     def expect(self, originals: Sequence[Original]) -> None:

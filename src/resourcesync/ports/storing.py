@@ -7,7 +7,7 @@ there. Bytes on their way, the mirror's memory and its lock stay in a folder of 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from resourcesync.model.digests import Digest
 
@@ -105,6 +105,7 @@ class Store(Protocol):
         ...
 
 
+@runtime_checkable
 class ParallelStore(Store, Protocol):
     """A store that takes several calls at a time; a store need not."""
 
@@ -114,6 +115,7 @@ class ParallelStore(Store, Protocol):
         ...
 
 
+@runtime_checkable
 class ReclaimedStore(Store, Protocol):
     """A store that knows its holder again; a store need not."""
 

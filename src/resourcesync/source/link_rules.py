@@ -25,6 +25,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Original, Originals
 from resourcesync.ports.contents import Readable
+from resourcesync.ports.originals import ExpectantOriginals
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
@@ -186,7 +187,7 @@ class LinkedOriginals:
         self.scan = originals.scan
         self.omissions = originals.omissions
         self.open = originals.open
-        self.expect = getattr(originals, "expect", None)
+        self.expect = originals.expect if isinstance(originals, ExpectantOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint.

@@ -13,6 +13,7 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError, Storag
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
+from resourcesync.ports.originals import ExpectantOriginals
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = "unreadable-file"
@@ -124,13 +125,12 @@ def _expected(
     differences: Iterator[Difference[Original, Catalogued]], originals: Originals
 ) -> Iterator[Difference[Original, Catalogued]]:
     """Yield all differences, some at a time where the originals want to know what is next."""
-    expect = getattr(originals, "expect", None)
-    if expect is None:
+    if not isinstance(originals, ExpectantOriginals):
         yield from differences
         return
     changed = (it for it in differences if not isinstance(it, Same))
     while some := list(islice(changed, _AHEAD)):
-        expect([it.after for it in some if not isinstance(it, Deleted)])
+        originals.expect([it.after for it in some if not isinstance(it, Deleted)])
         yield from some
 
 

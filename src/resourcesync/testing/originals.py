@@ -11,6 +11,7 @@ from resourcesync.errors import OriginalChangedError, ResourceSyncError, Storage
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Originals
 from resourcesync.ports.contents import Readable
+from resourcesync.ports.originals import ExpectantOriginals
 from resourcesync.testing.promises import (
     cannot_try,
     content_of,
@@ -200,6 +201,21 @@ class OriginalsSuite(ABC):
 
         with expect_refusal(OriginalChangedError, "what vanished cannot be measured"):
             originals.measure(original)
+
+    def test_what_is_expected_is_measured_as_if_it_was_not(self, originals: Originals) -> None:
+        """With `expect`, if there is such: also when not all is measured that was expected."""
+        if not isinstance(originals, ExpectantOriginals):
+            cannot_try("the originals need not know what is next")
+        held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
+        listed = list(originals.scan())
+
+        for expected, measured in ((listed, listed[:2]), (listed[2:], listed[2:]), ([], listed)):
+            originals.expect(expected)
+            for original in measured:
+                resource, fingerprint = originals.measure(original)
+                expect_equal(resource.uri, original.uri, "what is measured is what was asked for")
+                _expect_measured(resource, held[original.uri])
+                expect_equal(fingerprint, original.fingerprint, "its fingerprint is the listed one")
 
     def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
         """All its bytes; ``None`` where there is no such original."""

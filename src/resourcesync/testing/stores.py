@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import Content, Store, Stored
+from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store, Stored
 from resourcesync.testing.promises import (
     all_the_while,
     cannot_try,
@@ -33,6 +33,7 @@ _KEYS: Final = (
 _LARGE: Final = (1 << 20) + 4_321
 _TIMES: Final = 15
 _AT_ONCE: Final = 4
+_MOST_AT_ONCE: Final = 64
 
 
 class StoreSuite:
@@ -64,6 +65,15 @@ class StoreSuite:
         """
         del store
         return None
+
+    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+        """Leave a hold of a named holder behind as a program does that was killed.
+
+        Returns:
+            Whether it was left; ``False`` when it cannot be tried.
+        """
+        del store, holder
+        return False
 
     # --- what is put ---
 
@@ -337,6 +347,41 @@ class StoreSuite:
 
         with self.again(store).hold("who comes later"):
             pass
+
+    def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:
+        """With `hold_as`, if there is such: others are still kept out."""
+        if not isinstance(store, ReclaimedStore):
+            cannot_try("the store knows no holder again")
+        if not self.die_holding_as(store, "the first"):
+            cannot_try("die_holding_as is not given")
+        other: Any = self.again(store)  # it can do the same, which no type says
+
+        with (
+            expect_refusal(LockedError, "a holder of another name is kept out"),
+            other.hold_as("who comes later", "the second"),
+        ):
+            pass
+        with other.hold_as("who comes again", "the first"):
+            expect(_put(other, "a.txt", b"x"), "the holder works while it holds")
+
+    # --- several calls at a time ---
+
+    def test_calls_that_are_made_at_a_time_do_not_disturb_each_other(self, store: Store) -> None:
+        """With `in_flight`, if there is such: so many put and read, each a key of its own."""
+        if not isinstance(store, ParallelStore):
+            cannot_try("the store takes one call at a time")
+        threads = min(store.in_flight, _MOST_AT_ONCE)
+        expect(threads > 0, "in_flight is a number, at least 1")
+        bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}
+
+        def put_and_read(key: str) -> bytes | None:
+            _put(store, key, bodies[key])
+            return content_of(store.open(key))
+
+        with ThreadPoolExecutor(threads) as pool:
+            found = dict(zip(bodies, pool.map(put_and_read, bodies), strict=True))
+
+        expect_equal(found, bodies, "what each call put is what it reads")
 
 
 class _OddError(Exception):

@@ -1,20 +1,212 @@
-"""Judges messages of WebSub and the answers to them (Notification, WebSub).
+"""Messages of WebSub and the answers to them, as they were recorded, and their rules.
 
-No command sees them: they pass between a hub and a receiver. A program that stands there, such as
-the test of a hub, hands them over.
+They pass between a hub and a receiver. Who stands there can keep one in a file, byte by byte: a
+request, and behind it the answer, if there is one (``message/http``, RFC 9112 §10.1).
 """
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import parse_qsl
 
+from resourcesync.discovery.links import find_targets
+from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocumentError
 from resourcesync.validator._telling import without_place
 from resourcesync.validator.findings import Finding
 
+LARGEST: Final = 2 * 1024 * 1024
+"""Bytes of a recorded message with its answer."""
+
+_LONGEST_HEAD: Final = 64 * 1024
+_LONGEST_TARGET: Final = 16 * 1024
+_LONGEST_NUMBER: Final = 18
+_MOST_FIELDS: Final = 100
+_MOST_PARAMETERS: Final = 100
 _METHODS: Final = frozenset({"sha1", "sha256", "sha384", "sha512"})
 _OK: Final = range(200, 300)
+_NOT_FOUND: Final = 404
+_REQUEST: Final = re.compile(rb"(GET|POST) ([!-~]+) HTTP/[0-9.]{1,3}\r?\n")
+_ANSWER: Final = re.compile(rb"HTTP/[0-9.]{1,3} ([0-9]{3})(?: [^\r\n]*)?\r?\n")
+_FIELD: Final = re.compile(rb"([!#-'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n]*)\r?\n")
+_BLANK: Final = re.compile(rb"\r?\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer to a message, as it was recorded.
+
+    Attributes:
+        status: Its status.
+        body: Its bytes.
+    """
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message of a hub to a receiver, as it was recorded.
+
+    Attributes:
+        method: ``POST`` of a notification, ``GET`` of a verification.
+        target: What was asked for, its query included.
+        fields: The header fields, names in small letters, the values of each in their order.
+        body: The bytes.
+        line: The line of the file on which they begin, from 1.
+        answer: The receiver's answer; ``None`` when it was not recorded.
+    """
+
+    method: str
+    target: str
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    body: bytes = b""
+    line: int = 1
+    answer: Answer | None = None
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether it tells of changes; else it asks whether a subscription is wanted."""
+        return self.method == "POST"
+
+
+def looks_recorded(start: bytes) -> bool:
+    """Whether a file that begins so is a recorded message."""
+    return _REQUEST.match(start[:_LONGEST_TARGET]) is not None
+
+
+def read_message(data: bytes, uri: str) -> Message:
+    """Return the message that was recorded.
+
+    Args:
+        data: The bytes, those of the answer included.
+        uri: Where they are, for the errors.
+
+    Raises:
+        DocumentError: They are no HTTP message, or not a whole one.
+    """
+    if len(data) > LARGEST:
+        raise DocumentLimitError(f"the message has more than {LARGEST:,} bytes", uri=uri)
+    request = _REQUEST.match(data, 0, _LONGEST_TARGET)
+    if request is None:
+        raise DocumentError("no HTTP request begins here", uri=uri)
+    fields, at = _read_fields(data, request.end(), uri)
+    line = data.count(b"\n", 0, at) + 1
+    has_body = request[1] == b"POST" or "content-length" in fields
+    body, at = _read_body(data, at, fields, uri) if has_body else (b"", at)
+    answer = None
+    if started := _ANSWER.match(data, at):
+        answer_fields, at = _read_fields(data, started.end(), uri)
+        answered, at = _read_body(data, at, answer_fields, uri)
+        answer = Answer(status=int(started[1]), body=answered)
+    if data[at:].strip():
+        raise DocumentError(
+            "something stands behind the message, and it is no answer to it",
+            uri=uri,
+            evidence=(("after", f"{at:,} bytes"),),
+            hint="keep one message in a file: a request, and behind it the answer",
+        )
+    return Message(
+        method=request[1].decode(),
+        target=request[2].decode(),
+        fields=fields,
+        body=body,
+        line=line,
+        answer=answer,
+    )
+
+
+def _read_fields(data: bytes, at: int, uri: str) -> tuple[dict[str, tuple[str, ...]], int]:
+    """Return the header fields that begin at a place, and where the body begins."""
+    fields: dict[str, tuple[str, ...]] = {}
+    end = at + _LONGEST_HEAD
+    for _ in range(_MOST_FIELDS + 1):
+        if blank := _BLANK.match(data, at):
+            return fields, blank.end()
+        found = _FIELD.match(data, at, end)
+        if found is None:
+            break
+        name = found[1].decode().lower()
+        value = found[2].strip().decode("utf-8", "surrogateescape")
+        fields[name] = (*fields.get(name, ()), value)
+        at = found.end()
+    if data.find(b"\n", at) < 0:
+        raise TruncatedDocumentError("the message ends among its header fields", uri=uri)
+    line = data.count(b"\n", 0, at) + 1
+    raise DocumentError("the header of the message cannot be read", uri=uri, line=line, column=1)
+
+
+def _read_body(
+    data: bytes, at: int, fields: Mapping[str, tuple[str, ...]], uri: str
+) -> tuple[bytes, int]:
+    """Return a body, and where it ends; without a length it ends with the file."""
+    if "transfer-encoding" in fields:
+        raise DocumentError(
+            "the body of the message is in chunks, which is not read",
+            uri=uri,
+            hint="record what the receiver's program is given: the body with its Content-Length",
+        )
+    told = set(fields.get("content-length", ()))
+    if not told:
+        return data[at:], len(data)
+    text = told.pop()
+    if told or not text.isascii() or not text.isdigit() or len(text) > _LONGEST_NUMBER:
+        raise DocumentError("the Content-Length of the message makes no sense", uri=uri)
+    end = at + int(text)
+    if end > len(data):
+        raise TruncatedDocumentError(
+            "the message ends before its body does",
+            uri=uri,
+            evidence=(("expected", f"{int(text):,} B"), ("actual", f"{len(data) - at:,} B")),
+        )
+    return data[at:end], end
+
+
+def judge_message(message: Message, uri: str, secret: bytes | None = None) -> Iterator[Finding]:
+    """Judge a recorded message and its answer, but for the document in it.
+
+    Args:
+        message: The message.
+        uri: Where it is, for the findings.
+        secret: What was agreed with the hub; ``None`` when nothing was, or nobody knows it.
+    """
+    if not message.is_notification:
+        yield from _judge_question(message, uri)
+        return
+    field_ = ", ".join(message.fields.get("link", ()))
+    yield from judge_message_links(
+        uri, {name: len(find_targets(field_, name, "")) for name in ("self", "hub")}
+    )
+    if secret is not None:
+        header = ", ".join(message.fields.get("x-hub-signature", ()))
+        yield from judge_signature(uri, secret=secret, header=header, body=message.body)
+
+
+def _judge_question(message: Message, uri: str) -> Iterator[Finding]:
+    query = message.target.partition("?")[2]
+    try:
+        asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
+    except ValueError:
+        asked = {}
+    if asked.get("hub.mode") not in ("subscribe", "unsubscribe") or "hub.challenge" not in asked:
+        return
+    lease, answer = asked.get("hub.lease_seconds", ""), message.answer
+    is_number = lease.isascii() and lease.isdigit() and len(lease) <= _LONGEST_NUMBER
+    refused = answer is not None and answer.status == _NOT_FOUND
+    yield from judge_verification(
+        Verification(
+            callback=uri,
+            pending=not refused,
+            challenge=asked["hub.challenge"].encode("utf-8", "surrogateescape"),
+            status=None if answer is None else answer.status,
+            body=b"" if answer is None else answer.body,
+            lease_seconds=int(lease) if is_number else None,
+            mode=asked["hub.mode"],
+        )
+    )
 
 
 def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[Finding]:
@@ -57,25 +249,27 @@ class Verification:
         callback: The receiver's address.
         pending: Whether it had asked for this.
         challenge: What it was to repeat.
-        status, body: Its answer.
+        status, body: Its answer; ``None`` for a status that is not known.
         lease_seconds: How long the hub will keep the subscription; ``None`` when it did not say.
+        mode: ``subscribe`` or ``unsubscribe``.
     """
 
     callback: str
     pending: bool
     challenge: bytes
-    status: int
+    status: int | None
     body: bytes
     lease_seconds: int | None = None
+    mode: str = "subscribe"
 
 
 def judge_verification(it: Verification) -> Iterator[Finding]:
     """Judge the answer of a receiver, and the lease that it was told (WebSub §5.3)."""
     agreed = it.status in _OK and it.body == it.challenge
-    if it.pending and not agreed:
+    if it.pending and it.status is not None and not agreed:
         yield without_place("NT04", "it does not repeat the challenge", it.callback)
-    if not it.pending and it.status != 404:  # noqa: PLR2004 - WebSub names this status
+    if not it.pending and it.status not in (None, _NOT_FOUND):
         message = f"it answers {it.status} to what it did not ask for"
         yield without_place("NT04", message, it.callback)
-    if it.pending and not it.lease_seconds:
+    if it.pending and it.mode == "subscribe" and not it.lease_seconds:
         yield without_place("NT05", "the hub grants a subscription without an end", it.callback)

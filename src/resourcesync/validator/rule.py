@@ -31,9 +31,8 @@ class Profile(StrEnum):
 class Checked(StrEnum):
     """What a check has to see.
 
-    ``MESSAGE`` has to see what passes between a hub and a receiver: no command does, so a program
-    hands it over (`resourcesync.validator.notifications`). ``PARTLY`` finds some of the faults and
-    ``LIVE`` none of them; both say why in `Rule.reason`.
+    ``MESSAGE`` has to see what passes between a hub and a receiver, recorded in a file. ``PARTLY``
+    finds some of the faults and ``LIVE`` none of them; both say why in `Rule.reason`.
     """
 
     DOCUMENT = "document"

@@ -58,11 +58,6 @@ class Exported:
     findings: tuple[Finding, ...] = ()
 
 
-def exporter_names() -> tuple[str, ...]:
-    """Return what a mirror can be exported as, plug-ins included."""
-    return plugins.names(plugins.EXPORTERS)
-
-
 def export_mirror(
     folder: Path,
     form: str,
@@ -79,7 +74,7 @@ def export_mirror(
 
     Args:
         folder: The mirror.
-        form: As what, one of ``exporter_names``.
+        form: As what: a name that ``resourcesync plugins`` lists as an exporter.
         out: The file or folder to make; nothing may be there.
         options: What the operator wants.
         report: Takes ``progress`` and ``finding`` events.

@@ -28,7 +28,6 @@ from resourcesync.wiring.inventory_units import ListUnit, do_units
 from resourcesync.wiring.publish_settings import Settings
 from resourcesync.wiring.publishing import Asked, Published
 
-_FEW_GONE: Final = 10
 _SECOND: Final = 1_000_000
 _MENDING: Final = "mending"
 

@@ -12,7 +12,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission, Original
-from resourcesync.ports.originals import OpenOriginals, OriginalsOptions
+from resourcesync.ports.originals import ExpectantOriginals, OpenOriginals, OriginalsOptions
 from resourcesync.source import naming
 from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
 from resourcesync.wiring import documents, plugins, robots, stores
@@ -163,7 +163,7 @@ class _Selected:
 
     def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
         self._originals = originals
-        self.expect = getattr(originals, "expect", None)
+        self.expect = originals.expect if isinstance(originals, ExpectantOriginals) else None
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
         self._judge = Judge(

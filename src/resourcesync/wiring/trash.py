@@ -25,12 +25,6 @@ Fits = Callable[[TrashRow], bool]
 """Whether something in the trash is meant."""
 
 
-def everything(row: TrashRow) -> bool:
-    """Whether it is meant, where all is: yes."""
-    del row
-    return True
-
-
 def chosen(glob: str = "", removed_before: int | None = None) -> Fits:
     """Return what tells whether something is meant.
 

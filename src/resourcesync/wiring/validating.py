@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
@@ -12,13 +12,25 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.local_documents import documents_below
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import Documents, Search, fetch, use_first
-from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
+from resourcesync.errors import (
+    ConfigurationError,
+    DocumentError,
+    ResourceMissingError,
+    SourceError,
+    StorageError,
+)
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
 from resourcesync.validator.delivery import Response, judge_document_response
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import Finding, by_place
 from resourcesync.validator.marks import MarkStore
+from resourcesync.validator.notifications import (
+    LARGEST,
+    judge_message,
+    looks_recorded,
+    read_message,
+)
 from resourcesync.validator.rule import Profile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
@@ -31,6 +43,7 @@ from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_de
 from resourcesync.wiring.ways_in import WaysIn
 
 _BLOCK: Final = 65_536
+_MOST_SECRET: Final = 4_096
 MOST_DOCUMENTS: Final = 10_000
 """Documents of one target that are judged, unless the caller says another number."""
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -48,6 +61,7 @@ class Judgement:
         sample: How many resources are fetched; ``None`` for none.
         again: After how many seconds Change Lists are read again and compared; ``None`` for never.
         most_documents: How many documents of one target are read at most.
+        hub_secret: What was agreed with the hub whose messages are judged; ``None`` for nothing.
     """
 
     profile: Profile = Profile.RS_1_1
@@ -56,6 +70,7 @@ class Judgement:
     sample: SampleSize | None = None
     again: float | None = None
     most_documents: int = MOST_DOCUMENTS
+    hub_secret: bytes | None = None
 
     @property
     def whole(self) -> bool:
@@ -126,7 +141,20 @@ class Unopened:
     is_local: bool
 
 
-Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unopened | Unreached
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message of a hub was read, as it was recorded.
+
+    Attributes:
+        uri: The file.
+        kind: ``notification`` or ``verification``.
+    """
+
+    uri: str
+    kind: str
+
+
+Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unopened | Heard | Unreached
 
 
 class Judge:
@@ -148,13 +176,14 @@ class Judge:
         """Yield what is wrong with a target, and what was read.
 
         Args:
-            target: A document, a package, the folder of a published tree, or one of documents and
-                packages, each of which is judged by itself; or the address of a document, a package
-                or a Source.
+            target: A document, a package, a recorded message of a hub, the folder of a published
+                tree, or one of documents and packages, each of which is judged by itself; or the
+                address of a document, a package or a Source.
 
         Raises:
             SourceError: Nothing was found at the address, or it cannot be had.
             StorageError: A file cannot be read.
+            DocumentError: A recorded message is not a whole one.
             ConfigurationError: There is no such file, or a setting cannot work.
         """
         for event in self._judge_any(target):
@@ -190,6 +219,9 @@ class Judge:
 
     def _judge(self, target: str) -> Iterator[Event]:
         judgement = self._judgement
+        if not is_address(target) and (recorded := recorded_message(Path(target))):
+            yield from self._judge_recorded(target, recorded)
+            return
         with ExitStack() as held:
             fetcher: Fetcher | None = None
             documents: Documents
@@ -230,6 +262,20 @@ class Judge:
         yield from ways.look_at(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
+
+    def _judge_recorded(self, target: str, recorded: bytes) -> Iterator[Event]:
+        """Judge a message of a hub, and the document that a notification brings."""
+        message = read_message(recorded, target)
+        yield from judge_message(message, target, self._judgement.hub_secret)
+        if not message.is_notification:
+            yield Heard(target, "verification")
+            return
+        yield Heard(target, "notification")
+        examination = validate_document([message.body], uri=target, profile=self._judgement.profile)
+        for finding in by_place(examination):  # its lines are those of the file
+            above = message.line - 1 if finding.line else 0
+            yield replace(finding, line=finding.line + above)
+        yield Judged(examination.summary, target)
 
     # --- packages ---
 
@@ -382,6 +428,34 @@ class Judge:
             for finding in () if now.is_index else found:
                 yield walk.placed(finding)
         yield ReadAgain(target, compared)
+
+
+def read_secret(file: Path) -> bytes:
+    """Return the secret in a file; the end of its line does not belong to it.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is empty. The message has no secret.
+    """
+    try:
+        with file.open("rb") as stream:
+            secret = stream.read(_MOST_SECRET).rstrip(b"\r\n")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    if not secret:
+        raise ConfigurationError(f"{file} is empty: there is no secret in it")
+    return secret
+
+
+def recorded_message(path: Path) -> bytes:
+    """Return the bytes of a file that is a recorded message; none of any other."""
+    if not path.is_file():
+        return b""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(_BLOCK)
+            return start + stream.read(LARGEST) if looks_recorded(start) else b""
+    except OSError:
+        return b""  # it is opened once more, which says why not
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

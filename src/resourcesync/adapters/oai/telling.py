@@ -1,7 +1,6 @@
 """Makes resources of what is remembered: metadata and files, linked both ways (§14.5, §14.7)."""
 
 import json
-import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,8 +15,6 @@ from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
-
-_log = logging.getLogger(__name__)
 
 XML: Final = "application/xml"
 REFUSED: Final = frozenset({401, 403, 404, 410})

@@ -6,7 +6,7 @@ thousand rows at a time. What is written is cut into parts of like size.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -234,10 +234,3 @@ class _Growing:
 
     def abandon(self) -> None:
         self._writer.abandon()
-
-
-def parts_of(copies: Iterable[Any], cut: Cutter) -> list[Kept]:
-    """Write batches of copies, in rising URI order, as the parts of a table."""
-    for batch in copies:
-        cut.write(batch)
-    return cut.end()

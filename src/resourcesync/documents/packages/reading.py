@@ -25,7 +25,7 @@ from resourcesync.errors import (
     TruncatedPackageError,
 )
 from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.digests import Digest, usable
+from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 
@@ -80,6 +80,7 @@ class Member:
         entry: The entry.
         fault: Why the package has no usable bytes for the entry, as far as is known before they
             are read; then its URI is to be asked. ``None`` if they can be read.
+        is_deletion: Whether the entry tells of a deletion, so that there are no bytes.
     """
 
     def __init__(
@@ -93,21 +94,8 @@ class Member:
         self.index = index
         self.entry = entry
         self.fault = fault
-        self._resource = content_of(entry)
+        self.is_deletion = content_of(entry) is None
         self._open_chunks = open_chunks
-
-    @property
-    def is_deletion(self) -> bool:
-        """Whether the entry tells of a deletion, so that there are no bytes."""
-        return self._resource is None
-
-    @property
-    def is_provable(self) -> bool:
-        """Whether the entry has a digest that can be checked, so that what was read is proven.
-
-        Without one the bytes are undamaged at best, and in a plain tar not even that is known.
-        """
-        return self._resource is not None and bool(usable(self._resource.digests))
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes in pieces of at most 64 KiB; they are good once the last was taken.
