@@ -17,7 +17,7 @@ from campaigns.measured import Measured, command
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.ports.mirror import Copy, Fixity, Step
 
 SECONDS: Final = 60.0
@@ -89,7 +89,7 @@ def remember(mirror: Path, held: Iterable[tuple[str, bytes]], *, lastmod: int | 
     """Let a mirror remember copies that were never fetched, by their URIs and bytes."""
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
-        mapping = Memory(folder.state).mapping()
+        mapping = SyncState(folder.state).mapping()
         assert mapping is not None
         place = mapping.path
         batch: list[Copy] = []

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.sitemap import open_account
-from resourcesync.adapters.sitemap.memory import Memory
+from resourcesync.adapters.sitemap.memory import MeasurementStore
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -185,7 +185,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert all(it.digests for it in account.resources())
         self.remove("b")
         assert len(list(account.resources())) == 1
-        with Memory(tmp_path / "memory") as memory:
+        with MeasurementStore(tmp_path / "memory") as memory:
             assert memory.of([f"{HOME}a", f"{HOME}b"]).keys() == {f"{HOME}a"}
 
     def test_a_damaged_memory_is_told(self, account: Account, tmp_path: Path) -> None:

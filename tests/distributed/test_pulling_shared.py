@@ -13,7 +13,7 @@ import pytest
 from resourcesync import Mirror
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.cli.main import run
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import forgotten
 from resourcesync.ports.mirror import Step
 from resourcesync.ports.tables import ListedRow, WorkRow
@@ -353,7 +353,7 @@ def test_what_workers_left_is_taken_over_before_there_is_no_table(
         copy, file = next(state.copies()), str(tmp_path / "rows")
         listed = ListedRow(copy.uri, copy.uri, copy.path, copy.listed, 0, None, "", "")
         states.tables_of(own).write_work(file, [WorkRow(listed, copy)])
-        Memory(state).write(baseline_due=True)
+        SyncState(state).write(baseline_due=True)
     for name in ("work/dead-000000", "done/dead-000000.begun"):
         exchange.send(name, file)
     (store / copy.path).write_text("what a worker put there\n")  # and its coordinator was killed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.proving import Rolling
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.killing import Killed
@@ -173,7 +173,7 @@ def test_an_outcome_that_cannot_be_used_is_none(world: SharedCampaign, outcome: 
     world.pull()
     with world._open(world.folder / ".resourcesync" / "state.db") as state:
         copies = list(state.copies())
-        Memory(state).write(baseline_due=True)
+        SyncState(state).write(baseline_due=True)
     file = f"{world.scratch}/made"
     listed = [ListedRow(it.uri, it.uri, it.path, "", 1, None, "", "") for it in copies]
     world.tables.write_work(file, [WorkRow(row, None) for row in listed])

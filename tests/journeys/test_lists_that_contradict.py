@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import FindingKind, MirrorState, RunReport
 from resourcesync.ports.mirror import Step
@@ -205,7 +205,7 @@ def test_what_is_tried_again_and_still_contradicts_stays_behind(world: Contradic
 
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        assert Memory(mirror.state).baseline_due
+        assert SyncState(mirror.state).baseline_due
 
 
 def test_a_repair_leaves_a_deletion_that_the_source_confirms_to_the_next_pull(

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError
 from resourcesync.ports.patching import PatchFormat
@@ -249,7 +249,7 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(world: Linki
 def test_while_changes_are_missing_nothing_is_patched(world: LinkingWorld) -> None:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        Memory(mirror.state).write(hole=True)
+        SyncState(mirror.state).write(hole=True)
     update(world, 2, to(2))
     assert world.pull().patched == 0
     assert PATCH not in world.fetcher.asked

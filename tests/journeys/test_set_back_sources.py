@@ -159,7 +159,7 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
     world.publish()
     killed(world, writes)
     with world.destination() as destination:
-        as_of = destination._memory.as_of
+        as_of = destination._sync_state.as_of
 
     assert state_of(world) is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
 
@@ -246,4 +246,4 @@ def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(world: World) 
     world.pull(dry_run=True)
 
     with world.destination() as destination:
-        assert not destination._memory.baseline_due
+        assert not destination._sync_state.baseline_due

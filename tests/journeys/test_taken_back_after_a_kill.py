@@ -218,7 +218,7 @@ def test_an_old_copy_of_a_list_after_a_kill_is_read_again_and_costs_no_baseline(
 def test_a_note_of_what_was_begun_that_cannot_be_read_leads_to_a_baseline(world: World) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._memory.write(cut_off_changes="what is this")
+        destination._sync_state.write(cut_off_changes="what is this")
     changed(world, "a.html", text="a")
 
     assert world.pull().mode is Mode.BASELINE

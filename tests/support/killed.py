@@ -16,7 +16,7 @@ from typing import Self
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.names import YIELDED
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.commands import environment
@@ -196,5 +196,5 @@ def _check_memory(mirror: Path) -> None:
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
         folder.state.check()
-        assert Memory(folder.state).through is not None
+        assert SyncState(folder.state).through is not None
     assert not list((mirror / ".resourcesync" / "tmp").iterdir())

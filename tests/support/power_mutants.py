@@ -9,7 +9,7 @@ from typing import Any, Final
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.folders import HeldFolders
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.memory import MOVING, Memory
+from resourcesync.destination.memory import MOVING, SyncState
 
 Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""
@@ -67,7 +67,7 @@ def _in_place() -> Iterator[Patch]:
 
 def _moved_first() -> Iterator[Patch]:
     late: list[tuple[Any, dict[str, object]]] = []
-    write, move = Memory.write, FileTreeCopies.move
+    write, move = SyncState.write, FileTreeCopies.move
 
     def put_off(self: Any, **notes: object) -> None:
         if notes.get(MOVING):
@@ -82,7 +82,7 @@ def _moved_first() -> Iterator[Patch]:
             write(memory, **notes)
         return found
 
-    yield Memory, "write", put_off
+    yield SyncState, "write", put_off
     yield FileTreeCopies, "move", move_first
 
 

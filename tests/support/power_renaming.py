@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.destination.memory import MOVING, Memory
+from resourcesync.destination.memory import MOVING, SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.power_pulling import OWN, Pulling, content, wrong_rows
 from tests.support.world import World
@@ -92,7 +92,7 @@ class Renaming(Pulling):
             yield "the pull had ended well, and the mirror is not as it was"
 
     def _wrong_rows(self, state: Any, files: Mapping[str, bytes]) -> Iterator[str]:
-        memory = Memory(state)
+        memory = SyncState(state)
         mapping = memory.mapping(self._world.mappers)
         assert mapping is not None
         if memory.knows(MOVING):  # so a copy is where it was, or where the mapping says

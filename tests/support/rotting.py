@@ -48,5 +48,5 @@ class Rotting(World):
 
     def _excluded(self) -> bool:
         with World.destination(self) as destination:
-            filters = destination._memory.filters
+            filters = destination._sync_state.filters
         return filters is not None and bool(filters.exclude)

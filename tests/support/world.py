@@ -16,7 +16,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mappers import MapperFactory
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.ports import Request
@@ -126,7 +126,7 @@ class World:
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
-            mapping = Memory(mirror.state).mapping(self.mappers)
+            mapping = SyncState(mirror.state).mapping(self.mappers)
             assert mapping is not None
             owners = {copy.path: copy.uri for copy in mirror.state.copies()}
             return {  # a mirror with a table has its copies elsewhere

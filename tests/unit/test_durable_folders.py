@@ -19,12 +19,12 @@ def hub(folder: Path) -> None:
 
 
 def harvest(folder: Path) -> None:
-    with oai.Memory(folder):
+    with oai.RepositoryState(folder):
         pass
 
 
 def measured(folder: Path) -> None:
-    with sitemap.Memory(folder):
+    with sitemap.MeasurementStore(folder):
         pass
 
 

@@ -6,7 +6,7 @@ lists is forgotten, and nothing is counted as done that is not.
 
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import CONTRADICTING, FILTERED, LOCAL_CHANGE, RESTORED
 from resourcesync.destination.pulling import Pulled
@@ -31,7 +31,7 @@ class Account(NamedTuple):
     refused: int
 
 
-def account_of(pulled: Pulled, state: MirrorState, memory: Memory) -> Account:
+def account_of(pulled: Pulled, state: MirrorState, memory: SyncState) -> Account:
     """Say what became of everything that the Source is known to list and that is selected.
 
     A baseline counts the list itself. Other runs read only what is new: for them it follows from
@@ -74,7 +74,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
         equipment: What it worked with.
         dry_run: Whether nothing was changed on purpose.
     """
-    state, memory = equipment.state, Memory(equipment.state)
+    state, memory = equipment.state, SyncState(equipment.state)
     tally, swept = pulled.tally, pulled.swept
     to_delete, local = waiting(state, Task.DELETE), len(swept.failures)
     held = _held(pulled, to_delete, dry_run=dry_run) - local
@@ -118,8 +118,8 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
 def _besides(state: MirrorState) -> dict[str, Any]:
     """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
-        "gap": Memory(state).hole,
-        "moved_from": Memory(state).moved_from,
+        "gap": SyncState(state).hole,
+        "moved_from": SyncState(state).moved_from,
         "filtered": state.pending_coded(FILTERED),
         "restored": state.pending_coded(RESTORED),
         "contradicting": state.pending_coded(CONTRADICTING),

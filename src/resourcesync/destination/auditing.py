@@ -109,7 +109,7 @@ class Audit:
         self._counts = _Counts()
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
-        self._not_given = any(not_given(pull.state, pull.memory))
+        self._not_given = any(not_given(pull.state, pull.sync_state))
         self._doubts = Doubts(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
@@ -128,7 +128,7 @@ class Audit:
         self._is_offline = offline
         self._doubts = Doubts(self._pull, offline=offline, is_kept=self._doubting)
         proven = self._prove(run, rolling)
-        memory, counts = self._pull.memory, self._counts
+        memory, counts = self._pull.sync_state, self._counts
         at = memory.through
         with ExitStack() as held:
             rows = self._remembered()
@@ -218,7 +218,7 @@ class Audit:
         at, history = snapshot.at, None
         self._has_gap = snapshot.outdated > 0
         if at is not None:
-            check_no_older(at, pull.memory.at)
+            check_no_older(at, pull.sync_state.at)
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(
                 found.change_list, since=at, state=None, beside=Beside(pull.state, at)
@@ -227,8 +227,8 @@ class Audit:
             go_on_from(
                 history,
                 found.change_list,
-                known=pull.memory.through or 0,
-                listed=pull.memory.listed or 0,
+                known=pull.sync_state.through or 0,
+                listed=pull.sync_state.listed or 0,
                 now=pull.now,
             )
             at = history.through
@@ -329,7 +329,7 @@ class Audit:
             return
         self._counts.present += 1
         if bad is None or self._why_not_given(copy.uri):
-            self._check_memory(copy, row)
+            self._check_against_state(copy, row)
         else:
             self._find(bad.kind, copy.uri, copy.path, bad.reason)
 
@@ -339,7 +339,7 @@ class Audit:
         self._find(kind, copy.uri, copy.path, reason)
         self._doubts.doubt(copy, row, reason)
 
-    def _check_memory(self, copy: Copy, row: Listed) -> None:
+    def _check_against_state(self, copy: Copy, row: Listed) -> None:
         match match_copy(copy, row):
             case Match.DIFFERENT:
                 known = not (is_forgotten(copy) or is_doubted(copy))
@@ -420,7 +420,7 @@ class Audit:
         elif claims:
             self._is_accurate(copy, row)
         else:
-            self._check_memory(copy._replace(digests=format_digests(digests)), row)
+            self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
     def _look_for_foreign_files(self) -> None:
         """Count files that we did not fetch; they are named, and never touched."""

@@ -142,7 +142,7 @@ class Baseline:
         return uri
 
     def _is_newer(self, snapshot: Snapshot) -> bool:
-        known = self._pull.memory.at
+        known = self._pull.sync_state.at
         return snapshot.at is None or known is None or snapshot.at > known
 
     def _is_whole(self, snapshot: Snapshot) -> bool:
@@ -150,17 +150,17 @@ class Baseline:
 
         One of the same moment that has fewer entries than it had was cut, or is being written.
         """
-        memory = self._pull.memory
+        memory = self._pull.sync_state
         known = memory.swept_at
         if snapshot.at is None or known is None or snapshot.at != known:
             return True
         return snapshot.entries >= memory.swept_entries
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
-        through = self._pull.memory.through
+        through = self._pull.sync_state.through
         if snapshot.at is None or self._is_told:
             return
-        check_no_older(snapshot.at, self._pull.memory.at)
+        check_no_older(snapshot.at, self._pull.sync_state.at)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
                 "the Change Lists no longer reach back to our last state, and the Resource List"
@@ -189,8 +189,8 @@ class Baseline:
             go_on_from(
                 history,
                 self._pull.found.change_list,
-                known=self._pull.memory.through or 0,
-                listed=self._pull.memory.listed or 0,
+                known=self._pull.sync_state.through or 0,
+                listed=self._pull.sync_state.listed or 0,
                 now=self._pull.now,
             )
         if not history.reaches:
@@ -206,7 +206,7 @@ class Baseline:
 
         Without Change Lists a Resource List from before T does not tell what became of it since.
         """
-        known, at = self._pull.memory.through or 0, snapshot.at or 0
+        known, at = self._pull.sync_state.through or 0, snapshot.at or 0
         if history is not None and history.reaches:
             return history.through, True
         if history is not None:
@@ -221,7 +221,7 @@ class Baseline:
         through, sweeping = self._judge(snapshot, history)
         counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
         plan, kept, unsure = counted
-        if self._pull.memory.yielding or len(self._created) >= _FEW:
+        if self._pull.sync_state.yielding or len(self._created) >= _FEW:
             self._pull.naming.name_all(self._rows_of(spools, ignore_conflict))
         else:
             self._pull.naming.name_new(self._created)
@@ -369,7 +369,7 @@ class Baseline:
             return False
         if snapshot.at is None:
             return self._pull.options.delete == "absent"
-        is_older = through < (self._pull.memory.through or 0)
+        is_older = through < (self._pull.sync_state.through or 0)
         # Who asks for a baseline believes a Source that was set back.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 

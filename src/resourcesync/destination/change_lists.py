@@ -26,7 +26,7 @@ from resourcesync.destination.cursor import (
     span_of,
 )
 from resourcesync.destination.history import History, new_history, open_lists_of
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.new_changes import NewChanges
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
@@ -403,7 +403,7 @@ def _was_read(announced: Span, state: MirrorState | None, *, is_package: bool) -
 
 def _listed(state: MirrorState | None, through: int) -> int:
     """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
-    noted = None if state is None else Memory(state).listed
+    noted = None if state is None else SyncState(state).listed
     return through if noted is None else min(through, noted)
 
 

@@ -8,7 +8,7 @@ import logging
 from typing import Final
 
 from resourcesync.destination.cursor import DAY, Prefix
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.errors import DocumentError, SourceError
@@ -31,7 +31,7 @@ def closed_list_changed(pull: Pull) -> str:
     Args:
         pull: What the pull works with.
     """
-    memory = Memory(pull.state)
+    memory = SyncState(pull.state)
     asked = memory.closed_asked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # a dump stands for the lists: its packages are too large to be asked again

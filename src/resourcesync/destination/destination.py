@@ -21,7 +21,7 @@ from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import check_mapper, mapper_of
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import Identity, KeptAudit, Memory
+from resourcesync.destination.memory import Identity, KeptAudit, SyncState
 from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
 from resourcesync.destination.patch_links import Largest
@@ -75,15 +75,15 @@ class Destination:
         )
         self._equipment = equipment
         self._ways: Ways = equipment.ways or OwnWays()
-        self._memory = Memory(equipment.state)
-        self._locator = Locator(equipment, self._memory)
+        self._sync_state = SyncState(equipment.state)
+        self._locator = Locator(equipment, self._sync_state)
         self._moved: Identity | None = None
         self._namings: list[Naming] = []
 
     @property
     def is_new(self) -> bool:
         """Whether no pull has found the Source yet."""
-        return self._memory.identity is None
+        return self._sync_state.identity is None
 
     # --- pull ---
 
@@ -133,7 +133,7 @@ class Destination:
 
     def _remember_failure(self, run: Run, error: BaseException) -> None:
         """Write down why a pull failed: not of a mistake of who asked, which says nothing of it."""
-        is_kept = self._memory.identity is not None or self._equipment.is_expected
+        is_kept = self._sync_state.identity is not None or self._equipment.is_expected
         if is_kept and not isinstance(error, ConfigurationError):
             run.remember_failure(error)
 
@@ -160,7 +160,7 @@ class Destination:
             with self._deadline.within(options.max_duration):
                 return self._pull(source, options)
         except BudgetError:
-            if self._memory.identity is None:
+            if self._sync_state.identity is None:
                 raise
             plan = Plan(mode=Mode.UNCHANGED)
             return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
@@ -171,7 +171,7 @@ class Destination:
         address = self._locator.address(source)
         filters, anew = self._filters(options)
         options = replace(options, filters=filters, changes={})
-        remembered = None if options.mode == "baseline" else self._memory.found
+        remembered = None if options.mode == "baseline" else self._sync_state.found
         look_again = partial(self._locator.look_again, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
@@ -200,7 +200,7 @@ class Destination:
         found, self._moved = self._locator.moved(options.moved, filters, options.set_name)
         if not options.dry_run:
             now = to_microseconds(self._equipment.clock.now())
-            self._memory.write(
+            self._sync_state.write(
                 identity=self._moved,
                 moved_from=self._locator.left_behind(options.moved),
                 found=found,
@@ -210,7 +210,7 @@ class Destination:
         return self._pull_from(options.moved, found, options, filters, anew=True)
 
     def _filters(self, options: PullOptions) -> tuple[Filters, bool]:
-        known = self._memory.filters
+        known = self._sync_state.filters
         chosen: Any = options.changes
         filters = replace(options.filters or known or Filters(), **chosen)
         return filters, options.prune or known not in (None, filters)
@@ -225,12 +225,12 @@ class Destination:
         anew: bool,
     ) -> Pulled:
         pull = self._prepare(address, found, options, filters)
-        known = self._memory.filters
+        known = self._sync_state.filters
         others = known not in (None, filters)  # never in sync by these
         if known is not None and others:
             self._equipment.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
-            self._memory.write(
+            self._sync_state.write(
                 filters=filters,
                 accept_missing=options.accept_missing,
                 missing_accepted=pull.accepts_missing,
@@ -249,10 +249,10 @@ class Destination:
         self, pull: Pull, options: PullOptions, lists: Whereabouts, *, anew: bool
     ) -> Pulled | None:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
-        through = self._memory.through
-        due = self._memory.baseline_due or anew
+        through = self._sync_state.through
+        due = self._sync_state.baseline_due or anew
         if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
-            due = due or self._memory.is_acted_on
+            due = due or self._sync_state.is_acted_on
         if due and lists.are_others():
             return None
         if options.mode == "baseline" or through is None or due:
@@ -262,10 +262,10 @@ class Destination:
             news = self._ways.incremental(pull, lists.are_others)
             return pulled or news.run(pull.found.change_list, through)
         else:
-            known = None if self._memory.unsure else self._known_list(pull)
+            known = None if self._sync_state.unsure else self._known_list(pull)
             pulled = self._baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
-                self._memory.write(found=pull.discovered)
+                self._sync_state.write(found=pull.discovered)
         return pulled or self._ways.incremental(pull, bool).work_off(Mode.UNCHANGED)
 
     def _baseline(self, pull: Pull) -> "Baseline":
@@ -277,9 +277,9 @@ class Destination:
 
         One that was cut may be written to its end, and be of the same moment.
         """
-        if not self._memory.hole or pull.found.resource_list is None:
+        if not self._sync_state.hole or pull.found.resource_list is None:
             return None
-        known, is_cut = self._known_list(pull), self._memory.is_list_cut
+        known, is_cut = self._known_list(pull), self._sync_state.is_list_cut
         pulled = self._baseline(pull).run(gap=False, known=known, newer=not is_cut)
         if pulled is None:
             missing = "changes are missing until the Source's next Resource List"
@@ -310,9 +310,9 @@ class Destination:
         equipment = self._equipment
         if found is None:
             found = self._locator.locate(address, filters, options.set_name)
-            if not options.dry_run and self._memory.identity is not None:
-                self._memory.write(found_at=to_microseconds(equipment.clock.now()))
-        identity = self._moved or self._memory.identity
+            if not options.dry_run and self._sync_state.identity is not None:
+                self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
+        identity = self._moved or self._sync_state.identity
         identity = identity or self._new_identity(address, found, options)
         asked = _mapper(options, identity.mapper)
         check_mapper(asked, identity.mapper)
@@ -320,9 +320,9 @@ class Destination:
         if is_renamed:
             identity = replace(identity, mapper=asked)
         selection = self._select(identity, filters)
-        if not options.dry_run and self._memory.identity is None:
+        if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
-            self._memory.write(identity=identity, found_at=now)
+            self._sync_state.write(identity=identity, found_at=now)
         pull = Pull(equipment, options, found, selection, identity)
         self._namings.append(pull.naming)
         if is_renamed:
@@ -337,7 +337,7 @@ class Destination:
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._tell_refused, known)
         links = self._links(scope, filters)
-        yielding = self._memory.yielding
+        yielding = self._sync_state.yielding
         mapping, largest = (
             identity.mapping(equipment.mappers, yielding),
             Largest(equipment.patches),
@@ -412,12 +412,12 @@ class Destination:
             audit = Audit(looking, "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
-        filters = self._memory.filters or Filters()
-        pull = self._prepare(self._locator.address(None), self._memory.found, options, filters)
+        filters = self._sync_state.filters or Filters()
+        pull = self._prepare(self._locator.address(None), self._sync_state.found, options, filters)
         pull = self._where_lists_are(pull)
         with self._deadline.within(options.max_duration), pull.packages.keeping():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
-        pulled.complete = pulled.complete and not self._memory.is_unsettled
+        pulled.complete = pulled.complete and not self._sync_state.is_unsettled
         report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
         report = self._by_clock(report)
         if not options.dry_run:
@@ -434,9 +434,9 @@ class Destination:
         """
         pull = self._prepare(
             self._locator.address(None),
-            self._memory.found,
+            self._sync_state.found,
             PullOptions(dry_run=True),
-            self._memory.filters or Filters(),
+            self._sync_state.filters or Filters(),
         )
         return self._where_lists_are(pull) if asking else pull
 
@@ -445,7 +445,7 @@ class Destination:
         lists = Whereabouts(pull)
         if not lists.are_others():
             return pull
-        filters = self._memory.filters or Filters()
+        filters = self._sync_state.filters or Filters()
         return self._prepare(self._locator.address(None), lists.found, pull.options, filters)
 
     def audit(
@@ -488,7 +488,7 @@ class Destination:
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         kept_audit = KeptAudit(ended=moment, method=method, report=replace(report, findings=()))
-        self._equipment.state.commit(Step(notes=self._memory.with_audit(kept_audit)))
+        self._equipment.state.commit(Step(notes=self._sync_state.with_audit(kept_audit)))
         return report
 
 

@@ -37,8 +37,8 @@ class Doubts:
         self._pull = pull
         self._is_kept = is_kept
         self._offline = offline
-        self._through = pull.memory.through or 0
-        self._generation = pull.memory.generation
+        self._through = pull.sync_state.through or 0
+        self._generation = pull.sync_state.generation
         self._copies: list[Copy] = []
         self._pending: list[Pending] = []
         self._settled: list[str] = []

@@ -212,7 +212,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
         StorageError: The mirror cannot be read.
     """
     name, uri = _meant(pull, names)
-    identity = pull.memory.identity
+    identity = pull.sync_state.identity
     source = "" if identity is None else identity.source
     known = Explanation(source=source, uri=uri, path="" if "://" in name else _tidy(name))
     recall(pull.state, known)
@@ -254,7 +254,7 @@ def _is_known(state: MirrorState, uri: str) -> bool:
 
 def _beyond(pull: Pull, name: str) -> str:
     """Return the URI of what has this path at the Source, where its place here is another."""
-    identity = pull.memory.identity
+    identity = pull.sync_state.identity
     if identity is None:
         return name
     try:

@@ -131,7 +131,7 @@ class Incremental:
             raise error
         self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
         if not self._pull.options.dry_run:
-            self._pull.memory.write(taken_back=True)
+            self._pull.sync_state.write(taken_back=True)
         return self._from_baseline(gap=not is_newer)
 
     def _is_list_newer(self) -> bool:
@@ -141,7 +141,7 @@ class Incremental:
         One that cannot be had or used now says nothing.
         """
         pull = self._pull
-        uri, known = pull.found.resource_list, pull.memory.list_head
+        uri, known = pull.found.resource_list, pull.sync_state.list_head
         if uri is None:
             return False
         if known is None or known.uri != uri:
@@ -149,9 +149,9 @@ class Incremental:
         newer = NewerList(
             pull.documents,
             known,
-            read_at=pull.memory.at,
+            read_at=pull.sync_state.at,
             now=pull.now,
-            believes=partial(is_believed, through=pull.memory.through or 0, now=pull.now),
+            believes=partial(is_believed, through=pull.sync_state.through or 0, now=pull.now),
         )
         try:
             if newer.is_there():
@@ -159,7 +159,7 @@ class Incremental:
         except (SourceError, DocumentError) as error:
             _log.info("asking whether there is a newer Resource List: %s", error)
         if newer.known != known and not pull.options.dry_run:
-            pull.memory.write(list_head=newer.known)
+            pull.sync_state.write(list_head=newer.known)
         return False
 
     def _is_rewritten(self, history: History) -> bool:
@@ -170,7 +170,7 @@ class Incremental:
         """
         if self._pull.options.dry_run:
             return False
-        pull, memory = self._pull, self._pull.memory
+        pull, memory = self._pull, self._pull.sync_state
         changed, asked_at = closed_list_changed(pull), None
         if changed:
             asked_at = pull.now
@@ -190,7 +190,7 @@ class Incremental:
 
     def _is_unproven(self, uri: str, history: History) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
-        followed = self._pull.memory.found
+        followed = self._pull.sync_state.found
         is_new = followed is not None and with_dumps(followed).change_list != uri
         is_timed = all(one.from_ for one in history.seen if one.prefix)  # an index has no prefix
         return is_new and history.reaches and not is_timed
@@ -203,10 +203,10 @@ class Incremental:
         return pulled
 
     def _stale_for_long(self) -> bool:
-        since = self._pull.memory.stale_since
+        since = self._pull.sync_state.stale_since
         if since is None or not since:
             if not self._pull.options.dry_run:
-                self._pull.memory.write(stale_since=self._pull.now)
+                self._pull.sync_state.write(stale_since=self._pull.now)
             return False
         return self._pull.now - since >= DAY
 
@@ -299,7 +299,7 @@ class Incremental:
         While an entry cannot be used, it may be the one that links to it: all stays.
         """
         pull = self._pull
-        if pull.selection.refusals.count or pull.memory.refused:
+        if pull.selection.refusals.count or pull.sync_state.refused:
             return
         orphans = pull.state.orphans()
         while group := list(islice(orphans, _CHUNK)):
@@ -310,7 +310,7 @@ class Incremental:
 
     def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
-        if row.patch is None or self._pull.memory.hole:
+        if row.patch is None or self._pull.sync_state.hole:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
@@ -339,7 +339,7 @@ class Incremental:
 
     def _do_tasks(self, mode: Mode) -> Pulled:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
-        through = self._pull.memory.through or 0
+        through = self._pull.sync_state.through or 0
         plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.tell_plan(plan)
         pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
@@ -362,11 +362,11 @@ class Incremental:
         It may be no later than the Resource List, which then may list what is served. What comes
         of that is another content to the next pulls, or the same failure: it is asked for once.
         """
-        at = self._pull.memory.at or 0
+        at = self._pull.sync_state.at or 0
         for one in pulled.tally.failures:
             row = self._pull.state.pending_of(one.uri) if one.code in MISMATCH_CODES else None
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
-                self._pull.memory.write(baseline_due=True)
+                self._pull.sync_state.write(baseline_due=True)
                 return
 
     def _bring(self, pulled: Pulled, through: int) -> None:

@@ -3,7 +3,7 @@
 import logging
 
 from resourcesync.destination.cursor import DAY
-from resourcesync.destination.memory import Identity, Memory, rank
+from resourcesync.destination.memory import Identity, SyncState, rank
 from resourcesync.destination.options import Equipment, Filters
 from resourcesync.discovery import Choice, Discovered, DocumentFetcher, discover
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError
@@ -20,9 +20,9 @@ class Locator:
         memory: What the mirror knows.
     """
 
-    def __init__(self, equipment: Equipment, memory: Memory) -> None:
+    def __init__(self, equipment: Equipment, memory: SyncState) -> None:
         self._equipment = equipment
-        self._memory = memory
+        self._sync_state = memory
 
     def address(self, source: str | None) -> str:
         """Return the Source's address: the one that was given, or that of the last pull.
@@ -30,7 +30,7 @@ class Locator:
         Raises:
             ConfigurationError: None is known, or the mirror follows another Source.
         """
-        identity = self._memory.identity
+        identity = self._sync_state.identity
         if identity is None and source is None:
             raise ConfigurationError(
                 f"{self._equipment.folder} is no mirror yet, and no Source was named",
@@ -60,7 +60,7 @@ class Locator:
                 another one.
         """
         equipment, pinned = self._equipment, self._followed()
-        identity = self._memory.identity
+        identity = self._sync_state.identity
         choice = Choice(
             wanted=set_name,
             pinned=pinned,
@@ -89,7 +89,7 @@ class Locator:
             SourceError: Nothing usable was found.
             DocumentError: What was found cannot be used.
         """
-        equipment, identity = self._equipment, self._memory.identity
+        equipment, identity = self._equipment, self._sync_state.identity
         if identity is None:
             raise ConfigurationError(
                 f"{equipment.folder} is no mirror yet, so its Source cannot have moved",
@@ -105,8 +105,8 @@ class Locator:
 
         It stays the address where the mirror was in sync last, however often a person tries.
         """
-        identity = self._memory.identity
-        former = self._memory.moved_from or ("" if identity is None else identity.source)
+        identity = self._sync_state.identity
+        former = self._sync_state.moved_from or ("" if identity is None else identity.source)
         return "" if address == former else former
 
     def check_set(self, address: str, filters: Filters, set_name: str) -> None:
@@ -123,7 +123,7 @@ class Locator:
 
     def _followed(self) -> str:
         """Return the set that the mirror follows; empty before its first pull."""
-        identity, found = self._memory.identity, self._memory.found
+        identity, found = self._sync_state.identity, self._sync_state.found
         if found is not None:
             return found.set_uri
         return "" if identity is None else identity.set_uri
@@ -134,11 +134,11 @@ class Locator:
         One that offered no changes is asked each time: it may offer its first ones only when
         there are some, as DSpace does.
         """
-        found = self._memory.found
+        found = self._sync_state.found
         if found is not None and found.change_list is None and not found.is_sitemap:
             return True
         now = to_microseconds(self._equipment.clock.now())
-        return now - (self._memory.found_at or 0) >= DAY
+        return now - (self._sync_state.found_at or 0) >= DAY
 
     def look_again(
         self, address: str, filters: Filters, known: Discovered, *, dry_run: bool
@@ -158,5 +158,5 @@ class Locator:
         if not (is_its_own and found.resource_list) and rank(found) < rank(known):
             return None
         if not dry_run:
-            self._memory.write(found_at=to_microseconds(self._equipment.clock.now()))
+            self._sync_state.write(found_at=to_microseconds(self._equipment.clock.now()))
         return found

@@ -125,7 +125,7 @@ class Identity:
         return PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
 
-class Memory:
+class SyncState:
     """The notes of a mirror, typed.
 
     Args:

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 from resourcesync.destination.clashes import Named, yielding
 from resourcesync.destination.escapes import Profile
 from resourcesync.destination.mappers import Mapping
-from resourcesync.destination.memory import MOVING, Identity, Memory
+from resourcesync.destination.memory import MOVING, Identity, SyncState
 from resourcesync.destination.names import NameMapping
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.ordering import Spool
@@ -51,7 +51,7 @@ class Naming:
         self._selection = selection
         self._dry_run = dry_run
         self._state = equipment.state
-        self._memory = Memory(equipment.state)
+        self._sync_state = SyncState(equipment.state)
         self.renamed = 0
 
     @property
@@ -125,12 +125,12 @@ class Naming:
             return False
         self._selection.rename(replace(before, yielding=now), changed)
         if not self._dry_run:
-            self._memory.write(yielding=sorted(now), **{MOVING: True})
+            self._sync_state.write(yielding=sorted(now), **{MOVING: True})
         self._make_way(changed & now)
         stay = frozenset(self._move(sorted(changed - now)))
         if stay:  # something else is where they were: the next baseline tries again
             self._selection.rename(replace(before, yielding=now | stay), stay)
-            self._memory.write(yielding=sorted(now | stay))
+            self._sync_state.write(yielding=sorted(now | stay))
         self._is_done()
         return changed > stay
 
@@ -153,11 +153,11 @@ class Naming:
         if self._dry_run:
             self.move_all()
         else:
-            self._memory.write(identity=identity, yielding=sorted(found), **{MOVING: True})
+            self._sync_state.write(identity=identity, yielding=sorted(found), **{MOVING: True})
 
     def go_on(self) -> None:
         """Move what a run that was killed left to be moved."""
-        if not self._dry_run and self._memory.knows(MOVING):
+        if not self._dry_run and self._sync_state.knows(MOVING):
             self.move_all()
 
     def move_all(self) -> None:
@@ -180,7 +180,7 @@ class Naming:
 
     def _is_done(self) -> None:
         if not self._dry_run:
-            self._memory.write(**{MOVING: False})
+            self._sync_state.write(**{MOVING: False})
 
     def _move(self, uris: Iterable[str]) -> dict[str, StorageError]:
         """Move copies; return those that could not be moved, which are where they were."""

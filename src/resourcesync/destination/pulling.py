@@ -17,7 +17,7 @@ from resourcesync.destination.gone import find_gone
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
 from resourcesync.destination.landing import Tally, TransferPolicy
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.memory import Identity, Memory
+from resourcesync.destination.memory import Identity, SyncState
 from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
@@ -112,15 +112,15 @@ class Pull:
         self.selection = selection
         selection.led_to(*found.documents)
         self.state: MirrorState = equipment.state
-        self.memory = Memory(equipment.state)
-        self.identity = identity or self.memory.identity
+        self.sync_state = SyncState(equipment.state)
+        self.identity = identity or self.sync_state.identity
         self.now = to_microseconds(equipment.clock.now())
-        self.generation = self.memory.generation + 1
+        self.generation = self.sync_state.generation + 1
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         self.budget = Budget(
             options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
         )
-        chosen = self.memory.missing_chosen
+        chosen = self.sync_state.missing_chosen
         if options.accept_missing is not None:
             chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
@@ -199,7 +199,7 @@ class Pull:
         at = snapshot.at
         if at is None:
             return snapshot
-        if is_believed(at, through=self.memory.through or 0, now=self.now):
+        if is_believed(at, through=self.sync_state.through or 0, now=self.now):
             return snapshot
         self.warn(
             "clock-skew",
@@ -219,7 +219,7 @@ class Pull:
         """
         due = True if baseline else None
         told = None if read is None else note_of(read.news)
-        self.memory.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
+        self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
     def begin_repair(self, read: History | None) -> None:
         """Remember that something is about to be done as the Source lists it now, beyond T.
@@ -228,7 +228,7 @@ class Pull:
             read: The changes as read; the next pull must still find those that T does not tell of.
         """
         before, news = CutOff.of_notes(self.state.note(BEYOND)).missing, self._news(read)
-        self.memory.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
+        self.sync_state.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
 
     def _news(self, read: History | None) -> list[Read]:
         """Return what was read of Change Lists that no pull has processed."""
@@ -245,7 +245,7 @@ class Pull:
             at: The moment of the Resource List, microseconds.
             read: The changes since, as read.
         """
-        return at == self.memory.at and not (self.memory.is_unsettled or self._news(read))
+        return at == self.sync_state.at and not (self.sync_state.is_unsettled or self._news(read))
 
     def policy(self, at: int) -> TransferPolicy:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""
@@ -320,12 +320,12 @@ class Pull:
         if add and not refusals.count and not refusals.withdrawn:
             return
         rows = {row.uri: row for row in self.state.refused()} if add else {}
-        unnamed = max(0, self.memory.refused - len(rows)) if add else 0
+        unnamed = max(0, self.sync_state.refused - len(rows)) if add else 0
         before = rows.keys() - refusals.withdrawn
         count = len(before) + unnamed + refusals.news if add else refusals.count
         kept = [rows[uri] for uri in sorted(before)] + refusals.kept
         self.state.replace_refused(kept[:MOST_REFUSED], self.now)
-        self.memory.write(refused=count)
+        self.sync_state.write(refused=count)
 
     def sweep(self, pulled: Pulled, *, generation: int | None = None) -> None:
         """Delete what is to go, as far as the limit allows; see ``sweep``."""
@@ -359,7 +359,7 @@ class Pull:
 
     def tell_no_time(self) -> None:
         """Say once why each pull takes the whole list, though there is a Change List."""
-        if self.found.change_list is not None and not self.memory.knows(_NO_TIME):
+        if self.found.change_list is not None and not self.sync_state.knows(_NO_TIME):
             self.warn(
                 "no-time",
                 "the Resource List does not say of what time it is, so nobody knows which changes"

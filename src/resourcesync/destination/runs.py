@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.reports import MirrorState as Word
@@ -65,10 +65,10 @@ class Run:
         )
         if word is Word.IN_SYNC:
             state.add_run(row)
-            moved = "" if Memory(state).moved_from else None  # it did move: there it is in sync
-            Memory(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
+            moved = "" if SyncState(state).moved_from else None  # it did move: there it is in sync
+            SyncState(state).write(word=word, in_sync_at=in_sync_at, moved_from=moved)
         else:  # killed between the two, nobody may call it in sync
-            Memory(state).write(word=word)
+            SyncState(state).write(word=word)
             state.add_run(row)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
 from resourcesync.destination.history import LAST_CHANGES, History, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
-from resourcesync.destination.memory import Memory, encode
+from resourcesync.destination.memory import SyncState, encode
 from resourcesync.destination.resource_lists import seen_document
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
@@ -42,7 +42,7 @@ class Beside:
 
     def __init__(self, state: MirrorState, at: int) -> None:
         self._state, self._at = state, at
-        noted_at, noted = Memory(state).beside_list
+        noted_at, noted = SyncState(state).beside_list
         self._noted = noted if noted_at == at else None
 
     def entries(self, head: str, span: Span) -> int | None:

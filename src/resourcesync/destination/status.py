@@ -2,7 +2,7 @@
 
 from itertools import chain, islice
 
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import (
     ABSENT_CODES,
     CHANGED_HERE,
@@ -33,7 +33,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     Raises:
         StateError: The memory is damaged.
     """
-    memory, resources = Memory(state), state.count()
+    memory, resources = SyncState(state), state.count()
     identity, last = memory.identity, state.last_run()
     absent, skipped = not_given(state, memory)
     waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
@@ -69,7 +69,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     )
 
 
-def _word(memory: Memory, pending: int) -> Word:
+def _word(memory: SyncState, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
     word = memory.word
     # A run was killed, or other filters were chosen.
@@ -77,7 +77,7 @@ def _word(memory: Memory, pending: int) -> Word:
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
-def not_given(state: MirrorState, memory: Memory) -> tuple[int, int]:
+def not_given(state: MirrorState, memory: SyncState) -> tuple[int, int]:
     """Return how many listed resources are absent at the Source, and how many are skipped.
 
     None are where that is not accepted: then they failed.
@@ -95,7 +95,7 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
         state: The mirror's memory.
         most: How many to return at most.
     """
-    accepted = NOT_GIVEN_CODES if Memory(state).accepts_missing else ()
+    accepted = NOT_GIVEN_CODES if SyncState(state).accepts_missing else ()
     waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
     edited = (row for row in state.pending(Task.DELETE) if row.code == EDITED)
     rows = islice(chain(edited, waiting), most)

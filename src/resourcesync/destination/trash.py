@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import RESTORED
 from resourcesync.destination.tasks import pending_delete, set_aside_warning
 from resourcesync.errors import StorageError
@@ -163,7 +163,7 @@ class Trash:
 
     def _is_of_another(self, row: TrashRow) -> bool:
         """Whether the copy of another resource is at its path, such as another spelling."""
-        identity = Memory(self._tools.state).identity
+        identity = SyncState(self._tools.state).identity
         base = "" if identity is None else identity.base
         near = self._tools.state.neighbours(base, [row.path], None)
         return any(path == row.path and self._tools.state.copy(uri) for uri, path in near)
@@ -212,7 +212,7 @@ class Trash:
         known = self._tools.state.pending_of(copy.uri)
         if known is not None and known.task == Task.FETCH:
             return known
-        now, generation = copy.installed, Memory(self._tools.state).generation
+        now, generation = copy.installed, SyncState(self._tools.state).generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=Task.KEEP, code=RESTORED)
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.history import open_lists_of
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.pulling import Pull
 from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
 from resourcesync.errors import DocumentError, SourceError
@@ -44,7 +44,7 @@ class Whereabouts:
 
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
-        self._memory = Memory(pull.state)
+        self._sync_state = SyncState(pull.state)
         self.found: Discovered | None = None
 
     def are_others(self) -> bool:
@@ -55,7 +55,7 @@ class Whereabouts:
         """
         known = self._pull.discovered
         uri = known.capability_list
-        if uri is None or known != self._memory.found or self._is_early(known):
+        if uri is None or known != self._sync_state.found or self._is_early(known):
             return False
         try:
             found = self._ask(uri, known)
@@ -104,12 +104,12 @@ class Whereabouts:
         if self._pull.options.dry_run:
             return
         asked = _Asked(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
-        self._memory.write(capability_list=asked)
+        self._sync_state.write(capability_list=asked)
 
 
 def tell_source(pull: Pull) -> None:
     """Say where the Source's lists are, and how far the mirror knows it."""
-    found, as_of = pull.found, pull.memory.as_of
+    found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump
     pull.equipment.report(
         "source",

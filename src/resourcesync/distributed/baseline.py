@@ -82,7 +82,7 @@ class SharedBaseline(Baseline):
             history = self._since(snapshot, held)
             joined = self._compare(snapshot, history, lists.files)
             # What is read again may be a newer list, with clashes of its own.
-            while (joined.create or pull.memory.yielding) and self._names_change():
+            while (joined.create or pull.sync_state.yielding) and self._names_change():
                 lists, snapshot = self._read_again()
                 joined = self._compare(snapshot, history, lists.files)
             return self._carry_out(snapshot, history, joined)

@@ -69,7 +69,7 @@ class SharedIncremental(Incremental):
             fail_fast=pull.options.fail_fast,
         )
         pulled.tally = ended.tally
-        pull.memory.write(
+        pull.sync_state.write(
             unsure=True if ended.tally.open_dates else None,
             baseline_due=True if ended.tally.undecided else None,
         )

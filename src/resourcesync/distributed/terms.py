@@ -19,8 +19,8 @@ def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
     assert identity is not None, "a pull has found its Source"
     return Terms(
         identity=identity,
-        yielding=pull.memory.yielding,
-        filters=pull.options.filters or pull.memory.filters or Filters(),
+        yielding=pull.sync_state.yielding,
+        filters=pull.options.filters or pull.sync_state.filters or Filters(),
         site=crew.site,
         run=new_run(),
         generation=pull.generation,

@@ -13,7 +13,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.ports import Installation, Move, Part, Removal, Staged
 from resourcesync.simulator.dying import Fate
 
-_IN_MEMORY: Final = 1 << 22
+_STAGED_IN_MEMORY: Final = 1 << 22
 """Bytes on their way that are in memory; more, such as a package, are in a file."""
 _PIECE: Final = 1 << 20
 
@@ -185,7 +185,7 @@ class SimulatedStaged:
     def __init__(self, algorithms: Sequence[str], check_room: Callable[[], None]) -> None:
         self._check_room = check_room
         self._algorithms = tuple(algorithms)
-        self._file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - as long as this
+        self._file = SpooledTemporaryFile(max_size=_STAGED_IN_MEMORY)  # noqa: SIM115 - as long as this
         self._sealed: tuple[int, tuple[Digest, ...]] | None = None
 
     @property

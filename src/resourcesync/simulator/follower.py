@@ -15,7 +15,7 @@ from resourcesync.simulator.dying import Crash, Fate, mortal
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE
 
-_IN_MEMORY: Final = 1 << 24
+_SCRATCH_IN_MEMORY: Final = 1 << 24
 
 
 class Follower:
@@ -99,4 +99,4 @@ class Follower:
 
 
 def _scratch() -> BinaryIO:
-    return cast(BinaryIO, SpooledTemporaryFile(max_size=_IN_MEMORY))
+    return cast(BinaryIO, SpooledTemporaryFile(max_size=_SCRATCH_IN_MEMORY))

@@ -12,7 +12,7 @@ from resourcesync.errors import PatchError
 from resourcesync.ports.patching import Computer, Patcher, PatchFormat, PatchMaker
 
 _log = logging.getLogger(__name__)
-_IN_MEMORY: Final = 1 << 20
+_MAX_IN_MEMORY: Final = 1 << 20
 _CHUNK: Final = 1 << 18
 
 
@@ -52,7 +52,7 @@ class Patches:
                 continue
             if maker.largest is not None and largest > maker.largest:
                 continue
-            patch = cast("IO[bytes]", SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - returned
+            patch = cast("IO[bytes]", SpooledTemporaryFile(_MAX_IN_MEMORY))  # noqa: SIM115 - returned
             try:
                 self._compute(maker, before, after, patch, length)
             except Exception as error:  # noqa: BLE001 - a plug-in is foreign code

@@ -13,7 +13,7 @@ from pathlib import Path
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import plugins, states
 
@@ -57,7 +57,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
         OSError: A file cannot be read.
     """
     with states.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        mapping = Memory(state).mapping(plugins.mapper)
+        mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
             f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"

@@ -265,7 +265,7 @@ def judge_place(place: Place) -> Iterator[Verdict]:
     yield _room("room", folder, place.room)
     yield from _inodes(place)
     if place.is_mirror:
-        yield from _memory(place)
+        yield from _check_state(place)
 
 
 def _names(place: Place) -> Iterator[Verdict]:
@@ -291,7 +291,7 @@ def _inodes(place: Place) -> Iterator[Verdict]:
         yield Verdict("inodes", "ok", text)
 
 
-def _memory(place: Place) -> Iterator[Verdict]:
+def _check_state(place: Place) -> Iterator[Verdict]:
     if place.damage:
         hint = f"move {place.folder}/.resourcesync/state.db away and pull again: copies are kept"
         yield Verdict("memory", "problem", place.damage, hint)

@@ -21,7 +21,7 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.examining import look_at, temporary_files
 from resourcesync.adapters.probing import probe
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetching import Purpose
@@ -103,7 +103,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
     found = look_at(own / "tmp" if is_mirror else folder)
     left = temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _holder(own / "lock")
-    damage, marker, source = _memory(own) if is_mirror else ("", None, "")
+    damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
     return Place(
         folder=str(folder),
         is_mirror=is_mirror,
@@ -123,12 +123,12 @@ def examine_place(folder: Path, clock: Clock) -> Place:
     )
 
 
-def _memory(own: Path) -> tuple[str, str | None, str]:
+def _inspect_state(own: Path) -> tuple[str, str | None, str]:
     """Return what is wrong with a mirror's memory, its marker, and its Source."""
     try:
         with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
             state.check()
-            identity = Memory(state).identity
+            identity = SyncState(state).identity
             source = "" if identity is None else identity.source
             return "", state.note("marker"), source
     except ResourceSyncError as error:

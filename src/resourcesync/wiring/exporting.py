@@ -15,7 +15,7 @@ from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.looking import Look
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredLook
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import Finding, FindingKind
 from resourcesync.documents.packages.checking import running_digest
 from resourcesync.errors import ConfigurationError, StorageError
@@ -139,7 +139,7 @@ class _Holdings:
         report: Reporter,
         clock: Clock,
     ) -> None:
-        memory = Memory(state)
+        memory = SyncState(state)
         identity, found = memory.identity, memory.found
         self._folder = folder
         self._state = state

@@ -34,8 +34,8 @@ _LOCK: Final = "publish.lock"
 _FIT: Final = frozenset(
     {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
 )
-_MEMORY: Final = "memory"
-_USUAL_MEMORY: Final = "2GB"
+_MEMORY_OPTION: Final = "memory"
+_DEFAULT_MEMORY: Final = "2GB"
 _FOR_EVER: Final = 1 << 62
 _COPIES: Final = "copies.json"
 """What names the files of the copies of a mirror, where these are a table."""
@@ -138,10 +138,10 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: Asked) -> N
 
 def _check_values(values: Mapping[str, str]) -> None:
     for key in values:
-        if key not in KEYS and key != _MEMORY:
+        if key not in KEYS and key != _MEMORY_OPTION:
             raise ConfigurationError(
                 f"tables know no {key!r:.100}",
-                evidence=(("known", ", ".join((*KEYS, _MEMORY))),),
+                evidence=(("known", ", ".join((*KEYS, _MEMORY_OPTION))),),
                 hint="such as --with uri=COLUMN",
             )
 
@@ -199,7 +199,7 @@ def _address(root: Path, out: str) -> str:
 
 def _table(address: str, settings: Settings) -> Table:
     values = dict(settings.originals_with)
-    memory = values.pop(_MEMORY, _USUAL_MEMORY)
+    memory = values.pop(_MEMORY_OPTION, _DEFAULT_MEMORY)
     files = _files(address)
     return Table(
         told=Told(files=files, columns=values),

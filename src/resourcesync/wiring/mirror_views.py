@@ -20,7 +20,7 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explaining import Explanation, recall
 from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
-from resourcesync.destination.memory import KeptAudit, Memory
+from resourcesync.destination.memory import KeptAudit, SyncState
 from resourcesync.destination.owners import owner_of
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
@@ -165,7 +165,7 @@ def read_audits(folder: Path) -> tuple[str, tuple[KeptAudit, ...]]:
     if not mirrors.is_mirror(folder):
         return "", ()
     with _reading(folder) as state:
-        memory = Memory(state)
+        memory = SyncState(state)
         identity = memory.identity
         return "" if identity is None else identity.source, memory.audits
 
@@ -181,7 +181,7 @@ def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tupl
         names: Its URI; or what may be its path in the mirror, the likeliest first.
     """
     with _reading(folder) as state:
-        identity = Memory(state).identity
+        identity = SyncState(state).identity
         uris = [_uri_of(state, name) for name in names]
         uri = next((it for it in uris if state.copy(it) or state.pending_of(it)), uris[0])
         known = Explanation(source="" if identity is None else identity.source, uri=uri)
@@ -199,12 +199,12 @@ def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tupl
 
 
 def _uri_of(state: MirrorState, name: str) -> str:
-    identity = Memory(state).identity
+    identity = SyncState(state).identity
     try:
         if "://" in name or identity is None:
             return normalise(encoded(name))
         path = name.removeprefix("./").removeprefix("/")
-        mapping = Memory(state).mapping(plugins.mapper)
+        mapping = SyncState(state).mapping(plugins.mapper)
         if mapping is None:
             return name
         return owner_of(state, mapping, path) or next(iter(uris_at(mapping, path)), name)

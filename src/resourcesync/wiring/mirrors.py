@@ -25,7 +25,7 @@ from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.reports import Finding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of
@@ -187,7 +187,7 @@ def knows_source(folder: Path) -> bool:
     if not is_mirror(folder):
         return False
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
-        return Memory(state).identity is not None
+        return SyncState(state).identity is not None
 
 
 @contextmanager
@@ -223,8 +223,8 @@ def open_destination(
     home = place if isinstance(place, Home) else Home(place)
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_parts(mirror)
-        timed, network = Deadline(clock), _as_before(network, Memory(state))
-        address, rules = source or _followed(Memory(state)), MirrorRules(state, clock)
+        timed, network = Deadline(clock), _as_before(network, SyncState(state))
+        address, rules = source or _followed(SyncState(state)), MirrorRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
             transports.open_fetcher(address, network.settings, timed, rules, report) as (
@@ -267,7 +267,7 @@ def _of_the_disk(
 
 def _tells_names_apart(folder: Path, state: MirrorState) -> bool:
     """Whether a file system takes no two names for one; a mirror that has its names knows."""
-    if Memory(state).identity is not None:
+    if SyncState(state).identity is not None:
         return True
     found = look_at(folder / OWN_FOLDER / "tmp")
     return found.tells_case is not False and found.keeps_forms is not False
@@ -280,7 +280,7 @@ def _room(folder: Path | None) -> int | None:
     return found.f_bavail * found.f_frsize
 
 
-def _as_before(network: Network, memory: Memory) -> Network:
+def _as_before(network: Network, memory: SyncState) -> Network:
     """Allow the origins that were allowed last, where none is named now: as the filters do."""
     known = memory.filters
     if network.allow_origins or known is None:
@@ -288,7 +288,7 @@ def _as_before(network: Network, memory: Memory) -> Network:
     return replace(network, allow_origins=known.allow_origins)
 
 
-def _followed(memory: Memory) -> str:
+def _followed(memory: SyncState) -> str:
     known = memory.identity
     return "" if known is None else known.source
 

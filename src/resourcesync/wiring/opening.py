@@ -7,7 +7,7 @@ from pathlib import Path
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import stores
@@ -60,7 +60,7 @@ def opened(
             yield mirror
         finally:
             is_told = is_expected and state.last_run() is not None
-            if not was_mirror and Memory(state).identity is None and not is_told:
+            if not was_mirror and SyncState(state).identity is None and not is_told:
                 _forget(folder, had_own=had_own, keep=was_folder)
 
 

@@ -9,7 +9,7 @@ from resourcesync.adapters.files import Judge, Selection
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.mappers import NAMES
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.owners import owner_of
 from resourcesync.destination.readdressing import uri_at
 from resourcesync.destination.uris import normalise
@@ -85,7 +85,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
     """
     file = folder / OWN_FOLDER / STATE_FILE
     with states.open_state(file, read_only=True) as state:
-        mapping = Memory(state).mapping(plugins.mapper)
+        mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
             f"{folder} was not pulled yet", hint=f"resourcesync pull https://HOST/ {folder}"
@@ -137,5 +137,5 @@ def named_by(state: MirrorState) -> str:
     Where the operator chose other places, or the mirror has the names of older versions, the place
     of a copy is its address.
     """
-    identity = Memory(state).identity
+    identity = SyncState(state).identity
     return identity.base if identity is not None and identity.mapper == NAMES else ""

@@ -21,7 +21,7 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.discovery.documents import DocumentFetcher
 from resourcesync.errors import (
     ConfigurationError,
@@ -264,7 +264,7 @@ class Push:
     def _channels(self, folder: Path, network: mirrors.Network) -> Found:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
         with states.open_state(path, read_only=True) as state:
-            memory = Memory(state)
+            memory = SyncState(state)
             found, identity = memory.found, memory.identity
         if found is None or identity is None:
             return Found([], is_all=True)

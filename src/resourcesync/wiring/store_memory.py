@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.snapshot import copy_memory, make_own
+from resourcesync.adapters.mirror.snapshot import copy_state, make_own
 from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.adapters.stored_copies import asking
 from resourcesync.durable_folders import make_folder, sync_name
@@ -58,7 +58,7 @@ def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
     try:
-        copy_memory(mirror.root / OWN_FOLDER / STATE_FILE, plain)
+        copy_state(mirror.root / OWN_FOLDER / STATE_FILE, plain)
         with plain.open("rb") as stream, gzip.open(packed, "wb", compresslevel=1) as out:
             shutil.copyfileobj(stream, out, _BLOCK)
         with packed.open("rb") as stream:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.ports import Clock
@@ -79,7 +79,7 @@ def _good(folder: Path, since: float) -> float | None:
     if not any(_written(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))):
         return None
     with states.open_state(path, read_only=True) as state:
-        last, word = state.last_run(), Memory(state).word
+        last, word = state.last_run(), SyncState(state).word
     return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
 
 
@@ -92,7 +92,7 @@ def _written(path: Path) -> float:
 
 def _past(folder: Path) -> Past:
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
-        last, audited = state.last_run(), Memory(state).audited_at
+        last, audited = state.last_run(), SyncState(state).audited_at
     return Past(
         pulled=None if last is None else last.ended / _SECOND,
         audited=None if audited is None else audited / _SECOND,

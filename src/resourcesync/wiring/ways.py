@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.memory import Memory
+from resourcesync.destination.memory import SyncState
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import states, stores
 from resourcesync.wiring.stores import Home
@@ -55,7 +55,7 @@ def ways_of(
         return
     from resourcesync.wiring import tabled, units  # noqa: PLC0415 - seldom
 
-    known = Memory(state).identity
+    known = SyncState(state).identity
     address = source or ("" if known is None else known.source)
     site = units.Site(source=address, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER

@@ -9,7 +9,7 @@ from typing import Final
 from resourcesync.adapters.inventory.files import writing
 from resourcesync.errors import DiskFullError, StorageError
 
-_MEMORY: Final = "inventory.json"
+_STATE_FILE: Final = "inventory.json"
 _RUNS: Final = "runs"
 _SPILL: Final = "spill"
 _ROWS: Final = "*.parquet"
@@ -44,7 +44,7 @@ class InventoryFolder:
         Raises:
             StorageError: It cannot be read.
         """
-        return read_whole(self._root / _MEMORY)
+        return read_whole(self._root / _STATE_FILE)
 
     def write(self, content: bytes) -> None:
         """Remember something else, durably: all of it or none.
@@ -53,7 +53,7 @@ class InventoryFolder:
             DiskFullError: No space is left.
             StorageError: It cannot be written.
         """
-        write_whole(self._root / _MEMORY, content)
+        write_whole(self._root / _STATE_FILE, content)
 
     def make(self, task: str = "") -> None:
         """Make the folder, and that of a task's units.

@@ -30,7 +30,7 @@ class StateSnapshot(SqliteMirrorState):
             self._db.execute("SELECT count(*) FROM note").fetchone()  # now it has its moment
 
 
-def copy_memory(path: Path, to: Path) -> None:
+def copy_state(path: Path, to: Path) -> None:
     """Copy a mirror's memory as it is at this moment, compact and whole; nothing is at ``to``.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
 from resourcesync.adapters.oai.harvest import Harvest
 from resourcesync.adapters.oai.measuring import Measures
-from resourcesync.adapters.oai.memory import Memory
+from resourcesync.adapters.oai.memory import RepositoryState
 from resourcesync.adapters.oai.options import Choice, parse
 from resourcesync.adapters.oai.placing import Places
 from resourcesync.adapters.oai.records import Records
@@ -38,7 +38,7 @@ class OaiAccount:
     tells_all = True
 
     def __init__(
-        self, options: AccountOptions, choice: Choice, memory: Memory, fetcher: Fetcher
+        self, options: AccountOptions, choice: Choice, memory: RepositoryState, fetcher: Fetcher
     ) -> None:
         self._options, self._choice, self._memory = options, choice, memory
         self._fetcher = fetcher
@@ -161,7 +161,7 @@ def open_account(options: AccountOptions) -> Iterator[OaiAccount]:
     """
     choice = parse(options.address, options.values)
     with (
-        Memory(Path(options.memory) / _FOLDER) as memory,
+        RepositoryState(Path(options.memory) / _FOLDER) as memory,
         options.fetcher(choice.endpoint) as fetcher,
     ):
         yield OaiAccount(options, choice, memory, fetcher)

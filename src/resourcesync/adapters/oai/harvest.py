@@ -16,7 +16,7 @@ from resourcesync.adapters.oai.endpoint import (
     Reply,
     sent,
 )
-from resourcesync.adapters.oai.memory import Memory, write_note
+from resourcesync.adapters.oai.memory import RepositoryState, write_note
 from resourcesync.adapters.oai.options import Choice
 from resourcesync.adapters.oai.records import Records, Taken
 from resourcesync.documents.oai.values import DAY, ListToken, parse_datestamp
@@ -106,7 +106,12 @@ class Harvest:
     """
 
     def __init__(
-        self, provider: Provider, choice: Choice, memory: Memory, records: Records, clock: Clock
+        self,
+        provider: Provider,
+        choice: Choice,
+        memory: RepositoryState,
+        records: Records,
+        clock: Clock,
     ) -> None:
         self._endpoint, self._identity = provider.endpoint, provider.identity
         self._prefixes = provider.prefixes

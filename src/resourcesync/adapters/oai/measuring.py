@@ -5,7 +5,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.telling import REFUSED
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
@@ -31,7 +31,7 @@ class Measures:
         now: The present moment; no time told is later.
     """
 
-    def __init__(self, memory: Memory, fetcher: Fetcher, now: datetime) -> None:
+    def __init__(self, memory: RepositoryState, fetcher: Fetcher, now: datetime) -> None:
         self._memory, self._fetcher, self._now = memory, fetcher, now
 
     def doubt(self) -> None:

@@ -66,7 +66,7 @@ _HINT: Final = "make room, or let this user write there; then run the same comma
 Row = tuple[Any, ...]
 
 
-class Memory:
+class RepositoryState:
     """The memory, open for one run. Whoever comes meanwhile is refused.
 
     Args:

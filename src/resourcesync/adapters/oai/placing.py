@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import FOLDER, uri_of
 from resourcesync.documents.oai.values import parse_datestamp
 from resourcesync.errors import DiskFullError, StorageError
@@ -27,7 +27,7 @@ class Places:
         out: The published folder.
     """
 
-    def __init__(self, memory: Memory, out: Path) -> None:
+    def __init__(self, memory: RepositoryState, out: Path) -> None:
         self._memory, self._out = memory, out
 
     def write(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import file_name, path_of
 from resourcesync.adapters.oai.options import Choice
 from resourcesync.documents.oai.finding import Findings, FoundFile, find
@@ -60,7 +60,7 @@ class Records:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: RepositoryState,
         choice: Choice,
         *,
         published: Mapping[str, str],

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from resourcesync.adapters.oai.memory import Memory, Row
+from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import uri_of
 from resourcesync.adapters.oai.options import Choice
 from resourcesync.documents import ndjson
@@ -61,7 +61,12 @@ class Telling:
     """
 
     def __init__(
-        self, memory: Memory, choice: Choice, *, base_uri: str, published: Mapping[str, str]
+        self,
+        memory: RepositoryState,
+        choice: Choice,
+        *,
+        base_uri: str,
+        published: Mapping[str, str],
     ) -> None:
         self._memory, self._choice = memory, choice
         self._base_uri, self._published = base_uri, published

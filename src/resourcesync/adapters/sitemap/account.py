@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from resourcesync.adapters.sitemap.listing import Listed, Listing
 from resourcesync.adapters.sitemap.measuring import HOW, Measurer
-from resourcesync.adapters.sitemap.memory import Memory
+from resourcesync.adapters.sitemap.memory import MeasurementStore
 from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
 from resourcesync.discovery.documents import FetchedDocument
@@ -112,7 +112,7 @@ class SitemapAccount:
             for page in listing.pages():
                 yield from page
             return
-        with Memory(Path(self._options.memory)) as memory:
+        with MeasurementStore(Path(self._options.memory)) as memory:
             began = to_microseconds(self._options.clock.now())
             measurer = Measurer(fetcher, memory, self._how, self._address, began)
             for page in listing.pages():

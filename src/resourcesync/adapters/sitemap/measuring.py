@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from resourcesync.adapters.sitemap.listing import Listed
-from resourcesync.adapters.sitemap.memory import Measured, Memory
+from resourcesync.adapters.sitemap.memory import Measured, MeasurementStore
 from resourcesync.discovery.addresses import is_at_home
 from resourcesync.errors import ResourceMissingError, SourceError, StorageError
 from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
@@ -61,7 +61,9 @@ class Measurer:
         gone: How many resources are listed and not there; they are left out.
     """
 
-    def __init__(self, fetcher: Fetcher, memory: Memory, how: str, home: str, began: int) -> None:
+    def __init__(
+        self, fetcher: Fetcher, memory: MeasurementStore, how: str, home: str, began: int
+    ) -> None:
         self._fetcher = fetcher
         self._memory = memory
         self._how = how

@@ -47,7 +47,7 @@ class Measured(NamedTuple):
     how: str
 
 
-class Memory:
+class MeasurementStore:
     """A file of what was measured.
 
     Args:

@@ -16,7 +16,7 @@ from resourcesync.adapters.tables.arrow import pa
 from resourcesync.adapters.tables.parquet import GROUP, check, writing
 from resourcesync.errors import DiskFullError, StorageError
 
-MEMORY: Final = 2 << 30
+DEFAULT_MEMORY: Final = 2 << 30
 _PER_THREAD: Final = 256 << 20
 _FULL: Final = ("no space left", "max_temp_directory_size", "disk quota")
 
@@ -91,7 +91,7 @@ def session(
         StorageError: The folder cannot be used.
     """
     duckdb = arrow.duckdb()
-    limit = MEMORY if memory is None else memory
+    limit = DEFAULT_MEMORY if memory is None else memory
     workers = threads or max(1, min(os.cpu_count() or 1, limit // _PER_THREAD))
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
