@@ -102,7 +102,7 @@ def _victims(name: str, became: Became) -> list[int]:
     if name.startswith("threads"):
         return []
     executors = engines.children(EXECUTOR)
-    return executors[:1] or [became.told["pid"]]
+    return executors[:1] or [became.details["pid"]]
 
 
 def _hold_the_rate(name: str, engine: Engine, folder: Path, outcome: Outcome) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.cli.job import Job, no_words
+from resourcesync.cli.job import Job, render_nothing
 from resourcesync.cli.output import (
     Outcome,
     OutputOptions,
@@ -35,7 +35,7 @@ def job(**options: Any) -> Job:
         command="pull",
         output=OutputOptions(**options),
         work=lambda _screen: Outcome(),
-        words=no_words,
+        render=render_nothing,
         subject="museum",
     )
 

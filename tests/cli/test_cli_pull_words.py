@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.pull_words import PullWords, conclude
+from resourcesync.cli.pull_words import PullRenderer, conclude
 from resourcesync.cli.words import DETAIL, NORMAL, Line
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 
 AS_OF = datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC)
 
 
-def said(words: PullWords, event: str, **fields: object) -> list[Line]:
+def said(words: PullRenderer, event: str, **fields: object) -> list[Line]:
     return list(words(event, fields))
 
 
@@ -24,14 +24,14 @@ def report(state: MirrorState = MirrorState.IN_SYNC, **counts: Any) -> RunReport
 
 
 def test_events_that_are_not_known_are_not_shown() -> None:
-    assert said(PullWords(), "gossip", text="x") == []
+    assert said(PullRenderer(), "gossip", text="x") == []
 
 
 def test_lists_and_plan_are_shown_the_first_time_only() -> None:
     source = {"entry": "http://h/", "spec": "1.1", "change_list": "http://h/c.xml"}
 
-    first = said(PullWords(first=True), "source", **source)
-    later = said(PullWords(first=False), "source", **source)
+    first = said(PullRenderer(first=True), "source", **source)
+    later = said(PullRenderer(first=False), "source", **source)
 
     assert [line.level for line in first] == [NORMAL, NORMAL]
     assert [line.level for line in later] == [DETAIL, DETAIL]
@@ -40,7 +40,14 @@ def test_lists_and_plan_are_shown_the_first_time_only() -> None:
 
 def test_a_plan_of_changes_counts_them_and_says_what_is_not_known() -> None:
     (line,) = said(
-        PullWords(), "plan", mode="incremental", create=1, update=2, delete=3, bytes=8230, unsized=4
+        PullRenderer(),
+        "plan",
+        mode="incremental",
+        create=1,
+        update=2,
+        delete=3,
+        bytes=8230,
+        unsized=4,
     )
 
     assert line.text == (
@@ -49,14 +56,16 @@ def test_a_plan_of_changes_counts_them_and_says_what_is_not_known() -> None:
 
 
 def test_what_is_the_same_is_a_detail() -> None:
-    (line,) = said(PullWords(itemize=True), "item", status="notneeded", action="update", path="a")
+    (line,) = said(
+        PullRenderer(itemize=True), "item", status="notneeded", action="update", path="a"
+    )
 
     assert line == Line("/a", "=", DETAIL)
 
 
 def test_a_dry_run_says_would() -> None:
     (line,) = said(
-        PullWords(itemize=True, dry_run=True), "item", status="ok", action="create", path="a"
+        PullRenderer(itemize=True, dry_run=True), "item", status="ok", action="create", path="a"
     )
 
     assert line == Line("/a   would create", "+", NORMAL)
@@ -77,14 +86,14 @@ def test_a_dry_run_says_would() -> None:
     ],
 )
 def test_an_action_says_sizes_and_proof(fields: dict[str, object], text: str) -> None:
-    (line,) = said(PullWords(), "item", status="ok", action="update", path="a", **fields)
+    (line,) = said(PullRenderer(), "item", status="ok", action="update", path="a", **fields)
 
     assert line == Line(text, "*", DETAIL)
 
 
 def test_a_failure_says_how_often_and_what_was_kept() -> None:
     (line,) = said(
-        PullWords(),
+        PullRenderer(),
         "item",
         status="error",
         action="update",
@@ -101,7 +110,13 @@ def test_a_failure_says_how_often_and_what_was_kept() -> None:
 
 def test_an_entry_without_a_place_is_named_by_its_uri() -> None:
     (line,) = said(
-        PullWords(), "item", status="impossible", action="refuse", path="", uri="x:/", reason="no"
+        PullRenderer(),
+        "item",
+        status="impossible",
+        action="refuse",
+        path="",
+        uri="x:/",
+        reason="no",
     )
 
     assert line.text == "x:/   no"

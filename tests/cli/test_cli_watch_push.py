@@ -16,7 +16,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
-from resourcesync.cli.watch_words import words
+from resourcesync.cli.watch_words import render_event
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 from resourcesync.wiring import publishing
 from tests.support.command_line import MIRRORED, Said, rows
@@ -166,5 +166,5 @@ def test_a_line_says_how_a_subscription_stands_and_bad_news_are_louder(
         "until": datetime(2026, 12, 1, tzinfo=UTC),
         "refused": 0,
     }
-    [line] = words("watch.subscription", usual | fields)
+    [line] = render_event("watch.subscription", usual | fields)
     assert line == Line(f"2026-11-21T06:00:00Z  museum  {text}", "", level)

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.watch_words import next_words, words
+from resourcesync.cli.watch_words import next_pull_text, render_event
 from resourcesync.watch.keeping import Next
 from resourcesync.watch.rota import Why
 from tests.support.command_line import FILES, MIRRORED
@@ -118,7 +118,7 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
 )
 def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: Next, text: str) -> None:
     at = None if planned.time is None else NOW.timestamp() + planned.time
-    assert next_words(Next(time=at, why=planned.why, failures=planned.failures), NOW) == text
+    assert next_pull_text(Next(time=at, why=planned.why, failures=planned.failures), NOW) == text
 
 
 def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
@@ -131,7 +131,9 @@ def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:
         "code": "connect",
         "message": "the host cannot be connected",
     }
-    [line] = words("watch.pull", fields)
+    [line] = render_event("watch.pull", fields)
     assert line.text.endswith("connected  retry 1 at 13:45:00Z  exit 4")
-    [line] = words("watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW})
+    [line] = render_event(
+        "watch.pull", {"time": NOW, "mirror": "m", "exit": 0, "tries": 0, "again": NOW}
+    )
     assert "next 13:44:00Z" in line.text

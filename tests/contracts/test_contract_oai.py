@@ -15,8 +15,8 @@ from tests.support.oai_world import BASE, OaiWorld
 class TestOaiAccount(AccountSuite):
     """Lengths and digests are of the metadata, and are looked at elsewhere."""
 
-    tells_lengths = False
-    tells_digests = False
+    has_lengths = False
+    has_digests = False
     many = 45
 
     @pytest.fixture

@@ -40,8 +40,8 @@ def options(
 
 class TestSitemapAccount(AccountSuite):
     has_changes = False
-    tells_lengths = False
-    tells_digests = False
+    has_lengths = False
+    has_digests = False
     measure = ""
     site: MappedSite
 
@@ -67,8 +67,8 @@ class TestSitemapAccount(AccountSuite):
 
 
 class TestMeasuredSitemapAccount(TestSitemapAccount):
-    tells_lengths = True
-    tells_digests = True
+    has_lengths = True
+    has_digests = True
     measure = "get"
 
     def cut_short(self) -> AbstractContextManager[None]:

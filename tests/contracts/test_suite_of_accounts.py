@@ -10,7 +10,7 @@ import pytest
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.catalogue import Posted
 from resourcesync.testing import AccountSuite
 from tests.support.breaking import checks_of, finds
@@ -100,7 +100,7 @@ class ByNumber(TellingAccount):
 
 
 class SaysThatItCannot(TellingAccount):
-    tells_all = False
+    can_list_resources = False
 
 
 class EmptyWhenDown(TellingAccount):
@@ -114,7 +114,7 @@ class EmptyWhenDown(TellingAccount):
 
 
 class SilentWhenDown(TellingAccount):
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         try:
             yield from super().changes(after, wait)
         except SourceUnavailableError:
@@ -132,9 +132,9 @@ class Changed(TellingAccount):
     def spoiled(self, changes: Sequence[Change]) -> Sequence[Change]:
         raise NotImplementedError
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         for lot in super().changes(after, wait):
-            yield Told(lot.position, self.spoiled(lot.changes))
+            yield ChangeBatch(lot.position, self.spoiled(lot.changes))
 
 
 class WithoutDeletions(Changed):
@@ -162,21 +162,23 @@ class WithoutUpdates(Changed):
 class AtTheEnd(TellingAccount):
     """Tells the end's position with the first changes."""
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         for lot in super().changes(after, wait):
-            yield Told(self.position(), lot.changes)
+            yield ChangeBatch(self.position(), lot.changes)
 
 
 class InventsChanges(TellingAccount):
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         yield from super().changes(after, wait)
-        yield Told(after, [Change(kind=ChangeKind.UPDATED, resource=Resource(uri="https://h/q"))])
+        yield ChangeBatch(
+            after, [Change(kind=ChangeKind.UPDATED, resource=Resource(uri="https://h/q"))]
+        )
 
 
 class ForgetsWhatItTold(TellingAccount):
     told = 0
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         start = max(self.told, int(after.removeprefix("after ")))
         for lot in super().changes(f"after {start}", wait):
             self.told = int(lot.position.removeprefix("after "))
@@ -186,13 +188,13 @@ class ForgetsWhatItTold(TellingAccount):
 class LastChanges(TellingAccount):
     """Has room for two changes, and says nothing of the others."""
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         number = max(len(self.system.log) - 2, int(after.removeprefix("after ")))
         return super().changes(f"after {number}", wait)
 
 
 class GoesOnAnyhow(TellingAccount):
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         number = max(self.system.forgotten, int(after.removeprefix("after ")))
         return super().changes(f"after {number}", wait)
 

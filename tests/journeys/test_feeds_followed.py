@@ -11,7 +11,7 @@ from campaigns.wikipedia import Wiki
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.feeds import streams, telling
 from resourcesync.destination.options import PullOptions
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import accounts, mirrors
 from resourcesync.wiring.accounts import Followed
@@ -104,7 +104,7 @@ def test_the_changes_of_another_source_are_followed(tmp_path: Path) -> None:
         publish_tree(tree, {}, clock=SystemClock())
 
         with streams.open_own(options(address, **QUICK)) as account:
-            told: list[Told] = []
+            told: list[ChangeBatch] = []
             until = time.monotonic() + 5
             while not names(told) and time.monotonic() < until:
                 told += account.changes(position, 0.5)

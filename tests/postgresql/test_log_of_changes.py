@@ -16,7 +16,7 @@ from resourcesync.errors import (
     DiscontinuityError,
     SourceUnavailableError,
 )
-from resourcesync.ports.accounts import Account, Told
+from resourcesync.ports.accounts import Account, ChangeBatch
 from tests.support import postgres_server
 from tests.support.postgres_server import Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
@@ -40,7 +40,7 @@ def opened(records: Records) -> Iterator[Account]:
         yield found
 
 
-def uris(told: list[Told]) -> set[str]:
+def uris(told: list[ChangeBatch]) -> set[str]:
     return {change.uri.removeprefix(f"{BASE}objects/") for it in told for change in it.changes}
 
 

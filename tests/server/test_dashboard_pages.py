@@ -219,7 +219,7 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
 
 
 def test_each_document_hangs_below_the_one_that_lists_it() -> None:
-    page = explore_page(replace(explored("http://x.example/"), notes=(), said=""))
+    page = explore_page(replace(explored("http://x.example/"), notes=(), summary=""))
     tree = ET.fromstring(page.partition("<h2>Documents</h2>")[2].partition("</section>")[0])
 
     def depths(list_: ET.Element) -> list[object]:

@@ -139,7 +139,9 @@ def detail(text: str) -> Detail:
 
 def explored(text: str) -> Explored:
     depths = (1, 2, 3, 3, 4, 2)
-    found = [Found(depth=it, uri=text, said=(text, text), details=((text, text),)) for it in depths]
+    found = [
+        Found(depth=it, uri=text, labels=(text, text), details=((text, text),)) for it in depths
+    ]
     found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_sum=True)]
     return Explored(
         name=text,
@@ -147,7 +149,7 @@ def explored(text: str) -> Explored:
         depth=3,
         read_at=NOW,
         found=tuple(found),
-        said=text,
+        summary=text,
         notes=(text,),
     )
 
@@ -173,4 +175,4 @@ def source(text: str) -> SourceView:
 
 
 def validated(text: str) -> Validated:
-    return Validated(now=NOW, documents=3, ended=NOW, said=text, trouble=text)
+    return Validated(now=NOW, documents=3, ended=NOW, summary=text, trouble=text)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
@@ -20,12 +20,12 @@ def line(name: str, change: str = "updated", body: bytes | None = None, **more: 
     return json.dumps(said).encode() + b"\n"
 
 
-def names(told: Iterable[Told]) -> list[str]:
+def names(told: Iterable[ChangeBatch]) -> list[str]:
     """Return the names of the resources that were told of, in order."""
     return [change.uri.removeprefix("https://h/") for lot in told for change in lot.changes]
 
 
-def omissions(told: Iterable[Told]) -> list[tuple[str, str]]:
+def omissions(told: Iterable[ChangeBatch]) -> list[tuple[str, str]]:
     """Return what was left out, and why."""
     return [(one.name, one.reason) for lot in told for one in lot.omissions]
 

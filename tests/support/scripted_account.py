@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from resourcesync.model.resources import Resource
-from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.wiring import plugins
 from tests.support.telling import TellingAccount, TellingSystem
 
@@ -37,7 +37,7 @@ class ScriptedSystem(TellingSystem):
         self.on_lot: Callable[[], None] = lambda: None
         self.fails: Exception | None = None
         """What is raised in place of an answer, if anything is."""
-        self.lots: list[Told] = []
+        self.lots: list[ChangeBatch] = []
         """What is told in place of the log, if there is anything."""
 
 
@@ -47,7 +47,7 @@ class ScriptedAccount(TellingAccount):
         self.system: ScriptedSystem = system
 
     @property
-    def tells_all(self) -> bool:  # type: ignore[override]
+    def can_list_resources(self) -> bool:  # type: ignore[override]
         return self.system.tells_all
 
     def position(self) -> str:
@@ -60,7 +60,7 @@ class ScriptedAccount(TellingAccount):
         self.system.asked.append("resources")
         return super().resources()
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         self.system.asked.append(f"changes {after}, {wait:g} s")
         if self.system.lots:
             yield from self.system.lots

@@ -9,7 +9,7 @@ from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.catalogue import Posted
 
 BEGINNING = datetime(2026, 3, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ class TellingSystem:
 class TellingAccount:
     """An account of such a system, which answers some resources or changes at a time."""
 
-    tells_all = True
+    can_list_resources = True
     page = 20
 
     def __init__(self, system: TellingSystem) -> None:
@@ -84,7 +84,7 @@ class TellingAccount:
         later = sorted(uri for uri in self.system.resources if uri > last)
         return [self.system.resources[uri] for uri in later[: self.page]]
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         number = int(after.removeprefix("after "))
         if number < self.system.forgotten:
             raise DiscontinuityError("these changes are forgotten")
@@ -94,7 +94,7 @@ class TellingAccount:
             if not some:
                 return
             number += len(some)
-            yield Told(f"after {number}", some)
+            yield ChangeBatch(f"after {number}", some)
 
     def post(self, changes: Sequence[Change]) -> Posted:
         for change in changes:

@@ -47,19 +47,19 @@ def do_piece(piece: Piece, share: Share) -> Outcome:
         case _:
             time.sleep(0.02)
     (folder / f"{piece.name}.done").write_text(f"{share.rate} {share.jobs}")
-    return Outcome(name=piece.name, rows=len(piece.name), told={"pid": os.getpid()})
+    return Outcome(name=piece.name, rows=len(piece.name), details={"pid": os.getpid()})
 
 
 def do_nothing(piece: Piece, share: Share) -> Outcome:
     """Do a unit that costs nothing, so that what is measured is the engine."""
-    return Outcome(name=piece.name, told={"pid": os.getpid()})
+    return Outcome(name=piece.name, details={"pid": os.getpid()})
 
 
 def do_a_little(piece: Piece, share: Share) -> Outcome:
     """Do a unit that takes a while and leaves an object."""
     time.sleep(0.05)
     (Path(piece.folder) / f"{piece.name}.done").touch()
-    return Outcome(name=piece.name, told={"pid": os.getpid()})
+    return Outcome(name=piece.name, details={"pid": os.getpid()})
 
 
 def begun(piece: Piece) -> list[int]:

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.accounts import Told, Verdict, judge, settle
+from resourcesync.discovery.accounts import ListingRow, Verdict, judge, settle
 
 HASHES = st.sampled_from(
     ["", "md5:" + "0" * 32, "md5:" + "1" * 32, "sha-256:" + "a" * 64, "sha-256:" + "b" * 64]
 )
 TOLD = st.builds(
-    Told,
+    ListingRow,
     uri=st.sampled_from(["a", "b", "c"]),
     hash=HASHES,
     length=st.none() | st.integers(0, 3),
@@ -19,26 +19,26 @@ TOLD = st.builds(
 
 
 @given(st.lists(TOLD, max_size=12))
-def test_the_last_telling_of_a_uri_holds(tellings: list[Told]) -> None:
-    held: dict[str, Told] = {told.uri: told for told in tellings}
+def test_the_last_telling_of_a_uri_holds(tellings: list[ListingRow]) -> None:
+    held: dict[str, ListingRow] = {told.uri: told for told in tellings}
     expected = [held[uri] for uri in sorted(held) if held[uri].change != "deleted"]
 
     assert list(settle(sorted(tellings, key=lambda told: told.uri))) == expected
 
 
 @given(TOLD, TOLD)
-def test_both_sides_are_judged_alike(one: Told, other: Told) -> None:
+def test_both_sides_are_judged_alike(one: ListingRow, other: ListingRow) -> None:
     assert judge(one, other)[0] is judge(other, one)[0]
 
 
 @given(TOLD)
-def test_nothing_differs_from_itself(told: Told) -> None:
+def test_nothing_differs_from_itself(told: ListingRow) -> None:
     assert judge(told, told)[0] is (Verdict.SAME if told.hash else Verdict.UNPROVEN)
 
 
 @given(TOLD, TOLD)
 def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
-    one: Told, other: Told
+    one: ListingRow, other: ListingRow
 ) -> None:
     if judge(one, other)[0] is Verdict.SAME:
         assert one.hash == other.hash != ""
@@ -48,5 +48,5 @@ def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
 def test_a_newer_lastmod_is_no_difference_when_the_hash_is_the_same() -> None:
     digest = "sha-256:" + "a" * 64
 
-    assert judge(Told("a", digest, 1, 1), Told("a", digest, 1, 2))[0] is Verdict.SAME
-    assert judge(Told("a", "", 1, 1), Told("a", digest, 1, 2))[0] is Verdict.DIFFERENT
+    assert judge(ListingRow("a", digest, 1, 1), ListingRow("a", digest, 1, 2))[0] is Verdict.SAME
+    assert judge(ListingRow("a", "", 1, 1), ListingRow("a", digest, 1, 2))[0] is Verdict.DIFFERENT

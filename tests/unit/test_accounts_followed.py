@@ -16,7 +16,7 @@ from resourcesync.errors import (
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Omission
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -325,7 +325,7 @@ def test_what_the_system_could_not_say_is_counted_too_and_only_so_many_are_kept(
     follower.system.put("a", b"a")
     follower.publish()
     bad = [Omission(name=f"line {number}", reason="no JSON") for number in range(250)]
-    follower.system.lots = [Told("after 1", (), bad)]
+    follower.system.lots = [ChangeBatch("after 1", (), bad)]
 
     done = follower.publish()
 

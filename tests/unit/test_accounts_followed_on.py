@@ -12,7 +12,7 @@ import pytest
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.wiring import accounts, own_hub
 from resourcesync.wiring.publishing import Asked, Published
 from tests.support.account_follower import Follower, counts
@@ -41,7 +41,7 @@ def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(
         Change(kind=ChangeKind.UPDATED, time=start + timedelta(minutes=it), resource=resource)
         for it in minutes
     ]
-    follower.system.lots = [Told("after 2", changes), Told("after 3", changes[:1])]
+    follower.system.lots = [ChangeBatch("after 2", changes), ChangeBatch("after 3", changes[:1])]
 
     follower.publish()
 
@@ -103,7 +103,7 @@ def test_a_feed_that_is_closed_ends_the_following(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
     last = Change(kind=ChangeKind.CREATED, resource=Resource(uri="https://h/last"))
-    follower.system.lots = [Told("after 2", [last], is_last=True)]
+    follower.system.lots = [ChangeBatch("after 2", [last], is_last=True)]
 
     (done,) = follower.keep()
 
@@ -114,7 +114,7 @@ def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> No
     follower.system.put("a", b"a")
     follower.publish()
     path = follower.out / ".resourcesync/catalogue.db"
-    follower.system.lots = [Told("after 1", ())] * 50
+    follower.system.lots = [ChangeBatch("after 1", ())] * 50
 
     with closing(sqlite3.connect(path)) as other:
         before = other.execute("PRAGMA data_version").fetchone()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resourcesync.errors import ConfigurationError, SourceUnavailableError
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.scan import Left
 from resourcesync.wiring import accounts
 from resourcesync.wiring.publishing import Asked, Published
@@ -63,7 +63,7 @@ def test_what_goes_in_many_lots_and_runs_counts_from_what_was_published(
     for at, name in enumerate(names[:30]):  # as a log that is read page by page
         follower.system.remove(name)
         change = follower.system.log[-1]
-        follower.system.lots.append(Told(str(position + at + 1), (change,)))
+        follower.system.lots.append(ChangeBatch(str(position + at + 1), (change,)))
 
     for _ in range(2):
         with pytest.raises(ConfigurationError) as refused:
@@ -106,7 +106,7 @@ def test_a_mere_feed_is_believed(follower: Follower) -> None:
 
 def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follower) -> None:
     follower.system.tells_all = False
-    follower.system.lots = [Told("1", (), is_last=True)]
+    follower.system.lots = [ChangeBatch("1", (), is_last=True)]
 
     with pytest.raises(ConfigurationError, match="tells of no resource at all") as refused:
         follower.publish()
@@ -122,10 +122,10 @@ def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follo
 
 def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follower) -> None:
     fill(follower, 3)
-    follower.system.lots = [Told("3", (), warnings=[("held-back", "2 changes held back")])]
+    follower.system.lots = [ChangeBatch("3", (), warnings=[("held-back", "2 changes held back")])]
     assert follower.publish().scan.left == (Left(code="held-back", reason="2 changes held back"),)
 
-    follower.system.lots = [Told("3", ())]
+    follower.system.lots = [ChangeBatch("3", ())]
     assert follower.publish().scan.left == ()
 
 

@@ -17,13 +17,13 @@ from resourcesync.adapters.feeds import files
 from resourcesync.adapters.feeds.files import GrowingFile
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError, StorageError
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.testing import AccountSuite
 from tests.support.feeding import line, names, omissions
 
 
 class TestGrowingFile(AccountSuite):
-    tells_all = False
+    can_list_resources = False
     path: Path
 
     @pytest.fixture
@@ -74,7 +74,7 @@ class Reader:
         self._account = GrowingFile(path, SystemClock(), **options)
         self.position = self._account.position()
 
-    def read(self, wait: float = 0) -> list[Told]:
+    def read(self, wait: float = 0) -> list[ChangeBatch]:
         told = list(GrowingFile.changes(self._account, self.position, wait))
         if told:
             self.position = told[-1].position

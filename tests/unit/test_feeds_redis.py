@@ -19,7 +19,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.ports.accounts import Account, Told
+from resourcesync.ports.accounts import Account, ChangeBatch
 from resourcesync.testing import AccountSuite
 from tests.support import redis_server
 from tests.support.feeding import line, names, omissions, options
@@ -54,7 +54,7 @@ def stream(address: str, **values: str) -> Iterator[Account]:
 
 
 class TestRedisStream(AccountSuite):
-    tells_all = False
+    can_list_resources = False
     many = 450
     client: "Redis"
 
@@ -87,7 +87,9 @@ def _of_another_kind(client: "Redis") -> Iterator[None]:
     client.delete(STREAM)
 
 
-def read(address: str, position: str | None = None, wait: float = 0, **values: str) -> list[Told]:
+def read(
+    address: str, position: str | None = None, wait: float = 0, **values: str
+) -> list[ChangeBatch]:
     with stream(address, **values) as account:
         return list(account.changes(position or account.position(), wait))
 

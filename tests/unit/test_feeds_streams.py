@@ -20,7 +20,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 from resourcesync.testing import AccountSuite
 from tests.support.event_server import EventServer
 from tests.support.feeding import line, names, omissions, options
@@ -44,7 +44,7 @@ def own(server: EventServer, **values: str) -> Iterator[Account]:
 def begun(account: Account, server: EventServer) -> str:
     """Return a position after an event that was told."""
     first = account.position()
-    told: list[Told] = []
+    told: list[ChangeBatch] = []
     server.tell_next(line("first").rstrip(), "updated")
     for lot in account.changes(first, 5):
         told.append(lot)
@@ -55,7 +55,7 @@ def begun(account: Account, server: EventServer) -> str:
 
 
 class TestOwnEvents(AccountSuite):
-    tells_all = False
+    can_list_resources = False
     server: EventServer
 
     @pytest.fixture
@@ -84,7 +84,7 @@ class TestOwnEvents(AccountSuite):
 class _Begun:
     """An account whose present position is one that a server gave."""
 
-    tells_all = False
+    can_list_resources = False
 
     def __init__(self, account: Account, position: str) -> None:
         self._account, self._position = account, position
@@ -110,7 +110,7 @@ def test_every_event_is_told_once_however_often_the_connection_is_cut(server: Ev
             server.tell(line(f"n{number}").rstrip(), "updated")
         server.manners.cut_after = 4
         server.manners.prelude = b"retry: 1\n\n"
-        told: list[Told] = []
+        told: list[ChangeBatch] = []
         for lot in account.changes(position, 8):  # the pauses do not grow, for something comes
             told.append(lot)
             if "n23" in names(told):

@@ -42,7 +42,7 @@ def test_a_head_gives_its_status_and_fields() -> None:
     )
 
     assert read is not None
-    assert (read.status, read.said, read.length, read.coding) == (200, "200 OK", 3, "")
+    assert (read.status, read.status_line, read.length, read.coding) == (200, "200 OK", 3, "")
     assert dict(read.fields) == {
         "content-length": "3",
         "etag": '"x"',

@@ -78,7 +78,7 @@ def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> No
         (root / "b.txt").write_text("b")
         done = publish_tree(root, {}, clock=SystemClock())
         assert done.notified is not None
-        assert [(it.problem, it.is_plain) for it in done.notified.told] == [("", True)] * 2
+        assert [(it.problem, it.is_plain) for it in done.notified.sent] == [("", True)] * 2
         wait_until(lambda: hints == ["museum"] * 2)  # signed with sha512, which is good enough
 
         mine.leave("museum")

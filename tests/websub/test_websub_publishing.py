@@ -150,7 +150,7 @@ def test_a_publication_is_told_after_it_can_be_read(tree: Tree, hub: Listener) -
     assert body == (tree.root / "resourcesync/changenotification.xml").read_bytes()
     [document] = payloads_of(hub, "frameworknotification")
     assert uris(document) == ["resourcesync/changelist.xml"]
-    assert not tree.publish().notified.told  # type: ignore[union-attr]
+    assert not tree.publish().notified.sent  # type: ignore[union-attr]
 
 
 def test_one_notification_begins_where_the_last_one_ended(tree: Tree, hub: Listener) -> None:
@@ -193,7 +193,7 @@ def test_what_a_hub_did_not_hear_it_hears_the_next_time_with_what_came_since(
         assert not told.problems
         assert [uris(it) for it in payloads_of(hub)] == [["b"], ["b", "c"], ["b", "c"]]
         assert [uris(it) for it in payloads_of(other)][:1] == [["b"]]
-        assert not tree.notify().told
+        assert not tree.notify().sent
         assert len({it.body for it in other.posts()}) == len(other.posts())
 
 
@@ -213,7 +213,7 @@ def test_without_notify_hubs_are_told_only_when_asked_to(tree: Tree, hub: Listen
     tree.put("b")
     done = tree.publish()
     assert done.notified is not None
-    assert not done.notified.told
+    assert not done.notified.sent
     assert hub.heard == []
     assert tree.notify().changes == 1
     assert [uris(it) for it in payloads_of(hub)] == [["b"]]
@@ -246,7 +246,7 @@ def test_a_hub_that_takes_no_payload_is_told_to_look(tree: Tree, hub: Listener) 
 
     assert done.notified is not None
     assert not done.notified.problems
-    assert all(it.is_plain for it in done.notified.told)
+    assert all(it.is_plain for it in done.notified.sent)
     forms = [parse_qs(it.body.decode()) for it in hub.posts() if it.fields["content-type"] == FORM]
     assert [it["hub.mode"] for it in forms] == [["publish"], ["publish"]]
     topics = {

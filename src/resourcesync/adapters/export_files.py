@@ -53,7 +53,7 @@ class NewExport:
                 code="bad-plugin",
             )
         target = self._part / path if path else self._part
-        with _told(f"writing {self._out}"):
+        with _guard_write(f"writing {self._out}"):
             if target.parent != self._folder and path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._folder = target.parent
@@ -72,7 +72,7 @@ class NewExport:
             ConfigurationError: Something of that name is there by now.
             StorageError: It cannot be done.
         """
-        with _told(f"writing {self._out}"):
+        with _guard_write(f"writing {self._out}"):
             if self._part.is_dir():
                 os.sync()  # once for all files: one by one takes many times as long
                 self._name_folder()
@@ -118,7 +118,7 @@ def _is_there(out: Path) -> ConfigurationError:
 
 
 @contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _guard_write(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

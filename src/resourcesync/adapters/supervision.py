@@ -16,7 +16,7 @@ class Supervisor:
     def __init__(self, address: str) -> None:
         self._address = "\0" + address[1:] if address.startswith(_ABSTRACT) else address
 
-    def tell(self, **facts: str | int) -> None:
+    def notify(self, **facts: str | int) -> None:
         """Send facts such as ``READY=1``; a manager that does not listen is no fault of ours.
 
         Args:

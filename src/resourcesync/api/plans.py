@@ -18,7 +18,7 @@ from resourcesync.errors import PlanOutdatedError, StorageError
 
 _IN_MEMORY: Final = 1 << 20
 _BLOCK: Final = 1 << 16
-_WORDS: Final = ("create", "update", "delete", "keep", "same")
+_COUNTS: Final = ("create", "update", "delete", "keep", "same")
 
 Decide = Callable[[], Iterator[Decision]]
 
@@ -88,7 +88,7 @@ class Plan:
         try:
             self._file.seek(0)
             self._file.truncate()
-            counts, self._digest = _told(decide(), same, self._file.write)
+            counts, self._digest = _summarise(decide(), same, self._file.write)
             self._end = self._file.tell()
         except OSError as error:
             raise StorageError(f"a plan cannot be kept here: {error.strerror}") from error
@@ -104,9 +104,9 @@ class Plan:
             PlanOutdatedError: It was not.
         """
         del mode
-        counts, digest = _told(decide(), same, None)
+        counts, digest = _summarise(decide(), same, None)
         if digest != self._digest:
-            planned = {word: getattr(self, word) for word in _WORDS}
+            planned = {word: getattr(self, word) for word in _COUNTS}
             raise PlanOutdatedError(
                 "the Source or the mirror changed since the plan was made",
                 evidence=(
@@ -144,7 +144,7 @@ class Plan:
         self._close()
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{word}={getattr(self, word)}" for word in _WORDS)
+        counts = ", ".join(f"{word}={getattr(self, word)}" for word in _COUNTS)
         return f"<Plan {self.mode.value}: {counts}>"
 
 
@@ -152,7 +152,7 @@ def _phrase(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{word} {counts[word]}" for word in ("create", "update", "delete"))
 
 
-def _told(
+def _summarise(
     decisions: Iterator[Decision], same: int, write: Callable[[bytes], object] | None
 ) -> tuple[Counter[str], bytes]:
     """Count decisions and digest what they change; write the actions down if that is asked for."""

@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source.policy import DIALECTS, ChangeLists
 from resourcesync.wiring.mirrors import Network
 
-_WORDS: Final = {
+_CHOICES: Final = {
     "delete": ("auto", "signalled", "absent", "never"),
     "verify": ("strict", "lenient"),
     "dumps": ("auto", "never", "always"),
@@ -188,7 +188,7 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         TypeError: There is no such option.
     """
     check_names(options, MirrorOptions.__annotations__, "Mirror")
-    for name, words in _WORDS.items():
+    for name, words in _CHOICES.items():
         if options.get(name, words[0]) not in words:
             raise ConfigurationError(
                 f"{name}={options.get(name)!r} is unknown", hint=f"one of {', '.join(words)}"

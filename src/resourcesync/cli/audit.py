@@ -16,7 +16,7 @@ from resourcesync.cli.audit_words import (
     MOST_FINDINGS,
     OF_EVERY_COPY,
     SHOWN_FINDINGS,
-    AuditWords,
+    AuditRenderer,
     conclude,
     fields_of,
 )
@@ -136,7 +136,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=True,
         output=output,
         work=work,
-        words=AuditWords(is_shown="-" not in lists.values()),
+        render=AuditRenderer(is_shown="-" not in lists.values()),
         subject="audit",
         fields={"mirrors": mirrors, "method": arguments.method, "offline": arguments.offline},
         again=f"resourcesync audit {' '.join(mirrors)}",

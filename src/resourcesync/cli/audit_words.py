@@ -30,7 +30,7 @@ SHOWN_FINDINGS: Final = 1000
 
 
 @dataclass(slots=True, kw_only=True)
-class AuditWords:
+class AuditRenderer:
     """Turns the events of an audit into lines; none while the findings themselves are on stdout."""
 
     is_shown: bool = True

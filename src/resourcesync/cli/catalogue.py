@@ -88,7 +88,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=action in {"import", "post"},
         output=output,
         work=work,
-        words=_row_words,
+        render=_render_row,
         subject=Path(values["file"]).name,
         fields={"action": action, "catalogue": str(values["file"])},
     )
@@ -124,7 +124,7 @@ def _import(values: dict[str, Any], screen: Screen) -> Outcome:
         done = account_posting.import_lines(
             file, dict(values["with"]), lines, clock=clock, is_all=is_all, allow_empty=allow_empty
         )
-    return _told(values["file"], [done])
+    return _outcome(values["file"], [done])
 
 
 def _post(values: dict[str, Any], screen: Screen) -> Outcome:
@@ -146,7 +146,7 @@ def _post(values: dict[str, Any], screen: Screen) -> Outcome:
             ("posted", f"{words.counted(before, 'change')} before it"),
         )
         raise
-    return _told(values["file"], done)
+    return _outcome(values["file"], done)
 
 
 def _export(values: dict[str, Any], screen: Screen) -> Outcome:
@@ -191,7 +191,7 @@ def _check(values: dict[str, Any], screen: Screen) -> Outcome:
     )
 
 
-def _row_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render_row(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "row":
         yield Line(f"{fields['place']}  {fields['uri']}  {fields['reason']}", "!", QUIET)
 
@@ -208,7 +208,7 @@ def _counts(done: "list[Posted]") -> dict[str, int]:
     }
 
 
-def _told(file: Path | str, done: "list[Posted]") -> Outcome:
+def _outcome(file: Path | str, done: "list[Posted]") -> Outcome:
     counts = _counts(done)
     said = [f"{words.count(number)} {name}" for name, number in counts.items() if number]
     again = f"resourcesync publish catalogue:{file}"

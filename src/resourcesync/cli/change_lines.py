@@ -36,7 +36,7 @@ def fields_of(change: Logged) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value != ""}
 
 
-def words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def render_change(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     """Yield the line of a change."""
     if event == "change":
         at = moment(fields["time"])  # type: ignore[arg-type]  # fields_of put it there

@@ -83,13 +83,13 @@ def command(
     form: Form = forms[0] if forms else "screen"
     arguments = Arguments(mirror=mirror.folder, form=form, **values)
     _check(arguments, output)
-    from resourcesync.cli.change_lines import words  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.change_lines import render_change  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="changes",
         output=output,
         work=lambda screen: _changes(arguments, screen),
-        words=words,
+        render=render_change,
         subject=arguments.mirror.name,
         fields={"mirror": str(arguments.mirror), "consumer": arguments.consumer},
         again=f"resourcesync changes {arguments.mirror}",

@@ -89,7 +89,7 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
         if named.startswith(scheme):
             there = mirror_folders.folder_of(file, table, named.removeprefix(scheme), "path")
             return f"{scheme}{there}"
-    if publish_originals.is_named(named) or publish_told.is_told(named):
+    if publish_originals.is_named(named) or publish_told.is_external(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 

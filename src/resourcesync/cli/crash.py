@@ -11,7 +11,7 @@ from pathlib import Path
 from resourcesync import __version__, config
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import Problem
-from resourcesync.cli.redaction import HIDDEN, secret_words, shown_arguments, without_queries
+from resourcesync.cli.redaction import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.wiring.machine import new_run_id, system_clock
 
 
@@ -22,7 +22,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     written; nobody else may read it. Values of ``--header`` and ``--with`` are left out, and the
     user information and queries of addresses, wherever they stand.
     """
-    evidence = [("error", _message(error, secret_words(arguments))[:400])]
+    evidence = [("error", _message(error, secret_strings(arguments))[:400])]
     try:
         evidence.append(("report", str(_save(_text(error, arguments)))))
     except OSError as failure:
@@ -45,8 +45,8 @@ def _text(error: Exception, arguments: Sequence[str]) -> str:
         "command": " ".join(shown_arguments(arguments)),
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
-    words = secret_words(arguments)
-    return "\n".join([head, *(_told(one, words) for one in _chain(error))])
+    words = secret_strings(arguments)
+    return "\n".join([head, *(_format_error(one, words) for one in _chain(error))])
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -61,7 +61,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     return chain[::-1]
 
 
-def _told(error: BaseException, words: Iterable[str]) -> str:
+def _format_error(error: BaseException, words: Iterable[str]) -> str:
     """Return where an error was raised and what it says, without secrets."""
     frames = [
         traceback.FrameSummary(it.filename, it.lineno, it.name, line=without_queries(it.line or ""))

@@ -64,10 +64,10 @@ def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Jo
                 source or Path(sysconfig.get_path("stdlib"))
             )
 
-    return Job(command="demo", output=output, work=work, words=_words, subject="demo")
+    return Job(command="demo", output=output, work=work, render=_render, subject="demo")
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "step":
         yield Line(str(fields["text"]), str(fields["step"]).capitalize(), NORMAL)
     elif event == "item" and fields.get("status") in {"error", "impossible"}:

@@ -13,7 +13,7 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 
 if TYPE_CHECKING:
-    from resourcesync.discovery.accounts import Telling
+    from resourcesync.discovery.accounts import ListingSummary
     from resourcesync.wiring.diffing import Comparison
 
 SHOWN_FINDINGS: Final = 1000
@@ -49,7 +49,7 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
         command="diff",
         output=output,
         work=work,
-        words=DiffWords(),
+        render=DiffRenderer(),
         subject="diff",
         fields={"a": a, "b": b},
         again=f"resourcesync diff {a} {b}",
@@ -71,7 +71,7 @@ def _diff(a: str, b: str, asking: Asking, screen: Screen) -> Outcome:
     return _conclude(comparison, clock.monotonic() - began)
 
 
-def _account(telling: "Telling") -> dict[str, object]:
+def _account(telling: "ListingSummary") -> dict[str, object]:
     from resourcesync.model.timestamps import from_microseconds  # noqa: PLC0415 - help stays quick
 
     return {
@@ -111,7 +111,7 @@ def _conclude(found: "Comparison", seconds: float) -> Outcome:
     )
 
 
-class DiffWords:
+class DiffRenderer:
     """Turns the events of a comparison into lines."""
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
         return _ended(verdicts)
 
     return Job(
-        command="doctor", output=output, work=work, words=_words, fields={"target": target or ""}
+        command="doctor", output=output, work=work, render=_render, fields={"target": target or ""}
     )
 
 
@@ -147,7 +147,7 @@ def _configuration(
     return tuple(mistakes), tuple(str(it["message"]) for it in warnings), str(file.path)
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "verdict":
         level = str(fields["level"])
         yield Line(str(fields["text"]), level, _LEVELS[level])

@@ -51,13 +51,13 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
             return _look_around(source, depth, asking)
         return _explore(source, depth, asking, screen)
 
-    from resourcesync.cli.explore_words import ExploreWords  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.explore_words import ExploreRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="explore",
         output=output,
         work=work,
-        words=ExploreWords(),
+        render=ExploreRenderer(),
         subject="explore",
         fields={"source": source, "depth": depth},
         again=f"resourcesync explore {source}",

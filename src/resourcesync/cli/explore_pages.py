@@ -84,7 +84,7 @@ class Explorer:
             problem = problem_of(error)
             notes = (f"{problem.message}.", *([f"next   {problem.hint}"] if problem.hint else []))
         said = totals.lines(0)[0].text.rpartition("  ")[0] if found else ""
-        return replace(asked, found=tuple(found), said=said, notes=notes)
+        return replace(asked, found=tuple(found), summary=said, notes=notes)
 
     def _steps(self, asked: Explored, network: Network, calls: Calls) -> Iterator[Node | Sum]:
         for step in exploring.explore(
@@ -112,7 +112,7 @@ def _found(step: Node | Sum) -> Found:
     return Found(
         depth=len(step.branches) + 1,
         uri=step.uri,
-        said=tuple(about(fields).split("  ")),
+        labels=tuple(about(fields).split("  ")),
         details=tuple(particulars(fields)),
         is_bad="error" in fields,
         is_sum="parts" in fields,

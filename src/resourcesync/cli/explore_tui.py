@@ -73,7 +73,7 @@ class Explorer(App[None]):
             self.exit()
         self._walk.start()
         self._timer = self.set_interval(_EVERY, self._take)
-        self._tell("Looking")
+        self._show_totals("Looking")
         self._tree.focus()
 
     def on_unmount(self) -> None:
@@ -95,10 +95,10 @@ class Explorer(App[None]):
             self.totals.add(step)
             self._place(step)
         if not self._walk.is_over:
-            self._tell("Looking")
+            self._show_totals("Looking")
             return
         self._timer.stop()
-        self._tell("Explored")
+        self._show_totals("Explored")
         if self._walk.error is not None:
             self.exit()
 
@@ -127,7 +127,7 @@ class Explorer(App[None]):
             text = "\n".join(f"{name}\n  {words.escape(value)}" for name, value in told)
             self.query_one("#details", Static).update(text)
 
-    def _tell(self, label: str) -> None:
+    def _show_totals(self, label: str) -> None:
         counted = self.totals.lines(0)[0].text.rpartition("  ")[0]
         self.query_one("#status", Static).update(f"{label}: {counted}")
 

@@ -228,7 +228,7 @@ def _value(value: object) -> str:
 # --- the tree ---
 
 
-class ExploreWords:
+class ExploreRenderer:
     """Draws the tree, a line for each document as it comes and one for what it holds."""
 
     def __init__(self) -> None:

@@ -73,14 +73,14 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
         acts=True,
         output=output,
         work=work,
-        words=_words,
+        render=_render,
         subject=mirror.folder.name or str(mirror.folder),
         fields={"mirror": str(mirror.folder), "format": form, "out": str(out)},
         again=f"resourcesync export {mirror.folder} --format {form} --out {out}",
     )
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "finding":
         yield Line(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
 

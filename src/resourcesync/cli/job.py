@@ -11,7 +11,7 @@ from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import Line
 
 
-def no_words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
     """Tell of no event: for commands whose closing lines say everything."""
     del event, fields
     return ()
@@ -36,7 +36,7 @@ class Job:
     command: str
     output: OutputOptions
     work: Callable[[Screen], Outcome]
-    words: Callable[[str, Mapping[str, object]], Iterable[Line]] = no_words
+    render: Callable[[str, Mapping[str, object]], Iterable[Line]] = render_nothing
     subject: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
     acts: bool = False

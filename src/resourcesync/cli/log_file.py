@@ -152,7 +152,7 @@ class LoggedScreen:
             self._note(text, {"event": event, **fields}, logging.WARNING)
         elif self._job.command == "watch":
             level = logging.WARNING if fields.get("exit") else logging.INFO
-            for line in self._job.words(event, fields):
+            for line in self._job.render(event, fields):
                 if line.level <= self._level:
                     self._note(_text(line), {"event": event, **fields}, level)
 

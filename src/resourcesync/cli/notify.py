@@ -11,7 +11,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.publish_told import CATALOGUE, is_told, usual_out
+from resourcesync.cli.publish_told import CATALOGUE, is_external, usual_out
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.config import files
 
@@ -63,7 +63,7 @@ def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; another system's is beside its documents."""
     if publish_originals.is_named(source.path):
         return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
-    if is_told(source.path) and not source.path.startswith(CATALOGUE):
+    if is_external(source.path) and not source.path.startswith(CATALOGUE):
         told = source.settings.get("state") or source.settings.get("out")
         out = usual_out(source.path) if told is None else told.value
         return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
@@ -77,7 +77,7 @@ def _notify(source: Path, screen: Screen) -> Outcome:
         told = opened.notify(machine.system_clock())
     report(told, screen)
     failed = {it.notice.hub for it in told.problems}
-    reached = {it.notice.hub for it in told.told} - failed
+    reached = {it.notice.hub for it in told.sent} - failed
     code = ExitCode.OK
     if failed:
         code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
@@ -134,7 +134,7 @@ def report(told: "Notified", screen: Screen) -> None:
 def summary(told: "Notified") -> Line | None:
     """Return the line that says what hubs were told; ``None`` for nothing."""
     failed = {it.notice.hub for it in told.problems}
-    reached = len({it.notice.hub for it in told.told} - failed)
+    reached = len({it.notice.hub for it in told.sent} - failed)
     if not reached:
         return None
     said = []

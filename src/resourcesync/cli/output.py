@@ -19,7 +19,7 @@ from resourcesync.errors import (
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
 
-Words = Callable[[str, Mapping[str, object]], Iterable[Line]]
+Renderer = Callable[[str, Mapping[str, object]], Iterable[Line]]
 """Turns one event of a run into the lines of text that tell of it."""
 
 SILENT: Final = 2

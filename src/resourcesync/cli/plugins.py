@@ -19,7 +19,7 @@ def command(output: OutputOptions) -> Job:
     Ours, and those that other installed packages bring by entry points, each with the package
     that it is of. Nothing of them is imported for this.
     """
-    return Job(command="plugins", output=output, work=_list, words=_words)
+    return Job(command="plugins", output=output, work=_list, render=_render)
 
 
 def _list(screen: Screen) -> Outcome:
@@ -34,7 +34,7 @@ def _list(screen: Screen) -> Outcome:
     return Outcome(closing=closing, fields={"plugins": len(found), "others": others})
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "plugin":
         kind = str(fields["group"]).rpartition(".")[2]
         of = f"{fields['distribution']} {fields['version']}".strip() or "an unnamed package"

@@ -97,7 +97,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=True,
         output=output,
         work=work,
-        words=_watch_words,
+        render=_render_event,
         subject=Path(tree).name,
         fields={"tree": tree, "dry_run": values["dry_run"]},
         again=f"resourcesync publish {tree}",
@@ -174,9 +174,9 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     if publish_tables.is_named(target):
         return publish_tables.publish(target, chosen, asked, values, screen)
     publish_tables.check_engine(target, values)
-    told = publish_told.told_name(target)
+    told = publish_told.external_name(target)
     if told:
-        return _publish_told(told, chosen, asked, values, screen)
+        return _publish_external(told, chosen, asked, values, screen)
     if publish_originals.is_named(target):
         done, root, seconds = publish_originals.publish(target, chosen, asked, values)
         report(done, screen)
@@ -193,7 +193,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     return conclude(done, tree, clock.monotonic() - started)
 
 
-def _publish_told(
+def _publish_external(
     name: str, chosen: dict[str, object], asked: "Asked", values: dict[str, Any], screen: Screen
 ) -> Outcome:
     """Publish what other programs tell."""
@@ -201,7 +201,7 @@ def _publish_told(
     def network() -> "Network":
         return configured.load(values["config"]).asking(values, "")
 
-    told = publish_told.ToldTree(
+    told = publish_told.ExternalInput(
         name=name, chosen=chosen, asked=asked, values=values, network=network
     )
     if values["watch"]:
@@ -258,7 +258,7 @@ def _watch_reports(
     return published, failed
 
 
-def _watch_words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "watching":
         yield Line(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
     elif event == "published" and fields["written"]:

@@ -32,9 +32,9 @@ OnPublished = Callable[["Published"], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
 
 
-def is_told(tree: str) -> bool:
+def is_external(tree: str) -> bool:
     """Whether what is to be published is told by other programs, or a mirror, and no folder."""
-    return bool(told_name(tree))
+    return bool(external_name(tree))
 
 
 def check_address(tree: str) -> None:
@@ -50,7 +50,7 @@ def check_address(tree: str) -> None:
             account_values.check_address(tree)
 
 
-def told_name(tree: str) -> str:
+def external_name(tree: str) -> str:
     """Return the name of what is told; that of a mirror is not its folder's. Empty for folders."""
     if tree.startswith((CATALOGUE, LINES)):
         return tree
@@ -76,7 +76,7 @@ def _may_be_mirror(tree: str) -> bool:
 
 def usual_out(tree: str) -> Path | None:
     """Return where the documents of what is told go by themselves; ``None``: it must be said."""
-    name = told_name(tree)
+    name = external_name(tree)
     if not name.startswith(MIRROR):
         return None
     from resourcesync.wiring.aggregating import folder_of  # noqa: PLC0415 - help stays quick
@@ -102,7 +102,7 @@ def check_folder(target: str, values: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldTree:
+class ExternalInput:
     """What other programs tell, to be published.
 
     Attributes:

@@ -21,7 +21,7 @@ from resourcesync.cli.pull_options import KEEPING, ONE_RUN
 from resourcesync.cli.pulling import Chosen, Way, pull
 
 if TYPE_CHECKING:
-    from resourcesync.cli.pull_words import PullWords
+    from resourcesync.cli.pull_words import PullRenderer
     from resourcesync.ports import Reporter
 
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
@@ -46,7 +46,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     Files have their names at the Source; of two that cannot both have theirs, such as /a and /a/b,
     one gets a mark: a!9.
     """
-    from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.pull_words import PullRenderer  # noqa: PLC0415 - help stays quick
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")
@@ -56,7 +56,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved is about one MIRROR: name it, and no SOURCE")
     chosen = Chosen(configuration, values, given_options())
-    words = PullWords(itemize=values["itemize"], dry_run=values["dry_run"])
+    words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
         return replace(job, work=keeping_metrics(job.work, metrics, ""))
@@ -75,7 +75,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=True,
         output=output,
         work=keeping_metrics(work, metrics, target.name),
-        words=words,
+        render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},
         again=f"resourcesync pull {target.name}",
@@ -83,7 +83,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _job_of_many(
-    names: Sequence[str], chosen: Chosen, words: "PullWords", output: OutputOptions
+    names: Sequence[str], chosen: Chosen, words: "PullRenderer", output: OutputOptions
 ) -> Job:
     from resourcesync.cli.pull_many import pull_many  # noqa: PLC0415 - help stays quick
 
@@ -99,14 +99,14 @@ def _job_of_many(
         acts=True,
         output=output,
         work=work,
-        words=words,
+        render=words,
         subject="pull",
         fields={"mirrors": list(names), "dry_run": words.dry_run},
         again=f"resourcesync pull {' '.join(names)}",
     )
 
 
-def _way(configuration: Configuration, words: "PullWords") -> Way:
+def _way(configuration: Configuration, words: "PullRenderer") -> Way:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     return Way(configuration, words, machine.system_clock())

@@ -21,7 +21,7 @@ _SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
 
 
 @dataclass(slots=True, kw_only=True)
-class PullWords:
+class PullRenderer:
     """Turns the events of a pull into lines.
 
     Attributes:

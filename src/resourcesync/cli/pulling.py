@@ -13,7 +13,7 @@ from resourcesync.cli.output import Outcome, Screen
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.cli.pull_words import PullWords
+    from resourcesync.cli.pull_words import PullRenderer
     from resourcesync.ports import Clock, Reporter
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.stores import Home
@@ -157,7 +157,7 @@ class Way(NamedTuple):
     """
 
     configuration: Configuration
-    words: "PullWords"
+    renderer: "PullRenderer"
     clock: "Clock"
 
 
@@ -218,7 +218,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = one.target.address, one.folder
-    words, clock = way.words, way.clock
+    words, clock = way.renderer, way.clock
     if address is None and not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror(folder)
     plan: dict[str, object] = {}

@@ -18,7 +18,7 @@ _USER: Final = re.compile(
     r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
     re.IGNORECASE,
 )
-_SHORTEST_WORD: Final = 4
+_MIN_SECRET_LENGTH: Final = 4
 
 
 def without_users(text: str) -> str:
@@ -50,7 +50,7 @@ def shown_arguments(arguments: Sequence[str]) -> list[str]:
     return shown
 
 
-def secret_words(arguments: Iterable[str]) -> list[str]:
+def secret_strings(arguments: Iterable[str]) -> list[str]:
     """Return what was hidden of the addresses on a command line, longest first.
 
     A message may have it apart from its address, so it is looked for everywhere.
@@ -61,7 +61,9 @@ def secret_words(arguments: Iterable[str]) -> list[str]:
             found.update((part, part.partition("=")[2], part.partition(":")[2]))
     found |= {unquote(word) for word in found}
     found |= {repr(word)[1:-1] for word in found}
-    return sorted((word for word in found if len(word) >= _SHORTEST_WORD), key=len, reverse=True)
+    return sorted(
+        (word for word in found if len(word) >= _MIN_SECRET_LENGTH), key=len, reverse=True
+    )
 
 
 def _parted(text: str) -> tuple[str, tuple[str, ...]]:

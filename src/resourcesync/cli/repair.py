@@ -48,15 +48,15 @@ def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: A
     Source are left alone. Exit codes are those of pull.
     """
     arguments = Arguments(mirror=mirror.folder, **values)
-    from resourcesync.cli.pull_words import PullWords  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.pull_words import PullRenderer  # noqa: PLC0415 - help stays quick
 
-    words = PullWords(first=False, itemize=itemize, dry_run=arguments.dry_run)
+    words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
     return Job(
         command="repair",
         acts=True,
         output=output,
         work=lambda screen: _repair(arguments, mirror.network, screen),
-        words=words,
+        render=words,
         subject=arguments.mirror.name or str(arguments.mirror),
         fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
         again=f"resourcesync repair {arguments.mirror}",

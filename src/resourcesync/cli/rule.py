@@ -31,7 +31,7 @@ def command(output: OutputOptions, name: str) -> Job:
     def work(screen: Screen) -> Outcome:
         return _explain(name, screen)
 
-    return Job(command="rule", output=output, work=work, words=_rule_words, fields={"id": name})
+    return Job(command="rule", output=output, work=work, render=_render_rule, fields={"id": name})
 
 
 def _explain(name: str, screen: Screen) -> Outcome:
@@ -148,7 +148,7 @@ def clause_of(text: str) -> str:
     return f"section {text}" if text[:1].isdigit() else text
 
 
-def _rule_words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
     if event == "error-code":
         yield Line(f"{fields['code']}  {fields['meaning']}", level=QUIET)
         yield Line(f"  exit    {fields['exit_code']}: {fields['exit_meaning']}", level=QUIET)

@@ -41,7 +41,7 @@ def open_screen(job: Job, environment: Environment) -> Screen:
         color_err=_is_colored(sys.stderr, job.output, environment),
     )
     return TextScreen(
-        words=job.words,
+        words=job.render,
         options=job.output,
         streams=streams,
         progress=choose_progress(job, environment, sys.stderr, clock),

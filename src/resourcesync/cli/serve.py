@@ -112,7 +112,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=True,
         output=output,
         work=work,
-        words=_words,
+        render=_render,
         subject=tree.name,
         fields={"tree": str(tree)},
     )
@@ -170,7 +170,7 @@ def _board(
     return SourceBoard(pages, found.operations(*counts))
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "ready":
         yield Line(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
         yield Line(f"resourcesync pull {fields['pull']}", "Pull", QUIET)

@@ -35,7 +35,7 @@ _AGAIN: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    told: Validated
+    view: Validated
     report: str
     documents: tuple[Document, ...]
     moment: float
@@ -56,7 +56,7 @@ class Validation:
         self._tally = Tally(fail_on="error")
         self._ended: _Ended | None = None
 
-    def told(self, documents: tuple[Document, ...]) -> Validated:
+    def view(self, documents: tuple[Document, ...]) -> Validated:
         """Return how it stands.
 
         Args:
@@ -69,7 +69,7 @@ class Validation:
                 now=self._clock.now(), is_running=is_running, documents=self._tally.documents
             )
         is_stale = ended.documents != documents
-        return replace(ended.told, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
+        return replace(ended.view, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
 
     def ask(self, documents: tuple[Document, ...], *, again: bool) -> str | None:
         """Return the findings as a page of their own; ``None`` while it goes on.
@@ -116,7 +116,7 @@ class Validation:
             now=now,
             documents=tally.documents,
             ended=now,
-            said=tally.sentence(),
+            summary=tally.sentence(),
             is_good=not tally.fails and not trouble,
             trouble=trouble,
         )
@@ -157,7 +157,7 @@ class ServePages:
             changes=self._changes(since, now, STEPS[days]),
             subscribers=None if hub is None else tuple(hub.store.listening(_MOST_SUBSCRIBERS)),
             subscribed=0 if hub is None else hub.store.count_subscriptions(),
-            validated=self._validation.told(documents),
+            validated=self._validation.view(documents),
         )
 
     def _changes(
@@ -179,4 +179,4 @@ class ServePages:
         """Judge the documents; return the findings as a page, or how far it is."""
         documents = self._lookout.documents()
         report = self._validation.ask(documents, again=again)
-        return report or self._validation.told(documents)
+        return report or self._validation.view(documents)

@@ -38,13 +38,13 @@ class Installation:
 
     def run(self, *words: str) -> str:
         """Return a command line of ours, for a shell."""
-        return shlex.join(self._words(words))
+        return shlex.join(self._command_arguments(words))
 
-    def words(self, *words: str) -> Sequence[str]:
+    def command_arguments(self, *words: str) -> Sequence[str]:
         """Return the same as words."""
-        return self._words(words)
+        return self._command_arguments(words)
 
-    def _words(self, words: Iterable[str]) -> tuple[str, ...]:
+    def _command_arguments(self, words: Iterable[str]) -> tuple[str, ...]:
         name, *rest = words
         named = () if self.file is None else ("--config", str(self.file))
         return (*self.command, name, *named, *rest)
@@ -88,12 +88,14 @@ def _credentials(configuration: Configuration) -> Iterable[str]:
 
 def systemd(here: Installation) -> str:
     """Return a unit of systemd for ``watch``."""
-    folders = "\n".join(f"ReadWritePaths={_unit_word(str(it))}" for it in here.folders)
+    folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(it))}" for it in here.folders)
     if here.log is not None:  # the service begins without it, too
-        folders = f"{folders}\nReadWritePaths={_unit_word(f'-{here.log}')}".strip()
+        folders = f"{folders}\nReadWritePaths={_systemd_quote(f'-{here.log}')}".strip()
     secrets = "\n".join(f"LoadCredential={it}:{_CREDENTIALS}/{it}" for it in here.credentials)
     own = "\n".join(filter(None, (folders, secrets)))
-    command = " ".join(map(_unit_word, here.words("watch", "--state", "/var/lib/resourcesync")))
+    command = " ".join(
+        map(_systemd_quote, here.command_arguments("watch", "--state", "/var/lib/resourcesync"))
+    )
     return f"""\
 # /etc/systemd/system/resourcesync-watch.service
 # Make the folders of the mirrors first; {here.user} must be able to write them.
@@ -127,7 +129,7 @@ WantedBy=multi-user.target
 """
 
 
-def _unit_word(text: str) -> str:
+def _systemd_quote(text: str) -> str:
     """Return a word as systemd reads it."""
     plain = text.replace("%", "%%").replace("$", "$$")
     if not any(character in plain for character in " \t\"'\\"):
@@ -178,7 +180,9 @@ services:
 
 def launchd(here: Installation) -> str:
     """Return a property list of launchd, for macOS."""
-    words = "\n".join(f"    <string>{escape(it)}</string>" for it in here.words("watch"))
+    words = "\n".join(
+        f"    <string>{escape(it)}</string>" for it in here.command_arguments("watch")
+    )
     return f"""\
 <?xml version="1.0" encoding="UTF-8"?>
 <!-- ~/Library/LaunchAgents/org.openarchives.resourcesync.watch.plist -->

@@ -130,7 +130,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="simulate",
         output=output,
         work=work,
-        words=_words,
+        render=_render,
         subject=values["scenario"],
         fields={"source": values["scenario"]},
     )
@@ -307,7 +307,7 @@ def _fields(run: "Run") -> dict[str, object]:
     }
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "ready":
         yield Line(f"{fields['uri']}  (Ctrl-C ends it)", "Serving", QUIET)
         yield Line(str(fields["pull"]), "Next")

@@ -60,7 +60,9 @@ def bars(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
             yield _nothing(it, y)
             return
         width = max(room * it.value / end, 1.0)
-        yield tag("rect", _told(it), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0")
+        yield tag(
+            "rect", _bar_title(it), x=_LEFT, y=y - 8, width=width, height=16, rx=2, class_="s0"
+        )
         yield tag("text", it.text, x=_LEFT + width + 6, y=y + 4)
 
     return _figure(title, rows, bar, ())
@@ -94,7 +96,7 @@ def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
         if it.more is not None:
             yield tag("line", x1=x(it.value), x2=x(it.more), y1=y, y2=y, class_="line l0")
             yield tag("line", x1=x(it.more), x2=x(it.more), y1=y - 5, y2=y + 5, class_="line l0")
-        yield tag("circle", _told(it), cx=x(it.value), cy=y, r=5, class_="s0")
+        yield tag("circle", _bar_title(it), cx=x(it.value), cy=y, r=5, class_="s0")
         yield tag("text", it.text, x=x(it.more or it.value) + 10, y=y + 4)
 
     marks = [(x(at), text) for at, text in known if begin <= at <= end]
@@ -139,5 +141,5 @@ def _nothing(it: Bar, y: int) -> Markup:
     return tag("text", it.text, x=_LEFT + 6, y=y + 4)
 
 
-def _told(it: Bar) -> Markup:
+def _bar_title(it: Bar) -> Markup:
     return tag("title", f"{it.name}: {it.text}")

@@ -48,7 +48,7 @@ class _Knocker:
 
     def __init__(self) -> None:
         self._stop: KeyboardInterrupt | None = None
-        self._tell_lost = sys.unraisablehook
+        self._unraisable_hook = sys.unraisablehook
 
     def stop(self, number: int, _frame: FrameType | None) -> None:
         """Take a signal; the first one counts."""
@@ -61,7 +61,7 @@ class _Knocker:
     def overlook(self, lost: "sys.UnraisableHookArgs") -> None:
         """Say nothing of a stop that got lost in a callback: it knocks again."""
         if self._stop is None or lost.exc_value is not self._stop:
-            self._tell_lost(lost)
+            self._unraisable_hook(lost)
 
     def knock(self, _number: int, _frame: FrameType | None) -> None:
         """Raise the stop again unless somebody is dealing with it right now."""

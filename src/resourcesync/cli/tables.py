@@ -47,7 +47,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         acts=action != "show",
         output=output,
         work=work,
-        words=_words,
+        render=_render,
         subject=mirror,
         fields={"mirror": mirror, "action": action},
     )
@@ -90,7 +90,7 @@ def _outcome(table: "Table") -> Outcome:
     )
 
 
-def _words(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
     if event == "part":
         rows, size = words.count(int(str(fields["rows"]))), words.size(int(str(fields["size"])))
         yield Line(f"{fields['name']}  {rows} rows, {size}, from {fields['first']}")

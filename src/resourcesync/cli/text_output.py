@@ -11,7 +11,7 @@ from resourcesync.cli.output import (
     Outcome,
     OutputOptions,
     Problem,
-    Words,
+    Renderer,
     write_line,
 )
 from resourcesync.cli.progress import NoProgress, Progress
@@ -56,13 +56,13 @@ class TextScreen:
     def __init__(
         self,
         *,
-        words: Words,
+        words: Renderer,
         options: OutputOptions,
         streams: Streams,
         progress: Progress | None = None,
         acts: bool = False,
     ) -> None:
-        self._words = words
+        self._render = words
         self._streams = streams
         self._progress = progress or NoProgress()
         self._level = DETAIL if options.verbose else NORMAL
@@ -85,7 +85,7 @@ class TextScreen:
         elif event == "warning":
             self._warn(fields)
         else:
-            for line in self._words(event, fields):
+            for line in self._render(event, fields):
                 self._show(line)
                 if self._is_brief and line.label == "!":
                     self._keep(line, fields)

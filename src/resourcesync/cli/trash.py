@@ -80,7 +80,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="trash",
         output=output,
         work=work,
-        words=_words,
+        render=_render,
         subject=home.folder.name or str(home.folder),
         fields={
             "mirror": home.store or str(home.folder),
@@ -129,7 +129,7 @@ def _list(home: "Home", fits: "Fits", screen: Screen, *, narrowed: bool) -> Outc
     )
 
 
-def _words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
     name = f"/{fields.get('path')}" if fields.get("path") else str(fields.get("place") or "")
     if event == "trashed":
         size = "gone" if fields["bytes"] is None else words.size(fields["bytes"])

@@ -118,13 +118,13 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     def work(screen: Screen) -> Outcome:
         return _validate(arguments, asking, screen, output)
 
-    from resourcesync.cli.validate_words import ValidateWords  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.validate_words import ValidateRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="validate",
         output=output,
         work=work,
-        words=ValidateWords(),
+        render=ValidateRenderer(),
         subject="validate",
         fields={"targets": list(arguments.targets), "profile": arguments.profile},
         again=f"resourcesync validate {' '.join(arguments.targets)}",

@@ -225,7 +225,7 @@ def failing(fail_on: str) -> frozenset[Severity]:
     return errors if fail_on == "error" else errors | {Severity.WARNING}
 
 
-class ValidateWords:
+class ValidateRenderer:
     """Turns findings into lines: the place and rule, the line at fault, the clause, the mend."""
 
     def __init__(self) -> None:

@@ -63,14 +63,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
         return run(first, wish, screen)
 
-    from resourcesync.cli.watch_words import words  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.watch_words import render_event  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="watch",
         acts=True,
         output=replace(output, progress="off"),
         work=work,
-        words=words,
+        render=render_event,
         subject="watch",
         fields={"mirrors": list(first.names)},
     )

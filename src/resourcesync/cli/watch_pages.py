@@ -17,7 +17,7 @@ from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import Check, look, notes_of
 from resourcesync.cli.status_formats import Limits, Seen, as_listed
-from resourcesync.cli.watch_words import next_words, what_of
+from resourcesync.cli.watch_words import next_pull_text, what_of
 from resourcesync.cli.why import lines_of, named
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -228,7 +228,7 @@ class WatchPages:
 
     def _next(self, name: str) -> str:
         planned = self._planned(name)
-        return "" if planned is None else next_words(planned, self._clock.now())
+        return "" if planned is None else next_pull_text(planned, self._clock.now())
 
     def _watched(self) -> dict[Path, str]:
         names, configuration = self._names()

@@ -16,7 +16,7 @@ from resourcesync.wiring.pushing import Push, PushState
 
 _LOG: Final = logging.getLogger(__name__)
 
-_Told = tuple[Standing, object, str, int]
+_SubscriptionState = tuple[Standing, object, str, int]
 
 
 class Subscriptions:
@@ -32,7 +32,7 @@ class Subscriptions:
         self._push: Push | None = None
         self._wanted: frozenset[str] = frozenset()
         self._version = -1
-        self._told: dict[tuple[str, str], _Told] = {}
+        self._reported: dict[tuple[str, str], _SubscriptionState] = {}
 
     @contextmanager
     def opened(
@@ -114,7 +114,7 @@ class Subscriptions:
             for name, theirs in found.items()
         }
 
-    def tell(self) -> None:
+    def report_changes(self) -> None:
         """Say which subscriptions stand otherwise than when it was said last."""
         if self._push is None or self._push.version == self._version:
             return
@@ -126,14 +126,14 @@ class Subscriptions:
             return
         now = self._clock.now()
         for it in found:
-            before = self._told.get((it.mirror, it.topic))
-            if before != _told(it):
+            before = self._reported.get((it.mirror, it.topic))
+            if before != _subscription_state(it):
                 was = {} if before is None else {"was": before[0].value}
                 self._screen.report("watch.subscription", {"time": now, **fields_of(it), **was})
-        self._told = {(it.mirror, it.topic): _told(it) for it in found}
+        self._reported = {(it.mirror, it.topic): _subscription_state(it) for it in found}
 
 
-def _told(it: Subscribed) -> _Told:
+def _subscription_state(it: Subscribed) -> _SubscriptionState:
     return it.standing, it.until, it.why, it.refused
 
 

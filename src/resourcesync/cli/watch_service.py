@@ -227,7 +227,7 @@ class _Service:
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
         rota = Rota(Random())  # noqa: S311 - jitter
-        self.watch = Watch(rota, self._work, self._tell, self._clock, wish.parallel)
+        self.watch = Watch(rota, self._work, self._report_done, self._clock, wish.parallel)
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
             lambda: (self._wish.names, self._wish.configuration),
@@ -325,12 +325,12 @@ class _Service:
     def keep(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
         """Work until it is asked to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
-        self._supervisor.tell(READY=1, STATUS=self._status())
+        self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.turn(min(pulse, _LOOK_EVERY) if self.watch.failing() else pulse)
             self._heed_others()
-            self._push.tell()
-            self._supervisor.tell(WATCHDOG=1, STATUS=self._status())
+            self._push.report_changes()
+            self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(wish)
@@ -351,12 +351,12 @@ class _Service:
 
     def finish(self) -> None:
         """End all work in good order, as far as the grace allows."""
-        self._supervisor.tell(STOPPING=1)
+        self._supervisor.notify(STOPPING=1)
         self.watch.finish(self._wish.grace)
 
     def _reload(self, wish: Callable[[], Wish]) -> None:
         moment = int(self._clock.monotonic() * 1e6)
-        self._supervisor.tell(RELOADING=1, MONOTONIC_USEC=moment)
+        self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
         try:
             self.take(wish())
         except ResourceSyncError as error:  # what was good goes on
@@ -364,14 +364,14 @@ class _Service:
             kept = (*problem.evidence, ("kept", "the configuration as it was before"))
             self._screen.problem(replace(problem, evidence=kept))
         self.watch.retry()
-        self._supervisor.tell(READY=1, STATUS=self._status())
+        self._supervisor.notify(READY=1, STATUS=self._status())
 
     def _status(self) -> str:
         names = len(self._wish.names)
         busy = ", ".join(f"{it.kind.value} {it.mirror}" for it in self.watch.running[:3])
         return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
 
-    def _tell(self, done: Done) -> None:
+    def _report_done(self, done: Done) -> None:
         report = done.report
         if not isinstance(report, Report) or report.stopped:
             return

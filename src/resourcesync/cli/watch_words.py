@@ -56,7 +56,7 @@ def fields_of(
     return fields
 
 
-def words(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the line of an event."""
     match event:
         case "watch":
@@ -118,7 +118,7 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     if kind == "hand-on":
         yield f"told the next program of {forms.counted(fields.get('changes', 0), 'change')}"
         return
-    yield f"audit: {_word(fields)}" if kind == "audit" else str(fields.get("state", "done"))
+    yield f"audit: {_audit_state(fields)}" if kind == "audit" else str(fields.get("state", "done"))
     changes = sum(fields.get(name, 0) for name in _CHANGES)
     if changes:
         yield forms.counted(changes, "change")
@@ -129,7 +129,7 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
             yield f"{forms.count(fields[name])} {name}"
 
 
-def next_words(planned: "Next", now: datetime) -> str:
+def next_pull_text(planned: "Next", now: datetime) -> str:
     """Return when a mirror is pulled next, and why then, in a few words."""
     reason = f"retry {planned.failures}" if planned.why == "retry" else planned.why.value
     if planned.time is None:
@@ -149,7 +149,7 @@ def next_fields(mirror: str, planned: "Next") -> dict[str, object]:
     }
 
 
-def _word(fields: Mapping[str, Any]) -> str:
+def _audit_state(fields: Mapping[str, Any]) -> str:
     return "in sync" if not fields["exit"] else "not in sync"
 
 

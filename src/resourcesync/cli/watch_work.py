@@ -15,7 +15,7 @@ from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import line_of
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Outcome, Problem, problem_of
-from resourcesync.cli.pull_words import PullWords
+from resourcesync.cli.pull_words import PullRenderer
 from resourcesync.cli.pulling import Chosen, Target, Way, pull
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
 from resourcesync.ports import Clock
@@ -23,7 +23,7 @@ from resourcesync.ports.changes import Logged
 from resourcesync.watch.keeping import IsStopped
 from resourcesync.watch.rota import Ended, Errand, Kind, Verdict, Wanted
 from resourcesync.wiring import mirrors, sets
-from resourcesync.wiring.handing_on import Teller
+from resourcesync.wiring.handing_on import ChangeForwarder
 from resourcesync.wiring.machine import new_run_id
 from resourcesync.wiring.watched import Audited, audit
 
@@ -129,7 +129,7 @@ class Work:
     def _pull(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
         assert self._chosen is not None
         calls, notes = Calls(self._clock), Notes()
-        words = PullWords(itemize=False, dry_run=False)
+        words = PullRenderer(itemize=False, dry_run=False)
         way = Way(self._chosen.configuration, words, calls)
         with calls.during(None, is_stopped):
             outcome = pull(it.target, way, notes, notes.report)
@@ -164,8 +164,8 @@ class Work:
         count, why = 0, ""
         for folder in folders:
             below = "" if folder == it.target.folder else f"{folder.name}/"
-            teller = Teller(CONSUMER, it.on_change, partial(_line, run, below))
-            told, why = self._tell(teller, folder, it.limit, is_stopped)
+            teller = ChangeForwarder(CONSUMER, it.on_change, partial(_line, run, below))
+            told, why = self._run_program(teller, folder, it.limit, is_stopped)
             count += told
             if why:
                 break
@@ -184,13 +184,13 @@ class Work:
             exit=ExitCode.PARTIAL, fields=fields, problem=problem
         )
 
-    def _tell(
-        self, teller: Teller, folder: Path, limit: float, is_stopped: IsStopped
+    def _run_program(
+        self, teller: ChangeForwarder, folder: Path, limit: float, is_stopped: IsStopped
     ) -> tuple[int, str]:
         """Return how many changes the program was told of, and how it failed; empty if not."""
         until = self._clock.monotonic() + limit
         try:
-            told, code = teller.tell(
+            told, code = teller.forward(
                 folder, lambda: is_stopped() or self._clock.monotonic() >= until
             )
         except StoppedError:

@@ -85,7 +85,9 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     return RunReport(
         run=run,
         mode=pulled.mode,
-        state=_word(held=held, behind=bool(failed or memory.refused or unfinished or waits)),
+        state=_state_after_run(
+            held=held, behind=bool(failed or memory.refused or unfinished or waits)
+        ),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -144,7 +146,7 @@ def waiting(state: MirrorState, task: Task) -> int:
     return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
 
 
-def _word(*, held: int, behind: bool) -> Word:
+def _state_after_run(*, held: int, behind: bool) -> Word:
     if held:
         return Word.STOPPED
     return Word.BEHIND if behind else Word.IN_SYNC

@@ -35,7 +35,7 @@ from resourcesync.destination.pulling import (
     OLD_PART,
     Pull,
     Pulled,
-    no_time_told,
+    no_time_note,
 )
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ListHead, Snapshot
@@ -126,7 +126,7 @@ class Baseline:
         )
 
     @property
-    def _is_told(self) -> bool:
+    def _is_forced(self) -> bool:
         """Whether a person says that these lists count: times of other lists are no measure."""
         return self._pull.options.mode == "baseline" or self._pull.options.moved != ""
 
@@ -158,7 +158,7 @@ class Baseline:
 
     def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
         through = self._pull.sync_state.through
-        if snapshot.at is None or self._is_told:
+        if snapshot.at is None or self._is_forced:
             return
         check_no_older(snapshot.at, self._pull.sync_state.at)
         if gap and through is not None and snapshot.at <= through:
@@ -176,7 +176,7 @@ class Baseline:
     def _since(self, snapshot: Snapshot, held: ExitStack) -> History | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
-            self._pull.tell_no_time()
+            self._pull.warn_no_time()
             return None
         history = self._pull.change_lists.read(
             self._pull.found.change_list,
@@ -185,7 +185,7 @@ class Baseline:
             beside=Beside(self._pull.state, snapshot.at),
         )
         held.enter_context(history.spool)
-        if not self._is_told:
+        if not self._is_forced:
             go_on_from(
                 history,
                 self._pull.found.change_list,
@@ -211,7 +211,7 @@ class Baseline:
             return history.through, True
         if history is not None:
             return max(history.through, known), False
-        if snapshot.at is None or at >= known or self._is_told:
+        if snapshot.at is None or at >= known or self._is_forced:
             return at, True
         return known, False
 
@@ -277,7 +277,7 @@ class Baseline:
             reviewed = self._pull.options.review is not None
             counted = count(noted.note(decisions) if reviewed else decisions, Mode.BASELINE)
             if not sweeping or self._is_understood():
-                foreseen = self._pull.tell_plan(counted[0])
+                foreseen = self._pull.report_plan(counted[0])
                 noted.show(Mode.BASELINE)
                 return counted, foreseen, sweeping
         self._swept_at = None
@@ -471,7 +471,7 @@ class Baseline:
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,
-        ) | no_time_told(snapshot)
+        ) | no_time_note(snapshot)
         if history is not None and snapshot.at is not None:
             notes |= Beside(self._pull.state, snapshot.at).note(history.seen)
         self._pull.remember_refused(add=False)

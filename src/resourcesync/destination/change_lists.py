@@ -322,7 +322,9 @@ class ChangeListReader:
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
-                span = told[announced.uri] = self._as_told(announced, fetched.open(), history)
+                span = told[announced.uri] = self._effective_span(
+                    announced, fetched.open(), history
+                )
                 if first:  # an index need not tell of intervals, but each list does
                     history.reaches = history.reaches and chain([span], history.since).reaches
                 elif end is not None and (span.from_ or 0) > max(end, history.since):
@@ -338,7 +340,7 @@ class ChangeListReader:
             history.reaches = history.last.are_found(lists.lists[0].from_)
         note_written_anew(history, [told.get(it.uri, it) for it in spans], state)
 
-    def _as_told(self, announced: Span, listed: Document, history: History) -> Span:
+    def _effective_span(self, announced: Span, listed: Document, history: History) -> Span:
         """Return the interval of a list: as it tells of itself, else as its index tells.
 
         Some Sources write the interval into the index alone, and end the last list at the moment

@@ -12,7 +12,7 @@ from typing import Final
 from resourcesync.ports import Clock, Failure, Fetcher, Purpose, Request, Response, served_at
 from resourcesync.ports.fetching import age_when_served
 
-WORTH_TELLING: Final = timedelta(hours=1)
+REPORTED_SKEW: Final = timedelta(hours=1)
 """A difference that is reported."""
 NOT_BELIEVED: Final = timedelta(days=1)
 """A difference with which no time of the lists can be believed."""
@@ -82,7 +82,7 @@ class WatchedFetcher:
         self._skews = min(least, skew), max(most, skew)
 
 
-def told(skew: timedelta) -> str:
+def describe_skew(skew: timedelta) -> str:
     """Say how far this machine's clock and the Source's are apart."""
     way = "ahead of" if skew > _NONE else "behind"
     days, hours = abs(skew).days, abs(skew).seconds // 3_600

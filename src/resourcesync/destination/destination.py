@@ -11,9 +11,9 @@ from resourcesync.destination.accounting import report_of
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.clock_watch import (
     NOT_BELIEVED,
-    WORTH_TELLING,
+    REPORTED_SKEW,
     WatchedFetcher,
-    told,
+    describe_skew,
 )
 from resourcesync.destination.deletion import empty_trash, take_over_trash
 from resourcesync.destination.former import heed_policy
@@ -34,7 +34,7 @@ from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.templates import is_template, tidy
 from resourcesync.destination.ways import OwnWays
-from resourcesync.destination.whereabouts import Whereabouts, tell_source
+from resourcesync.destination.whereabouts import Whereabouts, report_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     BudgetError,
@@ -139,7 +139,7 @@ class Destination:
 
     def _by_clock(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
-        skew, as_of = self._told_skew(), report.as_of
+        skew, as_of = self._report_skew(), report.as_of
         # Lists of this very day agree with our clock: then it is the server's that is wrong.
         is_right = as_of is not None and abs(self._deadline.now() - as_of) <= NOT_BELIEVED
         if abs(skew) < NOT_BELIEVED or is_right:
@@ -147,10 +147,10 @@ class Destination:
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         return replace(report, state=state, skew=skew.total_seconds())
 
-    def _told_skew(self) -> timedelta:
+    def _report_skew(self) -> timedelta:
         skew = self._watched.skew
-        if abs(skew) >= WORTH_TELLING:
-            fields = {"code": "clock-skew", "message": told(skew), "evidence": ()}
+        if abs(skew) >= REPORTED_SKEW:
+            fields = {"code": "clock-skew", "message": describe_skew(skew), "evidence": ()}
             self._equipment.report("warning", fields)
         return skew
 
@@ -238,11 +238,11 @@ class Destination:
                 in_sync_at=0 if others else None,
             )
             heed_policy(pull)
-        tell_source(pull)
+        report_source(pull)
         lists = Whereabouts(pull)
         with pull.packages.keeping():
             pulled = self._bring_in_step(pull, options, lists, anew=anew)
-        pull.tell_forgiven()
+        pull.warn_dropped_values()
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
     def _bring_in_step(
@@ -335,7 +335,7 @@ class Destination:
         equipment = self._equipment
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
-        refusals = Refusals(self._tell_refused, known)
+        refusals = Refusals(self._report_refused, known)
         links = self._links(scope, filters)
         yielding = self._sync_state.yielding
         mapping, largest = (
@@ -356,7 +356,7 @@ class Destination:
 
     def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:
         home = origin(found.entry)
-        profile = Profile.POSIX if self._equipment.tells_case else Profile.PORTABLE
+        profile = Profile.POSIX if self._equipment.is_case_sensitive else Profile.PORTABLE
         return Identity(
             source=address,
             base=f"{home}/",
@@ -366,7 +366,7 @@ class Destination:
             mapper=_mapper(options),
         )
 
-    def _tell_refused(self, refused: Refused) -> None:
+    def _report_refused(self, refused: Refused) -> None:
         self._equipment.report(
             "item",
             {
@@ -479,10 +479,10 @@ class Destination:
         self._equipment.check_folder()
         pull = self.looking(asking=not offline)
         if not offline:
-            tell_source(pull)
+            report_source(pull)
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
-        at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._told_skew()
+        at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= NOT_BELIEVED and abs(clock.now() - at) > NOT_BELIEVED:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())

@@ -95,7 +95,7 @@ class Dumps:
             report=equipment.report,
         )
         self._spill = equipment.scratch
-        self._told = equipment.clock.monotonic()
+        self._progress_at = equipment.clock.monotonic()
         self._policy = pull.options.dumps
         # In a folder without a file nothing is in place already: not worth a look each time.
         self._is_bare = next(iter(equipment.copies.paths()), None) is None
@@ -373,9 +373,9 @@ class Dumps:
 
     def _progress(self) -> None:
         now = self._pull.equipment.clock.monotonic()
-        if now - self._told < _PROGRESS_SECONDS:
+        if now - self._progress_at < _PROGRESS_SECONDS:
             return
-        self._told = now
+        self._progress_at = now
         tally = self._landing.tally
         self._pull.equipment.report(
             "progress",

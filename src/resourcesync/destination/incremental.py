@@ -216,7 +216,7 @@ class Incremental:
         self._show(partial(self._news, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
-            foreseen = self._pull.tell_plan(plan)
+            foreseen = self._pull.report_plan(plan)
             return Pulled(mode=plan.mode, plan=plan, swept=foreseen, is_written=False)
         if history.changes:
             self._pull.begin(baseline=False, read=history)
@@ -341,7 +341,7 @@ class Incremental:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
         through = self._pull.sync_state.through or 0
         plan, kept = self._plan_tasks(mode)
-        foreseen = self._pull.tell_plan(plan)
+        foreseen = self._pull.report_plan(plan)
         pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
             pulled.swept = foreseen

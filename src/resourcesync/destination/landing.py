@@ -39,7 +39,7 @@ from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
 _KEPT_FAILURES: Final = 1_000
-_MOST_TOLD: Final = 100
+_MAX_QUARANTINE_WARNINGS: Final = 100
 _OF_ONE_RESOURCE: Final = frozenset({"path-in-the-way", "local-change"})
 
 
@@ -316,7 +316,7 @@ class Landing:
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
             self._state.commit(Step(doubted=[forgotten(copy) for copy in doubted]))
         results = self._copies.install([_installation(ready) for ready in staged])
-        self._tell_of_quarantine()
+        self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
         refused: dict[str, Copy | None] = {}
         broken: StorageError | None = None
@@ -336,11 +336,11 @@ class Landing:
         if broken is not None:
             raise broken
 
-    def _tell_of_quarantine(self) -> None:
+    def _report_quarantined(self) -> None:
         """Say which files were in the way, and where they are now; the first of very many."""
         for path, place in self._copies.made_way():
             self._set_aside += 1
-            if self._set_aside <= _MOST_TOLD:
+            if self._set_aside <= _MAX_QUARANTINE_WARNINGS:
                 self._report("warning", set_aside_warning(path, place))
 
     def _before(self, ready: Ready) -> Copy | None:

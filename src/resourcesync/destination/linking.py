@@ -59,7 +59,9 @@ def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iter
     """
     if linked is None:
         return rows
-    return (_word(group) for _, group in groupby(merge(rows, linked, key=_by_uri), key=_by_uri))
+    return (
+        _merge_group(group) for _, group in groupby(merge(rows, linked, key=_by_uri), key=_by_uri)
+    )
 
 
 def links_of(
@@ -148,7 +150,7 @@ def is_listed(state: MirrorState, uri: str) -> bool:
     return state.copy(uri) is not None
 
 
-def _word(rows: Iterator[Listed]) -> Listed:
+def _merge_group(rows: Iterator[Listed]) -> Listed:
     """Return the one row of a URI; that of its own entry, if there is one, comes first."""
     own = next(rows)
     if own.via:

@@ -304,7 +304,7 @@ class SyncState:
         return self._number("stale-since")
 
     @property
-    def word(self) -> MirrorWord:
+    def last_state(self) -> MirrorWord:
         """The mirror's state after the last run."""
         return MirrorWord(self._state.note("word") or MirrorWord.NEW)
 

@@ -150,7 +150,7 @@ class Equipment:
     check_folder: Callable[[], None]
     purge: Callable[[str], None]
     drop_parts: Callable[[], None] = lambda: None
-    tells_case: bool = True
+    is_case_sensitive: bool = True
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     room: Callable[[], int | None] = lambda: None
     lift_deadline: Callable[[], None] = lambda: None

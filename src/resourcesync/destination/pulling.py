@@ -335,7 +335,7 @@ class Pull:
             proven = find_gone(self.equipment, self.now, self.selection.address)
         pulled.swept = sweep(self.equipment, limit, here, generation=generation, proven=proven)
 
-    def tell_plan(self, plan: Plan) -> Swept:
+    def report_plan(self, plan: Plan) -> Swept:
         """Tell what is going to be done; return what of it is going to be held."""
         limit, here = self.options.max_delete, self.state.count()
         untold = plan.delete if self.selection.refusals.count else plan.untold
@@ -357,7 +357,7 @@ class Pull:
         )
         return foreseen
 
-    def tell_no_time(self) -> None:
+    def warn_no_time(self) -> None:
         """Say once why each pull takes the whole list, though there is a Change List."""
         if self.found.change_list is not None and not self.sync_state.knows(_NO_TIME):
             self.warn(
@@ -380,7 +380,7 @@ class Pull:
             f" since only a list of which all is understood proves that something is gone{moved}",
         )
 
-    def tell_forgiven(self) -> None:
+    def warn_dropped_values(self) -> None:
         """Say how many values of the lists could not be read."""
         refusals = self.selection.refusals
         if refusals.dropped:
@@ -402,7 +402,7 @@ class Pull:
         self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
 
 
-def no_time_told(snapshot: Snapshot) -> dict[str, str]:
+def no_time_note(snapshot: Snapshot) -> dict[str, str]:
     """Return the note of whether it was told that a list says nothing of its time."""
     return {_NO_TIME: str(int(snapshot.at is None))}
 

@@ -80,7 +80,7 @@ class Repair:
     def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
         self._pull.naming.name_new(it for it in self._rows(account) if it.uri in wanted)
         plan = self._plan(account, wanted, extra, look)
-        foreseen = self._pull.tell_plan(plan)
+        foreseen = self._pull.report_plan(plan)
         show_decisions(
             self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
         )

@@ -66,11 +66,11 @@ class Refusals:
     """
 
     def __init__(self, tell: Callable[[Refused], None], known: Iterable[str] = ()) -> None:
-        self._tell = tell
+        self._report = tell
         self._known = frozenset(known)
         self._kept: dict[str, Refused] = {}
         self._counted: set[int] = set()  # hashes: addresses may be long
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.count = 0
         self.news = 0
         self.dropped = 0
@@ -90,9 +90,9 @@ class Refusals:
             self._count(uri)
             if len(self._kept) < MOST_REFUSED:
                 self._kept[uri] = refused = Refused(uri=uri, code=code, reason=reason)
-                if uri not in self._told:  # else a document is read again
-                    self._told.add(uri)
-                    self._tell(refused)
+                if uri not in self._reported:  # else a document is read again
+                    self._reported.add(uri)
+                    self._report(refused)
 
     def _count(self, uri: str) -> None:
         self.count += 1

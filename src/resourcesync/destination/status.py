@@ -45,7 +45,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _word(memory, pending + held + edited),
+        state=Word.SYNCING if running else _current_state(memory, pending + held + edited),
         resources=resources,
         pending=pending,
         outdated=state.pending_here(Task.FETCH) - unknown if resources and pending else 0,
@@ -69,9 +69,9 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     )
 
 
-def _word(memory: SyncState, pending: int) -> Word:
+def _current_state(memory: SyncState, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
-    word = memory.word
+    word = memory.last_state
     # A run was killed, or other filters were chosen.
     is_behind = pending or memory.is_unsettled or memory.hole or memory.refused
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word

@@ -57,7 +57,7 @@ _COMING: Final = 4_096
 _PATIENCE: Final = 16
 """Patches of no use after which no more of them are tried in a run: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
-_TELLING: Final = frozenset({"got", "tried"})
+_ANSWER_LABELS: Final = frozenset({"got", "tried"})
 """The evidence that tells what the other side did."""
 
 
@@ -96,7 +96,7 @@ class Transfer:
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
         self._patching = Patching(copies, {} if patches is None else patches, policy.own_algorithm)
-        self._told = 0.0
+        self._progress_at = 0.0
         self._soon: deque[Attempt] = deque()
         self._late: list[Attempt] = []
         self._coming: dict[str, None] = {}
@@ -124,7 +124,7 @@ class Transfer:
         """
         self._totals = (total, size)
         try:
-            self._told = self._clock.monotonic()
+            self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
             while (self._soon or self._late) and not self.stopped:
                 self._landing.flush()  # some wait for bytes that others brought
@@ -376,9 +376,9 @@ class Transfer:
 
     def _progress(self, *, force: bool = False) -> None:
         now = self._clock.monotonic()
-        if not force and now - self._told < _PROGRESS_SECONDS:
+        if not force and now - self._progress_at < _PROGRESS_SECONDS:
             return
-        self._told = now
+        self._progress_at = now
         total, size = self._totals
         self._report(
             "progress",
@@ -410,7 +410,7 @@ def _reason(error: ResourceSyncError) -> str:
 
 
 def _got(error: ResourceSyncError) -> str:
-    return next((text for label, text in error.evidence if label in _TELLING), "")
+    return next((text for label, text in error.evidence if label in _ANSWER_LABELS), "")
 
 
 def _staged(request: Request) -> Staged:

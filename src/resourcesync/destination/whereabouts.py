@@ -107,7 +107,7 @@ class Whereabouts:
         self._sync_state.write(capability_list=asked)
 
 
-def tell_source(pull: Pull) -> None:
+def report_source(pull: Pull) -> None:
     """Say where the Source's lists are, and how far the mirror knows it."""
     found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump

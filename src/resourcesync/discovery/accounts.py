@@ -33,7 +33,7 @@ _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
 _WHOLE: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 
 
-class Told(NamedTuple):
+class ListingRow(NamedTuple):
     """What is told of one resource. A named tuple, since millions are read in a row.
 
     Attributes:
@@ -52,7 +52,7 @@ class Told(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Telling:
+class ListingSummary:
     """What was read to make an account.
 
     Attributes:
@@ -82,14 +82,14 @@ class AccountReader:
     """
 
     def __init__(
-        self, documents: Documents, add: Callable[[Told], None], allowed: Iterable[str] = ()
+        self, documents: Documents, add: Callable[[ListingRow], None], allowed: Iterable[str] = ()
     ) -> None:
         self._documents = documents
         self._add = add
         self._allowed = tuple(allowed)
-        self._telling = Telling()
+        self._telling = ListingSummary()
 
-    def read(self, address: str) -> Telling:
+    def read(self, address: str) -> ListingSummary:
         """Read the account of an address or a local document.
 
         Raises:
@@ -104,7 +104,7 @@ class AccountReader:
             self._read_source(begun)
         return self._telling
 
-    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered | Telling:
+    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered | ListingSummary:
         """Read a list at once; of a Source, return where its lists are."""
         kind = document.header.capability
         if kind in _WHOLE:
@@ -151,7 +151,7 @@ class AccountReader:
         if document.header.capability in _LISTS:
             for row in document.rows():
                 self._take(
-                    Told(
+                    ListingRow(
                         row.uri,
                         row.hash_text or "",
                         _length(row.length_text),
@@ -161,7 +161,7 @@ class AccountReader:
         else:
             for entry in document.entries():
                 if isinstance(entry, Resource):
-                    self._take(told_of(entry))
+                    self._take(listing_row(entry))
         self._telling.refused += document.refused
 
     # --- changes ---
@@ -194,12 +194,12 @@ class AccountReader:
             moment = entry.time or entry.resource.lastmod
             if moment is None or to_microseconds(moment) > at:
                 self._telling.changes += 1
-                self._take(told_of(entry.resource)._replace(change=entry.kind.value))
+                self._take(listing_row(entry.resource)._replace(change=entry.kind.value))
         self._telling.refused += document.refused
 
     # --- both ---
 
-    def _take(self, told: Told) -> None:
+    def _take(self, told: ListingRow) -> None:
         self._telling.entries += 1
         self._add(told)
 
@@ -208,9 +208,9 @@ class AccountReader:
             self._telling.documents.append(document.uri)
 
 
-def told_of(resource: Resource) -> Told:
+def listing_row(resource: Resource) -> ListingRow:
     """Return what an entry tells."""
-    return Told(
+    return ListingRow(
         resource.uri,
         format_digests(resource.digests),
         resource.length,
@@ -218,13 +218,13 @@ def told_of(resource: Resource) -> Told:
     )
 
 
-def settle(rows: Iterable[Told]) -> Iterator[Told]:
+def settle(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
     """Yield what holds for each URI: what was told last, and nothing of what was deleted.
 
     Args:
         rows: In URI order; those of one URI in the order in which they were told.
     """
-    current: Told | None = None
+    current: ListingRow | None = None
     for row in rows:
         if current is not None and row.uri != current.uri and not _is_gone(current):
             yield current
@@ -233,7 +233,7 @@ def settle(rows: Iterable[Told]) -> Iterator[Told]:
         yield current
 
 
-def _is_gone(told: Told) -> bool:
+def _is_gone(told: ListingRow) -> bool:
     return told.change == ChangeKind.DELETED
 
 
@@ -245,7 +245,7 @@ class Verdict(StrEnum):
     UNPROVEN = "unproven"
 
 
-def judge(left: Told, right: Told) -> tuple[Verdict, str]:
+def judge(left: ListingRow, right: ListingRow) -> tuple[Verdict, str]:
     """Compare two tellings of one resource; return the verdict and its reason.
 
     A shared hash decides. Without one, another length or another ``lastmod`` is a difference, and

@@ -236,7 +236,7 @@ class Search:
             return None
         with fetched:
             named = named_sitemaps(fetched.stream, fetched.final_uri)
-        self._note(uri, _said(named))
+        self._note(uri, _robots_outcome(named))
         homes = (errand.address, uri, fetched.final_uri)
         targets = [
             target
@@ -366,7 +366,7 @@ def _parts_among(targets: Iterable[str], document: Document) -> set[str]:
     return {part for part in parts if part in wanted}
 
 
-def _said(named: tuple[str, ...]) -> str:
+def _robots_outcome(named: tuple[str, ...]) -> str:
     if not named:
         return "200, no Sitemap line"
     return "200, a Sitemap line" if len(named) == 1 else f"200, {len(named)} Sitemap lines"

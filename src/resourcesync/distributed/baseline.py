@@ -57,7 +57,7 @@ class SharedBaseline(Baseline):
         super().__init__(pull)
         self._crew = crew
         self._join_again: Callable[[], Joined]
-        self._told: tuple[list[str], list[str]] = ([], [])
+        self._listed_files: tuple[list[str], list[str]] = ([], [])
 
     def run(
         self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
@@ -89,7 +89,7 @@ class SharedBaseline(Baseline):
 
     def _names_change(self) -> bool:
         listed = self._crew.tables.read_listed
-        told = chain.from_iterable(map(listed, chain.from_iterable(self._told)))
+        told = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
         return self._pull.naming.name_all(map(listed_of, told))
 
     def _read_again(self) -> tuple[Lists, Snapshot]:
@@ -104,7 +104,7 @@ class SharedBaseline(Baseline):
         refusals = self._pull.selection.refusals
         refused = refusals.count
         changed = self._write_changes(history, listed)
-        self._told = (listed, changed)
+        self._listed_files = (listed, changed)
         self._join_again = partial(self._join, listed, changed, self._rows(snapshot))
         joined = self._join_again()
         is_news = refusals.count and not refused
@@ -184,7 +184,7 @@ class SharedBaseline(Baseline):
         if pull.options.dry_run:
             return pulled
         pull.begin(baseline=True)
-        self._write_told_entries()
+        self._write_listed_entries()
         unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
         if any(True for _ in unlisted):
             raise AssertionError("what nothing lists is not fetched")
@@ -205,10 +205,10 @@ class SharedBaseline(Baseline):
             pull.sweep(pulled)
         return pulled
 
-    def _write_told_entries(self) -> None:
+    def _write_listed_entries(self) -> None:
         """Remember what entries link to: the lists first, then the later word of changes."""
         pull = self._pull
-        for files, anew in zip(self._told, (True, False), strict=True):
+        for files, anew in zip(self._listed_files, (True, False), strict=True):
             for file in files if pull.selection.has_entries else ():
                 rows = map(listed_of, self._crew.tables.read_listed(file))
                 generation = pull.generation
@@ -229,7 +229,7 @@ class SharedBaseline(Baseline):
             size=joined.size,
             unsized=joined.unsized,
         )
-        foreseen = pull.tell_plan(plan)
+        foreseen = pull.report_plan(plan)
         if pull.options.review is not None:
             decide_all = self._reviewed(joined, sweeping=sweeping)
             pull.options.review(Mode.BASELINE, decide_all, joined.same)

@@ -125,7 +125,7 @@ class Lists:
         )
         for outcome in self._crew.read(units):
             try:
-                told = self._told(outcome)
+                told = self._decode_outcome(outcome)
             except (SourceError, DocumentError) as error:
                 if error.transient:
                     raise
@@ -145,13 +145,13 @@ class Lists:
             self._pull.selection.has_entries |= told.has_entries
             yield names[outcome.name], told
 
-    def _told(self, outcome: Outcome) -> ListRead:
+    def _decode_outcome(self, outcome: Outcome) -> ListRead:
         if outcome.failed is None:
-            told = msgspec.json.decode(outcome.told, type=ListRead)
+            told = msgspec.json.decode(outcome.details, type=ListRead)
             self._crew.traffic.add(told.requests, told.received)
             return told
-        if outcome.told is not None:
-            raise error_of(msgspec.json.decode(outcome.told, type=Fault))
+        if outcome.details is not None:
+            raise error_of(msgspec.json.decode(outcome.details, type=Fault))
         raise EngineError(
             f"a list could not be read: {outcome.failed[1]}",
             evidence=(("kept", "nothing was changed"),),

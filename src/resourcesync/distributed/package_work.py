@@ -57,7 +57,7 @@ def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
     tools.exchange.send(unit.name, done)
     requests, received = tools.traffic()
     told = Brought(tally=package.tally, requests=requests, received=received)
-    return Outcome(unit.name, count, wait=tools.wait(), told=msgspec.json.encode(told))
+    return Outcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
 
 
 def _pull(unit: Unpacking, tools: Tools) -> Pull:

@@ -53,14 +53,14 @@ class PackageUnits:
         except (SourceError, DocumentError) as error:
             self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
             return None
-        self._tell_wanted(joined.slices)
+        self._send_wanted(joined.slices)
         try:
             return self._unpacked(packages, terms)
         finally:
             for name in (INDEX, *self._crew.exchange.names(WANTED)):
                 self._crew.exchange.remove(name)
 
-    def _tell_wanted(self, slices: Sequence[Slice]) -> None:
+    def _send_wanted(self, slices: Sequence[Slice]) -> None:
         """Let workers see what is wanted."""
         index: list[tuple[str, str]] = []
         for number, one in enumerate(slices):
@@ -81,7 +81,7 @@ class PackageUnits:
                     self._pull.budget.end(waiting.pop(outcome.name, None))
                     if outcome.failed is None:
                         self._slices.take_package(outcome.name)
-                        ended = ended.plus(self._slices.told(outcome))
+                        ended = ended.plus(self._slices.decode_outcome(outcome))
                     else:
                         message = f"a package is of no use: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)

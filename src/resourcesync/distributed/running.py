@@ -69,12 +69,12 @@ class _Run:
     def __init__(
         self, engine: Engine, work: Work, turns: Turns, clock: Clock, tell: Callable[[str], None]
     ) -> None:
-        self._tell = tell
+        self._report = tell
         self._engine = engine
         self._work = work
         self._turns = turns
         self._clock = clock
-        self._told: SimpleQueue[int] = SimpleQueue()
+        self._finished: SimpleQueue[int] = SimpleQueue()
         self._under_way: dict[int, _Task] = {}
         self._suspects: list[Unit] = []
         self._ready: list[Outcome] = []
@@ -128,7 +128,7 @@ class _Run:
             self._mend(error)
             return
         self._under_way[turn.number] = _Task(turn, promise, alone)
-        number, told = turn.number, self._told
+        number, told = turn.number, self._finished
         promise.add_done_callback(lambda _: told.put(number))
 
     def _wait(self) -> None:
@@ -140,7 +140,7 @@ class _Run:
             self._clock.sleep(seconds)
             return
         with suppress(Empty):
-            self._hear(self._told.get(timeout=seconds))
+            self._hear(self._finished.get(timeout=seconds))
 
     def _next_moment(self, now: float) -> float | None:
         if not self._suspects:
@@ -166,7 +166,7 @@ class _Run:
         """Take what was done before the engine broke, so that it is not done again."""
         with suppress(Empty):
             while True:
-                task = self._under_way.get(self._told.get_nowait())
+                task = self._under_way.get(self._finished.get_nowait())
                 with suppress(Exception):
                     if task is not None:
                         self._did(task, task.promise.result())
@@ -184,12 +184,12 @@ class _Run:
     def _lose(self, unit: Unit, error: Exception) -> None:
         self._losses[unit.name] += 1
         self._tried_in_vain(error, _IN_VAIN + TRIES * self._engine.slots)
-        _log.warning("unit %s was lost: %s", unit.name, _said(error))
-        self._tell(f"a worker did not end its piece of the work: {_said(error)}")
+        _log.warning("unit %s was lost: %s", unit.name, _error_text(error))
+        self._report(f"a worker did not end its piece of the work: {_error_text(error)}")
         if self._losses[unit.name] < TRIES:
             self._turns.again(unit)
         else:
-            self._fail(unit, _said(error))
+            self._fail(unit, _error_text(error))
 
     def _mend(self, error: Exception) -> None:
         """Begin anew with an engine that takes no more work, and all that was under way."""
@@ -200,14 +200,16 @@ class _Run:
         if not self._engine.mend():
             raise EngineError(
                 "the engine takes no more work",
-                evidence=(("got", _said(error)),),
+                evidence=(("got", _error_text(error)),),
                 hint="see whether it still runs; then run the same command: it goes on",
             ) from error
         lost = list(self._under_way.values())
-        _log.warning("the engine was mended, %d units begin again: %s", len(lost), _said(error))
+        _log.warning(
+            "the engine was mended, %d units begin again: %s", len(lost), _error_text(error)
+        )
         was = "was" if len(lost) == 1 else "were"
         pieces = "a piece" if len(lost) == 1 else f"{len(lost)} pieces"
-        self._tell(f"a worker died while {pieces} of work {was} under way: {_said(error)}")
+        self._report(f"a worker died while {pieces} of work {was} under way: {_error_text(error)}")
         for task in reversed(lost):
             self._over(task, None)
             self._broke(task, error)
@@ -216,7 +218,7 @@ class _Run:
         unit = task.turn.unit
         self._breaks[unit.name] += 1
         if task.alone:
-            self._fail(unit, f"its worker died each time: {_said(error)}")
+            self._fail(unit, f"its worker died each time: {_error_text(error)}")
         elif self._breaks[unit.name] < TRIES - 1:
             self._turns.again(unit)
         else:
@@ -236,12 +238,12 @@ class _Run:
             return
         raise EngineError(
             f"nothing came of {self._in_vain} tries: the engine cannot do this work",
-            evidence=(("got", _said(error)),),
+            evidence=(("got", _error_text(error)),),
             hint="each worker needs this Python, this version of resourcesync, and the store",
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return what an error says, on one line."""
     words = error.message if isinstance(error, ResourceSyncError) else f"{error}"
     named = words if isinstance(error, ResourceSyncError) else f"{type(error).__name__}: {words}"

@@ -18,7 +18,7 @@ from resourcesync.distributed.fitting import fitting
 from resourcesync.distributed.lists import READ, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import Bringing, Brought, Terms
-from resourcesync.distributed.work import BEGUN, TOLD
+from resourcesync.distributed.work import BEGUN, REPORT_SUFFIX
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
@@ -156,9 +156,9 @@ class Slices:
 
     # --- bringing ---
 
-    def told(self, outcome: Outcome) -> Brought:
+    def decode_outcome(self, outcome: Outcome) -> Brought:
         """Return what a unit tells of what it did; what the network took is counted."""
-        told = msgspec.json.decode(outcome.told, type=Brought)
+        told = msgspec.json.decode(outcome.details, type=Brought)
         self._crew.traffic.add(told.requests, told.received)
         return told
 
@@ -194,7 +194,7 @@ class Slices:
                     unit = waiting.pop(outcome.name)
                     budget.end(unit.size)
                     ended = self._took(unit, outcome, ended)
-                    self._tell_progress(ended, total)
+                    self._report_progress(ended, total)
                     if fail_fast and ended.tally.failed:
                         ended = ended._replace(complete=False)
                         break
@@ -250,7 +250,7 @@ class Slices:
             self._report("warning", {"code": code, "message": message})
             return before._replace(complete=False)
         self.take(unit.work, unit.name)
-        return before.plus(self.told(outcome))
+        return before.plus(self.decode_outcome(outcome))
 
     def take(self, work: str, done: str, token: str = "") -> None:
         """Remember what became of rows; then their files are not needed any more.
@@ -275,7 +275,7 @@ class Slices:
                 raise StateError(f"what became of {work} is not of these rows")
             self._remember(list(zip(group, same, strict=True)))
         exchange.remove(token or work)  # first: without it, the others are nobody's
-        for name in (work, done, f"{done}{TOLD}", f"{done}{BEGUN}"):
+        for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN}"):
             exchange.remove(name)
 
     def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
@@ -295,10 +295,10 @@ class Slices:
         )
         for work, copy in changed:
             if copy.length >= 0:
-                self._tell(work, copy)
+                self._report_item(work, copy)
         for work, done in pairs:
             if done.pending is not None and done.pending.task == Task.FETCH:
-                self._tell_failed(work, done.pending)
+                self._report_failed(work, done.pending)
 
     def _again(self, row: Pending) -> Pending:
         """Return a task that failed, with the tries of earlier runs: a worker knows of none."""
@@ -310,7 +310,7 @@ class Slices:
 
     # --- telling ---
 
-    def _tell(self, work: WorkRow, copy: Copy) -> None:
+    def _report_item(self, work: WorkRow, copy: Copy) -> None:
         before = work.copy
         self._report(
             "item",
@@ -327,7 +327,7 @@ class Slices:
             },
         )
 
-    def _tell_failed(self, work: WorkRow, row: Pending) -> None:
+    def _report_failed(self, work: WorkRow, row: Pending) -> None:
         self._report(
             "item",
             {
@@ -342,7 +342,7 @@ class Slices:
             },
         )
 
-    def _tell_progress(self, ended: Ended, total: "_Total") -> None:
+    def _report_progress(self, ended: Ended, total: "_Total") -> None:
         self._report(
             "progress",
             {

@@ -24,7 +24,7 @@ from resourcesync.errors import (
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports.mirror import Refused
 
-_TOLD = (ConfigurationError, DocumentError, SourceError, StorageError)
+_TRANSFERABLE = (ConfigurationError, DocumentError, SourceError, StorageError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ def fault_of(error: ResourceSyncError) -> Fault:
 def error_of(fault: Fault) -> ResourceSyncError:
     """Return the error that a worker had."""
     kind: Any = getattr(errors, fault.kind, None)
-    if not (isinstance(kind, type) and issubclass(kind, _TOLD)):
+    if not (isinstance(kind, type) and issubclass(kind, _TRANSFERABLE)):
         kind = EngineError
     made: ResourceSyncError = kind(
         fault.message, evidence=tuple(fault.evidence), hint=fault.hint, code=fault.code

@@ -40,7 +40,7 @@ from resourcesync.ports.exchanging import Exchange
 from resourcesync.ports.mirror import Copy, MirrorState, Pending, Step, Task
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
-TOLD: Final = ".told"
+REPORT_SUFFIX: Final = ".told"
 """What the name of the file ends with that has what a unit told, beside its rows."""
 BEGUN: Final = ".begun"
 """The same for the mark that a slice was begun: then some of it may be in place."""
@@ -132,7 +132,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         requests=requests,
         received=received,
     )
-    return Outcome(unit.name, rows, wait=tools.wait(), told=msgspec.json.encode(told))
+    return Outcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(told))
 
 
 # --- slices ---
@@ -144,9 +144,9 @@ def bring(unit: Bringing, tools: Tools) -> Outcome:
     Done again, it does nothing when that file is there; else it takes over what is in place.
     """
     try:
-        known = tools.exchange.receive(f"{unit.name}{TOLD}")
+        known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
         if known is not None and tools.exchange.receive(unit.name) is not None:
-            return Outcome(unit.name, unit.rows, told=_read(known))
+            return Outcome(unit.name, unit.rows, details=_read(known))
         return _bring(unit, tools)
     except ResourceSyncError as error:
         return failed(unit.name, error, tools)
@@ -159,13 +159,13 @@ def _bring(unit: Bringing, tools: Tools) -> Outcome:
     rows = list(tools.tables.read_work(work))
     slice_ = _Slice(unit, tools, rows)
     told = slice_.carry_out()
-    done, words = tools.file(unit.name), tools.file(f"{unit.name}{TOLD}")
+    done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
     count = tools.tables.write_done(done, slice_.done())
     encoded = msgspec.json.encode(told)
     write(words, encoded)
-    tools.exchange.send(f"{unit.name}{TOLD}", words)
+    tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
     tools.exchange.send(unit.name, done)
-    return Outcome(unit.name, count, wait=tools.wait(), told=encoded)
+    return Outcome(unit.name, count, wait=tools.wait(), details=encoded)
 
 
 class _Slice:
@@ -304,7 +304,7 @@ def failed(name: str, error: ResourceSyncError, tools: Tools) -> Outcome:
     fault = fault_of(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
     told = msgspec.json.encode(fault)
-    return Outcome(name, 0, wait=wait, failed=(error.code, error.message), told=told)
+    return Outcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
 
 
 def write(file: str, data: bytes) -> None:

@@ -108,7 +108,7 @@ class Context:
         self.uri = uri
         self.strict = strict
         self.longest = min(limits.uri, limits.text)
-        self.told: dict[str, Tolerated] = {}
+        self.tolerated: dict[str, Tolerated] = {}
         self.dropped = 0
         self.shows: set[str] = set()
         self.line = 0
@@ -130,7 +130,7 @@ class Context:
         Raises:
             MalformedDocumentError: Reading is strict, and a rule is broken.
         """
-        if code in self.told:
+        if code in self.tolerated:
             return
         own, sentence = _FORGIVEN[code]
         reason = f"{sentence}: {about[:64]!r}" if about else sentence
@@ -139,7 +139,7 @@ class Context:
         )
         if self.strict and found.rule:
             self.refuse(code, found.rule, reason)
-        self.told[code] = found
+        self.tolerated[code] = found
         if self._on_tolerated is not None:
             self._on_tolerated(found)
 

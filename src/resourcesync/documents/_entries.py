@@ -192,7 +192,7 @@ def names(item: Irregular, kind: Capability) -> bool:
     )
 
 
-def told_by_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
+def header_from_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
     """Return the header of what a list or a dump is by its first entries.
 
     A document whose entries name its own capability is an index, and so is a Resource List whose

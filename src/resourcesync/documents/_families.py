@@ -40,7 +40,7 @@ class Family:
 
     known: frozenset[str] = frozenset()
     is_regular: bool = False
-    tells_changes: bool = False
+    has_changes: bool = False
     make: Callable[[Irregular, ChangeKind | None, Context], Entry]
 
 
@@ -57,7 +57,7 @@ def family_of(header: Header) -> Family:
     if kind is not None and kind.is_dump:
         return Family(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
-        return Family(tells_changes=True, make=_document_change)
+        return Family(has_changes=True, make=_document_change)
     return Family(make=lambda entry, _, context: capability_of(entry, context))
 
 
@@ -73,7 +73,7 @@ def _of_changes(known: frozenset[str]) -> Family:
         assert kind is not None
         return change_of(entry, kind, known, context)
 
-    return Family(known=known, is_regular=True, tells_changes=True, make=make)
+    return Family(known=known, is_regular=True, has_changes=True, make=make)
 
 
 def _document_change(entry: Irregular, kind: ChangeKind | None, context: Context) -> Entry:

@@ -53,7 +53,7 @@ def header_of(root: Root, context: Context) -> Header:
     else:
         header = _with_metadata(root, root.metadata, context)
     found = links(root.links, context)
-    return replace(header, links=_in_new_words(found, context), foreign=tuple(root.foreign))
+    return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
 
 
 def _without_metadata(root: Root, context: Context) -> Header:
@@ -113,7 +113,7 @@ def _in_new_times(kind: Capability, moments: dict[str, Any], context: Context) -
         moments["at"] = moments.pop("from_")
 
 
-def _in_new_words(found: tuple[Link, ...], context: Context) -> tuple[Link, ...]:
+def _modern_relations(found: tuple[Link, ...], context: Context) -> tuple[Link, ...]:
     """Give the links up and to the index the relations they have since 0.9.1."""
     words = {}
     for old in ("resourcesync", "top"):

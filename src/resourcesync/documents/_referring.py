@@ -9,8 +9,8 @@ from resourcesync.documents._linking import links
 from resourcesync.documents._values import (
     REPRESENTATION,
     TIMES,
-    capability_told,
     digests_or_none,
+    entry_capability,
     length_or_none,
     moment_or_none,
     split,
@@ -72,7 +72,7 @@ def capability_of(entry: Irregular, context: Context) -> CapabilityEntry:
     label = values.get("capability", "")
     return CapabilityEntry(
         uri=entry_uri(entry, context),
-        capability=capability_told(label, context),
+        capability=entry_capability(label, context),
         label=label,
         lastmod=lastmod_of(entry, context),
         links=links(entry.links, context),
@@ -95,7 +95,7 @@ def document_change_of(entry: Irregular, kind: ChangeKind, context: Context) -> 
         uri=entry_uri(entry, context),
         kind=kind,
         time=lastmod if text is None else moment_or_none(text, context),
-        capability=capability_told(label, context),
+        capability=entry_capability(label, context),
         label=label,
         lastmod=lastmod,
         links=links(entry.links, context),

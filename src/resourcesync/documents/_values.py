@@ -77,7 +77,7 @@ def capability_and_form(label: str) -> tuple[Capability | None, bool]:
     return _CAPABILITIES.get(base), base != name and base in _CAPABILITIES
 
 
-def capability_told(label: str, context: Context) -> Capability | None:
+def entry_capability(label: str, context: Context) -> Capability | None:
     """Return the capability that an entry's label names; note what is odd about the label."""
     found = capability(label)
     if found is None and label:

@@ -155,9 +155,9 @@ def _fitting_entry(entry: Entry, header: Header) -> Entry:
         case CapabilityEntry() | DocumentChange():
             return replace(entry, label="") if entry.capability else entry
         case Part():
-            return _without_strange_times(entry, _told_of(header))
+            return _without_strange_times(entry, _listed_capability(header))
         case Package():
-            return _without_strange_times(entry, _told_of(header))
+            return _without_strange_times(entry, _listed_capability(header))
         case Change():
             resource = _with_slash(entry.resource)
             return entry if resource is entry.resource else replace(entry, resource=resource)
@@ -181,7 +181,7 @@ def _without_strange_times(told: T, kind: Capability | None) -> T:
     return told
 
 
-def _told_of(header: Header) -> Capability | None:
+def _listed_capability(header: Header) -> Capability | None:
     """Return what the entries point to: in an archive, documents of the past."""
     kind = header.capability
     return kind.archived if kind is not None and kind.is_archive else kind

@@ -94,13 +94,18 @@ def left_out(before: Header | Entry, after: Header | Entry) -> frozenset[str]:
         elif name == "label":
             found.add("capability")
         else:
-            found.add(_WORDS.get(name, name))
+            found.add(_SPECIFIED_NAMES.get(name, name))
     if isinstance(before, Header) and isinstance(after, Header) and before.is_open:
         found |= set() if after.is_open and after.from_ else {"open"}
     return frozenset(found)
 
 
-_WORDS: Final = {"from_": "from", "media_type": "type", "digests": "hash", "kind": "change"}
+_SPECIFIED_NAMES: Final = {
+    "from_": "from",
+    "media_type": "type",
+    "digests": "hash",
+    "kind": "change",
+}
 
 
 # --- headers -----------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def write_change(number: int, entry: Change) -> bytes:
     line = _line(entry.resource)
     line.number = number
     line.change = entry.kind.value
-    line.datetime = _told(entry.time)
+    line.datetime = _format_time(entry.time)
     return _encode(line) + b"\n"
 
 
@@ -162,7 +162,7 @@ def _link(link: _Link) -> Link:
 def _line(resource: Resource) -> _Line:
     return _Line(
         uri=resource.uri,
-        lastmod=_told(resource.lastmod),
+        lastmod=_format_time(resource.lastmod),
         length=resource.length,
         hash=format_digests(resource.digests),
         type=resource.media_type,
@@ -176,7 +176,7 @@ def _line(resource: Resource) -> _Line:
                 length=link.length,
                 hash=format_digests(link.digests),
                 encoding=link.encoding,
-                modified=_told(link.modified),
+                modified=_format_time(link.modified),
                 path=link.path,
                 pri=link.priority,
                 extra=dict(link.extra),
@@ -192,7 +192,7 @@ def _moment(text: str) -> datetime | None:
     return parse_w3c(text) if text else None
 
 
-def _told(moment: datetime | None) -> str:
+def _format_time(moment: datetime | None) -> str:
     return "" if moment is None else format_w3c(moment)
 
 

@@ -20,10 +20,10 @@ from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
 from resourcesync.documents._entries import (
     check_is_entry,
     entry_uri,
+    header_from_entries,
     one_by_one,
     place_of,
     row_of,
-    told_by_entries,
 )
 from resourcesync.documents._families import family_of
 from resourcesync.documents._header import Root, header_of
@@ -125,7 +125,7 @@ def _as_met(
             scanner.close()
         else:
             scanner.feed(block)
-    return told_by_entries(header, assembler.items, scanner.context)
+    return header_from_entries(header, assembler.items, scanner.context)
 
 
 @final
@@ -160,7 +160,7 @@ class Document:
         self._order = Order()
         self._on_refused = on_refused
         self._family = family_of(header)
-        self._tells_changes = self._family.tells_changes
+        self._has_changes = self._family.has_changes
         if self._family.is_regular:
             assembler.attributes = self._family.known
         self._sieve = Sieve(scanner, assembler, limits)
@@ -180,7 +180,7 @@ class Document:
     @property
     def tolerated(self) -> tuple[Tolerated, ...]:
         """What was forgiven so far, each kind once, in the order it was met."""
-        return tuple(self._context.told.values())
+        return tuple(self._context.tolerated.values())
 
     @property
     def dropped(self) -> int:
@@ -211,7 +211,7 @@ class Document:
 
     @property
     def _may_be_backwards(self) -> bool:
-        return self._tells_changes and self.dialect is Dialect.P2
+        return self._has_changes and self.dialect is Dialect.P2
 
     def _turned(self, entries: list[T]) -> list[T]:
         """Return the whole list of a draft, oldest first, unless it already is."""
@@ -237,7 +237,7 @@ class Document:
         Raises:
             DocumentError: As `entries` does, also while a group is taken.
         """
-        if self._tells_changes:
+        if self._has_changes:
             yield self.entries()
             return
         for items in self._items():
@@ -308,7 +308,7 @@ class Document:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
         without_zone = partial(self._without_zone, run)
         try:
-            if not self._tells_changes:
+            if not self._has_changes:
                 yield from resources_of(run, without_zone)
                 return
             kinds = self._kinds(run)
@@ -324,8 +324,8 @@ class Document:
 
     def _rows_of_run(self, run: Run) -> Iterator[Row]:
         try:
-            kinds = self._kinds(run) if self._tells_changes else None
-            if kinds is not None or not self._tells_changes:
+            kinds = self._kinds(run) if self._has_changes else None
+            if kinds is not None or not self._has_changes:
                 changes = run.changes if kinds is None else [kind.value for kind in kinds]
                 yield from run._replace(uris=uris_of(run.uris), changes=changes).rows()
                 return
@@ -354,7 +354,7 @@ class Document:
 
     def _make(self, entry: Irregular) -> Entry:
         check_is_entry(entry)
-        kind = self._kind(entry, row_of(entry)) if self._tells_changes else None
+        kind = self._kind(entry, row_of(entry)) if self._has_changes else None
         made = self._family.make(entry, kind, self._context)
         if isinstance(made, Change):
             self._order.watch((made.time,))
@@ -365,7 +365,7 @@ class Document:
         row = row_of(entry)
         try:
             check_is_entry(entry)
-            if self._tells_changes:
+            if self._has_changes:
                 row = row._replace(change=self._kind(entry, row).value)
             yield row._replace(uri=entry_uri(entry, self._context))
         except RefusalError as refusal:

@@ -128,7 +128,7 @@ def _opening(header: Header, form: Form) -> str:
     if form.is_feed:
         return native_opening(told) if form.dialect is Dialect.NATIVE else feed_opening(told)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
-    lines += [link_element(_in_words_of(link, form)) for link in told.links]
+    lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
     if told.capability is not None:
         attributes = root_times(told, form) + extra_attributes(told.extra, ROOT_KNOWN)
         lines.append(f'<rs:md capability="{_capability(told.capability, form)}"{attributes}/>')
@@ -159,7 +159,7 @@ def _capability(capability: Capability, form: Form) -> str:
     return form.description if capability is Capability.DESCRIPTION else capability.value
 
 
-def _in_words_of(link: Link, form: Form) -> Link:
+def _in_dialect_relations(link: Link, form: Form) -> Link:
     """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
     if not form.links_down:
         return link

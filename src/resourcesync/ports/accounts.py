@@ -43,7 +43,7 @@ class AccountOptions:
     allow_empty: bool = False
 
 
-class Told(NamedTuple):
+class ChangeBatch(NamedTuple):
     """Some changes, and where the log of changes stands after them.
 
     Attributes:
@@ -72,7 +72,7 @@ class Account(Protocol):
     """
 
     @property
-    def tells_all(self) -> bool:
+    def can_list_resources(self) -> bool:
         """Whether ``resources`` can be asked: a mere feed of changes has only ``changes``."""
         ...
 
@@ -95,7 +95,7 @@ class Account(Protocol):
         """
         ...
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what changed after a position, until nothing more is known.
 
         A change may be told again; the last one of a resource says how it is now. The caller may

@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     rows: int = 0
     wait: float | None = None
     failed: tuple[str, str] | None = None
-    told: Any = None
+    details: Any = None
 
 
 Work = Callable[[Any, Share], Outcome]

@@ -118,7 +118,7 @@ class Events:
         self._stopping: asyncio.Event | None = None
         self._opening: asyncio.Lock | None = None
         self._limiter: CapacityLimiter | None = None
-        self._told = 0
+        self._sent = 0
 
     @property
     def clients(self) -> int:
@@ -137,7 +137,7 @@ class Events:
             name="resourcesync_events_total",
             kind="counter",
             what="Changes told in the stream, each once however many follow.",
-            values=(((), self._told),),
+            values=(((), self._sent),),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -281,7 +281,7 @@ class Events:
             self._last = await to_thread.run_sync(self._log.last)
         elif found:
             self._keep(_batch(found))
-            self._told += len(found)
+            self._sent += len(found)
         else:
             return False
         for number, wake in enumerate(tuple(self._clients)):

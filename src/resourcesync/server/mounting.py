@@ -144,8 +144,8 @@ class _Life:
     def __init__(self, application: ASGIApp) -> None:
         self.state: State = {}
         self._application = application
-        self._told: asyncio.Queue[Message] = asyncio.Queue()
-        self._said: asyncio.Queue[Message] = asyncio.Queue()
+        self._to_application: asyncio.Queue[Message] = asyncio.Queue()
+        self._from_application: asyncio.Queue[Message] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -155,7 +155,7 @@ class _Life:
             "state": self.state,
         }
         self._task = asyncio.create_task(self._run(scope))
-        self._told.put_nowait({"type": "lifespan.startup"})
+        self._to_application.put_nowait({"type": "lifespan.startup"})
         message = await self._listen()
         if message is not None and message["type"] == "lifespan.startup.failed":
             await self._finish()
@@ -174,7 +174,7 @@ class _Life:
     async def _finish(self) -> None:
         """Wait for the task's end, but not for ever."""
         assert self._task is not None
-        self._told.put_nowait({"type": "lifespan.shutdown"})
+        self._to_application.put_nowait({"type": "lifespan.shutdown"})
         _, late = await asyncio.wait((self._task,), timeout=_PATIENCE)
         if late:
             _LOG.warning("an application does not end, so it is cut off")
@@ -187,12 +187,12 @@ class _Life:
         return None if self._task.cancelled() else self._task.exception()
 
     async def _run(self, scope: Scope) -> None:
-        await self._application(scope, self._told.get, self._said.put)
+        await self._application(scope, self._to_application.get, self._from_application.put)
 
     async def _listen(self) -> Message | None:
         """Return what the application says to its start; ``None`` when it knows no lifespan."""
         assert self._task is not None
-        heard = asyncio.create_task(self._said.get())
+        heard = asyncio.create_task(self._from_application.get())
         await asyncio.wait((heard, self._task), return_when=asyncio.FIRST_COMPLETED)
         if heard.done():
             return heard.result()

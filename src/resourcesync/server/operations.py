@@ -55,7 +55,7 @@ class Operations:
 
     async def _answer(self, path: bytes) -> Reply:
         if path == b"/livez":
-            return _say(b"live\n")
+            return _text_reply(b"live\n")
         if path not in {b"/readyz", b"/metrics"}:
             return refuse(404, "Not found.")
         # One at a time: who asks too often waits, and takes no threads from the readers.
@@ -63,9 +63,9 @@ class Operations:
         try:
             async with asyncio.timeout(_PATIENCE), self._busy:
                 if path == b"/metrics":
-                    return _say(await to_thread.run_sync(self._count), _FIGURES)
+                    return _text_reply(await to_thread.run_sync(self._count), _FIGURES)
                 await to_thread.run_sync(self._look)
-                return _say(b"ready\n")
+                return _text_reply(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:
             _LOG.warning("not ready: %s", error)
             why = error.message if isinstance(error, ResourceSyncError) else "it takes too long"
@@ -75,6 +75,6 @@ class Operations:
         return write_figures(figure for count in self._counts for figure in count())
 
 
-def _say(body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")) -> Reply:
+def _text_reply(body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")) -> Reply:
     length = (b"content-length", b"%d" % len(body))
     return Reply(status=200, headers=(kind, length, _NO_STORE), body=body)

@@ -131,8 +131,8 @@ def never(scenario: Scenario) -> Iterator[str]:
         for value in values:
             at = value[0] if isinstance(value, tuple) else value
             if at >= scenario.duration:
-                longest = _told(scenario.duration)
-                yield f"{place} at {_told(at)}: the duration is {longest}"
+                longest = _duration_text(scenario.duration)
+                yield f"{place} at {_duration_text(at)}: the duration is {longest}"
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -230,7 +230,10 @@ def _check_spans(place: str, spans: tuple[tuple[float, float], ...]) -> None:
         _check_moment(place, since)
         _check_moment(place, until)
         if since >= until:
-            _refuse(f"{place} must begin before it ends", f"{_told(since)} to {_told(until)}")
+            _refuse(
+                f"{place} must begin before it ends",
+                f"{_duration_text(since)} to {_duration_text(until)}",
+            )
 
 
 def _check_steps(place: str, steps: tuple[tuple[float, float], ...], *, is_back: bool) -> None:
@@ -271,7 +274,7 @@ def _check_work(scenario: Scenario) -> None:
             )
 
 
-def _told(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Return seconds as who wrote a scenario may have written them: ``34h``."""
     for many, unit in ((DAY, "d"), (3_600.0, "h"), (60.0, "m")):
         if seconds and seconds % many == 0:
@@ -281,5 +284,5 @@ def _told(seconds: float) -> str:
 
 def _refuse(reason: str, given: object, *, unit: str = "", hint: str = "") -> None:
     number = f"{given:g}" if isinstance(given, float) else str(given)
-    shown = _told(given) if unit and isinstance(given, float) else number
+    shown = _duration_text(given) if unit and isinstance(given, float) else number
     raise ConfigurationError(reason, evidence=(("given", shown[:_MOST_SHOWN]),), hint=hint)

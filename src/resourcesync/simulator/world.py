@@ -104,7 +104,7 @@ class _World:
     ) -> None:
         self._scenario = scenario
         self._destination = destination
-        self._tell = on_event
+        self._on_event = on_event
         self._clock = SimulatedClock(scenario.start)
         self._luck = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
         faults, seed = scenario.faults, scenario.seed
@@ -127,7 +127,7 @@ class _World:
             folders.memory, self._network, options, self._clock, self._brought, fate=self._fate
         )
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
-        self._is_told = False
+        self._is_notified = False
         self._lies = 0
         self._first: _Spent | None = None
         self._measured: Measured | None = None
@@ -147,7 +147,7 @@ class _World:
             if duration - self._clock.elapsed <= _MICROSECOND:
                 break
             is_early = due - self._clock.elapsed > _MICROSECOND
-            self._is_told = False
+            self._is_notified = False
             if not self._is_offline():
                 self._pull()
             elif is_early:
@@ -210,7 +210,7 @@ class _World:
 
     def _wait(self, until: float) -> None:
         """Let time pass, unless a notification comes before."""
-        while until - self._clock.elapsed > _MICROSECOND and not self._is_told:
+        while until - self._clock.elapsed > _MICROSECOND and not self._is_notified:
             self._clock.pass_to_next(until)
 
     def _pull(self) -> "RunReport | ResourceSyncError | None":
@@ -313,14 +313,16 @@ class _World:
             self._fault("push_forged", "")
             times += 1
         for number in range(times):
-            self._clock.call_at(self._clock.elapsed + _DELIVERY * (number + 1), self._told)
+            self._clock.call_at(
+                self._clock.elapsed + _DELIVERY * (number + 1), self._on_notification
+            )
 
     def _step_clock(self, seconds: float) -> None:
         self._source.clock.step(seconds)
         self._event("clock step", seconds=seconds)
 
-    def _told(self) -> None:
-        self._is_told = True
+    def _on_notification(self) -> None:
+        self._is_notified = True
 
     def _restart(self) -> None:
         self._source.publish(Step.INITIALISE)
@@ -353,7 +355,7 @@ class _World:
         self._event("fault", kind=kind, what=what)
 
     def _event(self, event: str, **fields: object) -> None:
-        self._tell(self._clock.elapsed, event, fields)
+        self._on_event(self._clock.elapsed, event, fields)
 
 
 def _nothing(_at: float, _event: str, _fields: Mapping[str, object]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from resourcesync.ports import Catalogue
-from resourcesync.source.ledger import Recorded, read_note, told
+from resourcesync.source.ledger import Recorded, encode, read_note
 
 _NOTE: Final = "dump-record"
 
@@ -97,7 +97,7 @@ def read_dumps(catalogue: Catalogue) -> DumpRecord:
 
 def write_dumps(catalogue: Catalogue, record: DumpRecord) -> None:
     """Store the record durably."""
-    catalogue.write_notes({_NOTE: told(record)})
+    catalogue.write_notes({_NOTE: encode(record)})
 
 
 def _record(fields: dict[str, Any]) -> DumpRecord:

@@ -156,7 +156,7 @@ class DumpPublisher:
             taken={it.name for it in record.resources} | record.orphans.keys(),
             oldest=oldest,
         )
-        self._tell()
+        self._record_renewed()
         at = snapshot.at
         header = Header(
             capability=Capability.RESOURCE_DUMP,
@@ -190,7 +190,7 @@ class DumpPublisher:
             shelf=shelf,
             size=self._size,
         )
-        self._tell()
+        self._record_renewed()
         ends = (*record.changes, *new)
         kept = tuple(it for it in ends if it.until >= oldest or it is ends[-1])
         since = kept[0].since if kept else reached.until
@@ -206,7 +206,7 @@ class DumpPublisher:
         self._list(shelf, naming.CHANGE_DUMP, header, kept, former)
         return replace(record, changes=kept, former=former, number=reached.number + len(new))
 
-    def _tell(self) -> None:
+    def _record_renewed(self) -> None:
         """Record what was packed and is another thing than was recorded.
 
         Without that, what was gone or changed for a moment would be lost to those who start from

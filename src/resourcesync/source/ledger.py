@@ -209,12 +209,12 @@ def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
 
 def write_offers(catalogue: Catalogue, offers: Iterable[Offer]) -> None:
     """Store durably what is offered besides the lists; the next publication leads to it."""
-    catalogue.write_notes({_OFFERS: told(tuple(offers))})
+    catalogue.write_notes({_OFFERS: encode(tuple(offers))})
 
 
 def write_plan(catalogue: Catalogue, plan: Plan) -> None:
     """Store the plan durably."""
-    catalogue.write_notes({_PLAN: told(plan)})
+    catalogue.write_notes({_PLAN: encode(plan)})
 
 
 def forget_plan(catalogue: Catalogue) -> None:
@@ -224,10 +224,10 @@ def forget_plan(catalogue: Catalogue) -> None:
 
 def write_record(catalogue: Catalogue, record: Record) -> None:
     """Store the record durably."""
-    catalogue.write_notes({_RECORD: told(record)})
+    catalogue.write_notes({_RECORD: encode(record)})
 
 
-def told(value: object) -> str:
+def encode(value: object) -> str:
     """Return what a note says, as text."""
     return msgspec.json.encode(value).decode()
 

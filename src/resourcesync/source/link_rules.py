@@ -80,10 +80,12 @@ def parse_rule(text: str) -> LinkRule:
         raise _refused(text, "it is not REL:TEMPLATE")
     if relation in _OF_DOCUMENTS:
         raise _refused(text, f"{relation} is no link that a rule can tell")
-    return _with_words(LinkRule(relation=relation, template=_checked(text, template)), text, words)
+    return _with_options(
+        LinkRule(relation=relation, template=_checked(text, template)), text, words
+    )
 
 
-def _with_words(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
+def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
     for word in words:
         name, _, value = word.partition("=")
         if word == "always":

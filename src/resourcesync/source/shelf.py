@@ -77,11 +77,11 @@ class Shelf:
         self, header: Header, dialect: Dialect | None = None
     ) -> Callable[[Sequence[Entry]], bytes]:
         """Return what gives the bytes of entries in a document with this header."""
-        return renderer(self._told(header), dialect or self.dialect)
+        return renderer(self._dated(header), dialect or self.dialect)
 
     def overhead(self, header: Header, dialect: Dialect | None = None) -> int:
         """Return the bytes of a document with this header around its entries."""
-        return overhead(self._told(header), dialect or self.dialect)
+        return overhead(self._dated(header), dialect or self.dialect)
 
     def has(self, name: str, key: str) -> bool:
         """Whether a document is there, with the content that ``key`` stands for, unharmed."""
@@ -148,7 +148,7 @@ class Shelf:
             StorageError: It could not be written, or does not read back (code ``read-back``);
                 what was there is still there.
         """
-        content = _Content(self._told(header), body, name, dialect or self.dialect)
+        content = _Content(self._dated(header), body, name, dialect or self.dialect)
         self._put(name, key, content)
 
     def put_growing(
@@ -205,7 +205,7 @@ class Shelf:
         if stream is None:
             return False
         content = _Content(
-            self._told(header), blocks(entries, self.renderer(header)), name, self.dialect
+            self._dated(header), blocks(entries, self.renderer(header)), name, self.dialect
         )
         with closing(stream):
             content.copy(stream, known)
@@ -297,7 +297,7 @@ class Shelf:
     def _keyed(self, key: str) -> str:
         return key if self.dialect is Dialect.V1_1 else f"{self.dialect}:{key}"
 
-    def _told(self, header: Header) -> Header:
+    def _dated(self, header: Header) -> Header:
         return header if self.dialect is Dialect.V1_1 else replace(header, modified=self._moment)
 
     def _digest(self, name: str) -> str:

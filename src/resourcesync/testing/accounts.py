@@ -11,7 +11,7 @@ from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Account, Told, WritableAccount
+from resourcesync.ports.accounts import Account, ChangeBatch, WritableAccount
 from resourcesync.testing.promises import cannot_try, expect, expect_equal, expect_refusal
 
 _MOST_AT_ONCE: Final = 10_000
@@ -29,19 +29,19 @@ class AccountSuite(ABC):
     resources come and go there. Names are short, of letters and digits.
     """
 
-    tells_all: ClassVar[bool] = True
+    can_list_resources: ClassVar[bool] = True
     """Whether ``resources`` can be asked."""
 
     has_changes: ClassVar[bool] = True
     """Whether there is a log of changes to follow."""
 
-    tells_deletions: ClassVar[bool] = True
+    has_deletions: ClassVar[bool] = True
     """Whether that log tells what is gone."""
 
-    tells_lengths: ClassVar[bool] = True
+    has_lengths: ClassVar[bool] = True
     """Whether the system knows how many bytes a resource has."""
 
-    tells_digests: ClassVar[bool] = True
+    has_digests: ClassVar[bool] = True
     """Whether the system knows a digest of each resource."""
 
     is_writable: ClassVar[bool] = False
@@ -79,22 +79,22 @@ class AccountSuite(ABC):
 
     # --- what there is ---
 
-    def test_every_resource_is_told_once_as_it_is(self, account: Account) -> None:
+    def test_every_resource_is_listed_once_with_its_metadata(self, account: Account) -> None:
         """`resources` tells each with its URI, and with the length and digests it has."""
         held = self._filled("a", "b", "c", "d")
 
-        self._expect_told(account, held)
+        self._expect_listed(account, held)
 
-    def test_a_system_without_resources_tells_none(self, account: Account) -> None:
+    def test_an_empty_system_lists_no_resources(self, account: Account) -> None:
         """An empty answer is an answer, and no error."""
         self._needs_all()
 
         expect_equal(list(account.resources()), [], "no resources are told where there are none")
 
-    def test_what_changed_is_told_when_all_is_asked_again(self, account: Account) -> None:
+    def test_a_second_listing_reflects_changes(self, account: Account) -> None:
         """Nothing is remembered from the last time: `resources` tells how it is now."""
         held = self._filled("a", "b", "c")
-        self._expect_told(account, held)
+        self._expect_listed(account, held)
 
         self.remove("b")
         held = {uri: body for uri, body in held.items() if body != b"first of b"}
@@ -102,15 +102,17 @@ class AccountSuite(ABC):
         held[self.put("d", b"first of d")] = b"first of d"
         self.settle()
 
-        self._expect_told(account, held)
+        self._expect_listed(account, held)
 
-    def test_more_resources_than_one_answer_holds_are_all_told(self, account: Account) -> None:
+    def test_all_pages_of_resources_are_listed(self, account: Account) -> None:
         """However many there are, each is told once."""
         held = self._filled(*(f"r{number:05}" for number in range(self.many)))
 
-        self._expect_told(account, held)
+        self._expect_listed(account, held)
 
-    def test_what_stays_is_told_while_other_things_change(self, account: Account) -> None:
+    def test_unchanged_resources_are_listed_during_concurrent_changes(
+        self, account: Account
+    ) -> None:
         """What comes and goes while all is read hides nothing else, and nothing is told twice."""
         self._needs_all()
         held = self._filled(*(f"r{number:05}" for number in range(self.many)))
@@ -130,9 +132,13 @@ class AccountSuite(ABC):
         expect_equal(sorted(lacking)[:5], [], "what stays is told")
         expect(set(found) <= set(held), "nothing else is told")
 
-    def test_it_says_whether_it_can_tell_all(self, account: Account) -> None:
+    def test_can_list_resources_is_reported_correctly(self, account: Account) -> None:
         """`tells_all` is what the suite was told."""
-        expect_equal(account.tells_all, self.tells_all, "tells_all is true to what can be asked")
+        expect_equal(
+            account.can_list_resources,
+            self.can_list_resources,
+            "tells_all is true to what can be asked",
+        )
 
     # --- when it fails ---
 
@@ -143,7 +149,7 @@ class AccountSuite(ABC):
         if trouble is None:
             cannot_try("down is not given")
         with trouble:
-            if self.tells_all:
+            if self.can_list_resources:
                 with expect_refusal(ResourceSyncError, "resources raises"):
                     list(account.resources())
             if self.has_changes:
@@ -168,7 +174,7 @@ class AccountSuite(ABC):
             bool(account.position()), self.has_changes, "position tells whether there is a log"
         )
 
-    def test_what_changes_after_a_position_is_told(self, account: Account) -> None:
+    def test_changes_after_a_position_are_reported(self, account: Account) -> None:
         """New, replaced and vanished resources are told; the last word on each is how it is."""
         self._needs_changes()
         before = self._filled("a", "b", "c")
@@ -177,11 +183,11 @@ class AccountSuite(ABC):
         held = self._changed()
         told = list(account.changes(start, 0))
 
-        words = _last_words(told)
+        words = _last_reports(told)
         for uri, body in held.items():
             is_news = body is not None or uri in before
             expect(uri in words or not is_news, f"what became of {uri} is told")
-            self._expect_word(words.get(uri), body, uri)
+            self._expect_reported(words.get(uri), body, uri)
         for it in told:
             expect(it.position, "a position is told after each lot of changes")
             expect(len(it.changes) <= _MOST_AT_ONCE, "no more than 10,000 changes are told at once")
@@ -198,11 +204,11 @@ class AccountSuite(ABC):
 
         for number, lot in enumerate(told):
             rest = account.changes(lot.position, 0)
-            words = _last_words([*told[: number + 1], *rest])
+            words = _last_reports([*told[: number + 1], *rest])
             for uri, body in held.items():
-                self._expect_word(words.get(uri), body, uri)
+                self._expect_reported(words.get(uri), body, uri)
 
-    def test_after_the_last_position_nothing_new_is_told(self, account: Account) -> None:
+    def test_no_new_changes_are_reported_after_the_last_position(self, account: Account) -> None:
         """What is told again is told as it is; when nothing is left to tell, it ends."""
         self._needs_changes()
         start = self._position(account)
@@ -211,10 +217,10 @@ class AccountSuite(ABC):
 
         again = list(account.changes(position, _SHORT_WAIT))
 
-        words = _last_words(again)
+        words = _last_reports(again)
         expect(set(words) <= set(held), "nothing is told that did not change")
         for uri, word in words.items():
-            self._expect_word(word, held[uri], uri)
+            self._expect_reported(word, held[uri], uri)
 
     def test_a_reader_that_stops_may_ask_again(self, account: Account) -> None:
         """Nothing is lost by reading: the same position tells the same again."""
@@ -224,10 +230,10 @@ class AccountSuite(ABC):
         for _ in account.changes(start, 0):
             break
 
-        words = _last_words(account.changes(start, 0))
+        words = _last_reports(account.changes(start, 0))
 
         for uri, body in held.items():
-            self._expect_word(words.get(uri), body, uri)
+            self._expect_reported(words.get(uri), body, uri)
 
     def test_all_resources_and_the_changes_since_miss_nothing(self, account: Account) -> None:
         """A position, then all resources, then the changes after the position: how it is now."""
@@ -239,10 +245,10 @@ class AccountSuite(ABC):
         words: dict[str, Resource | None] = {it.uri: it for it in account.resources()}
 
         held |= self._changed()
-        words |= _last_words(account.changes(start, 0))
+        words |= _last_reports(account.changes(start, 0))
 
         for uri, body in held.items():
-            self._expect_word(words.get(uri), body, uri)
+            self._expect_reported(words.get(uri), body, uri)
 
     def test_changes_that_are_forgotten_are_not_passed_over(self, account: Account) -> None:
         """Who asks for what the log has no more is told so, and reads all again."""
@@ -256,7 +262,7 @@ class AccountSuite(ABC):
 
     # --- what is written ---
 
-    def test_what_is_posted_is_told_and_twice_is_once(self, account: Account) -> None:
+    def test_posted_changes_are_listed_and_posting_is_idempotent(self, account: Account) -> None:
         """`post` writes changes in order; all of them once more do no harm."""
         if not self.is_writable:
             cannot_try("the account takes no changes")
@@ -273,12 +279,12 @@ class AccountSuite(ABC):
         for _ in range(2):
             account.post(posted)
             self.settle()
-            self._expect_told(account, {uris[0]: b"new", uris[2]: b"third"})
+            self._expect_listed(account, {uris[0]: b"new", uris[2]: b"third"})
 
     # --- what the checks are made of ---
 
     def _needs_all(self) -> None:
-        if not self.tells_all:
+        if not self.can_list_resources:
             cannot_try("the account cannot tell all resources")
 
     def _needs_changes(self) -> None:
@@ -309,7 +315,7 @@ class AccountSuite(ABC):
             ("a", b"the third of a"),
         ):
             held[self.put(name, body)] = body
-        if self.tells_deletions:
+        if self.has_deletions:
             held[self.put("b", b"the end of b")] = None
             held[self.put("e", b"the end of e")] = None
             self.remove("b")
@@ -320,22 +326,22 @@ class AccountSuite(ABC):
     def _uri_of(self, held: Held, name: str) -> str:
         return next(uri for uri, body in held.items() if body == f"first of {name}".encode())
 
-    def _expect_told(self, account: Account, held: Held) -> None:
+    def _expect_listed(self, account: Account, held: Held) -> None:
         self._needs_all()
         told = list(account.resources())
         uris = sorted(it.uri for it in told)
         expect_equal(uris, sorted(held), "every resource is told once, and no other")
         for it in told:
-            self._expect_word(it, held[it.uri], it.uri)
+            self._expect_reported(it, held[it.uri], it.uri)
 
-    def _expect_word(self, word: Resource | None, body: bytes | None, uri: str) -> None:
+    def _expect_reported(self, word: Resource | None, body: bytes | None, uri: str) -> None:
         """Check what was said of a resource last; of one that is gone it is ``None``."""
         if word is None or body is None:
             expect_equal(word and word.uri, body and uri, f"whether {uri} is there is told")
             return
-        if self.tells_lengths:
+        if self.has_lengths:
             expect_equal(word.length, len(body), f"the length of {uri} is told")
-        if self.tells_digests:
+        if self.has_digests:
             expect(_usable(word.digests), f"a digest of {uri} is told")
             expect_equal(_wrong(word.digests, body), [], f"the digests of {uri} are of its bytes")
         expect(
@@ -344,7 +350,7 @@ class AccountSuite(ABC):
         )
 
 
-def _last_words(told: Iterable[Told]) -> dict[str, Resource | None]:
+def _last_reports(told: Iterable[ChangeBatch]) -> dict[str, Resource | None]:
     """Return what was said last of each resource: ``None`` where it is gone."""
     return {
         change.uri: None if change.kind is ChangeKind.DELETED else change.resource
@@ -353,7 +359,7 @@ def _last_words(told: Iterable[Told]) -> dict[str, Resource | None]:
     }
 
 
-def _last_position(told: list[Told], before: str) -> str:
+def _last_position(told: list[ChangeBatch], before: str) -> str:
     return told[-1].position if told else before
 
 

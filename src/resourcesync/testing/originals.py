@@ -79,7 +79,7 @@ class OriginalsSuite(ABC):
         """An empty listing is a listing, and no error."""
         expect_equal(list(originals.scan()), [], "nothing is listed where nothing is")
 
-    def test_the_next_listing_tells_what_came_and_went(self, originals: Originals) -> None:
+    def test_the_next_listing_has_additions_and_removals(self, originals: Originals) -> None:
         """Nothing is remembered from the last time."""
         uris = [self.put(name, b"x") for name in ("a", "b", "c")]
         expect_equal(_uris(originals), uris, "all are listed")
@@ -120,7 +120,7 @@ class OriginalsSuite(ABC):
         expect(all(one < other for one, other in pairwise(found)), "URIs rise strictly")
         expect(set(found) <= {*held, new}, "nothing else is listed")
 
-    def test_what_is_left_out_is_told(self, originals: Originals) -> None:
+    def test_omissions_are_reported(self, originals: Originals) -> None:
         """``omissions`` names what the last listing left out, and why."""
         uri = self.put("a", b"x")
         name = self.leave_out()
@@ -179,7 +179,9 @@ class OriginalsSuite(ABC):
             _expect_measured(resource, held[original.uri])
             expect_equal(fingerprint, original.fingerprint, "its fingerprint is the listed one")
 
-    def test_what_changed_since_it_was_listed_is_told_as_it_is(self, originals: Originals) -> None:
+    def test_an_original_changed_since_the_listing_is_measured_as_it_is(
+        self, originals: Originals
+    ) -> None:
         """Bytes, digests and fingerprint belong together; or it is left for the next run."""
         self.put("a", b"the old bytes")
         (original,) = originals.scan()

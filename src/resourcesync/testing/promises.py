@@ -41,7 +41,7 @@ class Refusal:
     def __init__(self, kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> None:
         self._kinds = kinds
         self._promise = promise
-        self.told = ""
+        self.message = ""
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +54,7 @@ class Refusal:
     ) -> bool:
         if error is None:
             raise AssertionError(f"not kept: {self._promise}\n  nothing was raised")
-        self.told = f"{error} {getattr(error, 'evidence', '')}"
+        self.message = f"{error} {getattr(error, 'evidence', '')}"
         return isinstance(error, self._kinds)
 
 

@@ -119,7 +119,7 @@ class StoreSuite:
 
     # --- what is replaced ---
 
-    def test_only_what_was_told_of_is_replaced(self, store: Store) -> None:
+    def test_the_named_version_is_replaced(self, store: Store) -> None:
         """`put` replaces the version it is given; other bytes have another version."""
         first = _put(store, "a.txt", b"old")
 
@@ -130,7 +130,7 @@ class StoreSuite:
         expect_equal(content_of(store.open("a.txt")), b"new", "the new bytes are there")
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
-    def test_what_nobody_told_of_is_not_replaced(self, store: Store) -> None:
+    def test_an_unknown_version_is_not_replaced(self, store: Store) -> None:
         """`put` returns `None` and touches nothing when something else, or nothing, is there."""
         first = _put(store, "a.txt", b"one")
         second = _put(store, "a.txt", b"two", replaces=first)
@@ -323,7 +323,7 @@ class StoreSuite:
                 other.hold("the second holder"),
             ):
                 pass
-            expect("the first holder" in refusal.told, "the message says who holds it")
+            expect("the first holder" in refusal.message, "the message says who holds it")
             expect(_put(store, "a.txt", b"x"), "the holder works while it holds")
 
         with other.hold("the second holder"):

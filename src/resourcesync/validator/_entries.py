@@ -95,9 +95,9 @@ def is_rs(subject: Subject, node: Node) -> bool:
     """Whether an element belongs to ResourceSync; tell when its namespace is another (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
-        subject.tell_once("G04", message, node)
+        subject.report_once("G04", message, node)
     elif node.name in ("md", "ln") and node.namespace in ("", subject.namespace):
-        subject.tell_once("G04", f"{node.name} is not in the namespace of ResourceSync", node)
+        subject.report_once("G04", f"{node.name} is not in the namespace of ResourceSync", node)
         return True
     return node.namespace in RS_NAMESPACES
 
@@ -106,7 +106,7 @@ def read_entry(subject: Subject, node: Node) -> EntrySeen:
     """Check an entry by itself and return what it says (§7)."""
     entry = EntrySeen(node)
     if node.attributes or node.qualified:
-        subject.tell("G11", f"<{node.name}> has attributes", node)
+        subject.report("G11", f"<{node.name}> has attributes", node)
     counts: dict[str, int] = {}
     for child in node.children:
         if subject.is_sitemap(child) and child.name not in ("md", "ln"):
@@ -115,7 +115,7 @@ def read_entry(subject: Subject, node: Node) -> EntrySeen:
         elif subject.profile is not Profile.SITEMAP and is_rs(subject, child):
             _read_rs(subject, entry, child)
     if not counts.get("loc"):
-        subject.tell("G12", f"a <{node.name}> has no loc", node)
+        subject.report("G12", f"a <{node.name}> has no loc", node)
     _check_order(subject, node)
     return entry
 
@@ -124,32 +124,32 @@ def _read_sitemap(subject: Subject, entry: EntrySeen, child: Node, count: int) -
     if child.name == "loc":
         _read_loc(subject, entry, child, count)
     elif child.name in ("lastmod", "changefreq") and count > 1:
-        subject.tell("G14", f"a second {child.name} in one entry", child)
+        subject.report("G14", f"a second {child.name} in one entry", child)
     elif child.name == "lastmod":
         entry.lastmod = read_moment(subject, child, TEXT, child.text)
         entry.lastmod_node = child
     elif child.name == "changefreq":
         if child.text not in _FREQUENCIES:
-            subject.tell("G16", f"changefreq {child.text[:64]!r} is no such word", child, TEXT)
+            subject.report("G16", f"changefreq {child.text[:64]!r} is no such word", child, TEXT)
         elif entry.node.name == "sitemap" or subject.kind not in RESOURCES:
-            subject.tell("G16", "changefreq on what is no resource", child)
+            subject.report("G16", "changefreq on what is no resource", child)
     elif child.name in ("url", "sitemap"):
-        subject.tell("G03", f"a <{child.name}> stands in an entry", child)
+        subject.report("G03", f"a <{child.name}> stands in an entry", child)
 
 
 def _read_loc(subject: Subject, entry: EntrySeen, child: Node, count: int) -> None:
     if count > 1:
-        subject.tell("G12", "a second loc in one entry", child)
+        subject.report("G12", "a second loc in one entry", child)
         return
     entry.uri = child.text
     if not child.text:
-        subject.tell("G12", "loc is empty", child)
+        subject.report("G12", "loc is empty", child)
     elif len(child.text) >= _LONGEST:
-        subject.tell("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
+        subject.report("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
     elif not is_uri(child.text):
-        subject.tell("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
+        subject.report("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
     elif "#" in child.text:
-        subject.tell("G13b", "loc has a fragment", child, TEXT)
+        subject.report("G13b", "loc has a fragment", child, TEXT)
     elif subject.profile is Profile.SITEMAP and entry.node.name == "url":
         _check_location(subject, child)
 
@@ -161,7 +161,7 @@ def _check_location(subject: Subject, loc: Node) -> None:
         return
     folder = sitemap.path.rpartition("/")[0] + "/"
     if not (page.path or "/").startswith(folder):
-        subject.tell("SM01", f"{loc.text[:100]} is not below {folder}", loc, TEXT)
+        subject.report("SM01", f"{loc.text[:100]} is not below {folder}", loc, TEXT)
 
 
 def _read_rs(subject: Subject, entry: EntrySeen, child: Node) -> None:
@@ -172,7 +172,7 @@ def _read_rs(subject: Subject, entry: EntrySeen, child: Node) -> None:
         entry.links.append(LinkSeen(child, relations, href, times))
     elif child.name == "md":
         if entry.md is not None:
-            subject.tell("G15", "a second rs:md in one entry", child)
+            subject.report("G15", "a second rs:md in one entry", child)
             return
         entry.md = child
         check_names(subject, child, MD_NAMES)
@@ -192,6 +192,6 @@ def _check_order(subject: Subject, node: Node) -> None:
         else:
             continue
         if rank < highest:
-            subject.tell("G22", f"{child.name} comes too late in its entry", child)
+            subject.report("G22", f"{child.name} comes too late in its entry", child)
             return
         highest = rank

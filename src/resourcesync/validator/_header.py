@@ -84,18 +84,18 @@ class Header:
         subject.summary.place = Place(line=root.line, column=root.column)
         subject.namespace = root.namespace
         if root.name not in _ROOTS or not _SPELLINGS.fullmatch(root.namespace):
-            subject.tell("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
+            subject.report("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
             return False
         if root.namespace != SITEMAP_NS:
             named = root.namespace or "no namespace"
-            subject.tell("G02", f"the root is in {named}, not in that of sitemaps", root)
+            subject.report("G02", f"the root is in {named}, not in that of sitemaps", root)
         subject.summary.is_index = _ROOTS[root.name]
         return True
 
     def metadata(self, subject: Subject, node: Node) -> None:
         """Check an ``rs:md`` of the root (§7)."""
         if subject.md is not None:
-            subject.tell("G05", "the root has a second rs:md", node)
+            subject.report("G05", "the root has a second rs:md", node)
             return
         subject.md = subject.window.spot(node)
         check_names(subject, node, MD_NAMES)
@@ -119,19 +119,19 @@ class Header:
     def _check_capability(self, subject: Subject, node: Node, label: str) -> None:
         known = subject.summary.capability
         if not label:
-            subject.tell("G06", "the root names no capability", node)
+            subject.report("G06", "the root names no capability", node)
         elif label not in set(Capability):
             message = f"capability {label[:64]!r} is not one that the standard knows"
-            subject.tell("G07", message, node, "capability")
+            subject.report("G07", message, node, "capability")
         path = urlsplit(subject.summary.uri).path if "://" in subject.summary.uri else ""
         if known is not Capability.DESCRIPTION and known and path.endswith(WELL_KNOWN_PATH):
             message = f"{label} at the address of the Source Description"
-            subject.tell("SD01", message, node, "capability")
+            subject.report("SD01", message, node, "capability")
         if subject.summary.is_index and known is not None:
             if known is Capability.CAPABILITY_LIST:
-                subject.tell("CA07", "an index of Capability Lists", node)
+                subject.report("CA07", "an index of Capability Lists", node)
             elif known.is_manifest:
-                subject.tell("RM09", "a manifest with the root sitemapindex", node)
+                subject.report("RM09", "a manifest with the root sitemapindex", node)
 
     def link(self, subject: Subject, node: Node) -> None:
         """Check an ``rs:ln`` of the root (§6.2, §7)."""
@@ -143,35 +143,35 @@ class Header:
         extra = sorted(node.attributes.keys() - _TOLERATED)
         if extra:
             message = f"a link of the root carries {', '.join(extra)}"
-            subject.tell("G41", message, node, extra[0])
+            subject.report("G41", message, node, extra[0])
         for relation in relations.lower().split()[:20]:
             self._links[relation] = self._links.get(relation, 0) + 1
             if relation in ("up", "index") and self._links[relation] > 1:
-                subject.tell("G42", f"a second {relation} link under the root", node)
+                subject.report("G42", f"a second {relation} link under the root", node)
         tokens = relations.lower().split()
         if "up" in tokens and self._up is None:
             self._up = subject.window.spot(node)
         if "index" in tokens and subject.summary.is_index:
-            subject.tell("LK11", "an index that is part of an index", node)
+            subject.report("LK11", "an index that is part of an index", node)
         if "contents" in tokens:
-            subject.tell("LK11", "contents under the root", node)
+            subject.report("LK11", "contents under the root", node)
 
     def finish(self, subject: Subject) -> None:
         """Tell what is missing in the root (§8 to §13)."""
         if subject.md is None:
-            subject.tell_at("G05", "the root has no rs:md", subject.root)
+            subject.report_at("G05", "the root has no rs:md", subject.root)
             return
         kind = subject.kind
         if kind in _START and _START[kind][0] not in self.attributes:
             name, rule = _START[kind]
-            subject.tell_at(rule, f"the {kind.value} tells no {name}", subject.md)
+            subject.report_at(rule, f"the {kind.value} tells no {name}", subject.md)
         if kind in _UP and "up" not in self._links:
-            subject.tell_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
+            subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
         if kind in (Kind.SD, Kind.SDI) and self._up is not None:
-            subject.tell_at("SD03", f"a {kind.value} with an up link", self._up)
+            subject.report_at("SD03", f"a {kind.value} with an up link", self._up)
         if kind in (Kind.SD, Kind.CAP) and "describedby" not in self._links:
             rule = "SD02" if kind is Kind.SD else "CA02"
-            subject.tell_at(rule, f"the {kind.value} has no describedby link", subject.md)
+            subject.report_at(rule, f"the {kind.value} has no describedby link", subject.md)
         self._finish_dialect(subject, subject.md)
 
     def _finish_dialect(self, subject: Subject, md: Spot) -> None:
@@ -180,7 +180,7 @@ class Header:
             return
         subject.summary.dialect = dialect
         version = dialect.phrase_for(subject.summary.capability)
-        subject.tell_at("G44", f"written as in version {version}: {why}", md)
+        subject.report_at("G44", f"written as in version {version}: {why}", md)
 
     def _dialect(self, subject: Subject) -> tuple[Dialect | None, str]:
         if "January" in self._old:

@@ -61,11 +61,11 @@ class Entries:
         """Tell what only the end of the document shows."""
         root = subject.md or subject.root
         if subject.kind is Kind.CAP and not self._seen:
-            subject.tell_at("CA10", "the Capability List has no entry", root)
+            subject.report_at("CA10", "the Capability List has no entry", root)
         if subject.kind in (Kind.NT, Kind.FN) and not self._seen:
-            subject.tell_at("NT01", "the notification has no entry", root)
+            subject.report_at("NT01", "the notification has no entry", root)
         if self._parts and self._parts == self._seen:
-            subject.tell_at("RL08", "all entries are like those of an index", root)
+            subject.report_at("RL08", "all entries are like those of an index", root)
         self._logs.finish(subject)
 
     # --- descriptions --------------------------------------------------------------------------
@@ -73,31 +73,31 @@ class Entries:
     def _description(self, subject: Subject, entry: EntrySeen) -> None:
         is_channel = _is_framework_channel(entry)
         if entry.md is None:
-            subject.tell("SD05", "an entry without rs:md", entry.node)
+            subject.report("SD05", "an entry without rs:md", entry.node)
         elif entry.value("capability") != Capability.CAPABILITY_LIST and not is_channel:
             message = f"capability {entry.value('capability')!r} in a Source Description"
             part = "capability" if entry.has("capability") else ""
-            subject.tell("SD04", message, entry.md, part)
+            subject.report("SD04", message, entry.md, part)
         if not is_channel and not entry.linked("describedby"):
-            subject.tell("SD06", "no link tells what the set is", entry.node)
+            subject.report("SD06", "no link tells what the set is", entry.node)
         if entry.lastmod_node is not None:
-            subject.tell("SD07", "lastmod on an entry", entry.lastmod_node)
+            subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
 
     def _capability(self, subject: Subject, entry: EntrySeen) -> None:
         if entry.lastmod_node is not None:
-            subject.tell("CA06", "lastmod on an entry", entry.lastmod_node)
+            subject.report("CA06", "lastmod on an entry", entry.lastmod_node)
         label = entry.value("capability")
         if not label or entry.md is None:
-            subject.tell("CA03", "an entry names no capability", entry.place)
+            subject.report("CA03", "an entry names no capability", entry.place)
             return
         known = capability_of(label)
         if known in _UNLISTED:
-            subject.tell("CA04", f"{label} in a Capability List", entry.md, "capability")
+            subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
         elif known is None:
             message = f"{label[:64]!r} is no capability that can be listed"
-            subject.tell("CA04", message, entry.md, "capability")
+            subject.report("CA04", message, entry.md, "capability")
         if label in self._capabilities:
-            subject.tell("CA05", f"a second {label[:64]}", entry.md, "capability")
+            subject.report("CA05", f"a second {label[:64]}", entry.md, "capability")
         elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
             self._capabilities.add(label)
 
@@ -110,9 +110,9 @@ class Entries:
         lastmod, node = entry.lastmod, entry.lastmod_node
         if end and lastmod and node and lastmod.first > end.last:
             message = f"lastmod {lastmod.text} is after the list's {end.text}"
-            subject.tell("RL05", message, node, TEXT)
+            subject.report("RL05", message, node, TEXT)
         if node is None and not entry.has("hash") and not entry.has("length"):
-            subject.tell("RL07", "an entry with no lastmod, length or hash", entry.node)
+            subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
 
     def _resource_package(self, subject: Subject, entry: EntrySeen) -> None:
         self._packages.see(subject, entry, "RD02")
@@ -120,7 +120,7 @@ class Entries:
 
     def _packed(self, subject: Subject, entry: EntrySeen) -> None:
         if not entry.has("path"):
-            subject.tell("RM04", "an entry without path", entry.place)
+            subject.report("RM04", "an entry without path", entry.place)
         check_path(subject, entry)
 
     # --- aggregators ---------------------------------------------------------------------------
@@ -130,11 +130,11 @@ class Entries:
         via = entry.linked("via")
         for link in via:
             if entry.uri and link.href == entry.uri:
-                subject.tell("AG01b", "loc is the original that via names", link.node, "href")
+                subject.report("AG01b", "loc is the original that via names", link.node, "href")
         if via:
             self._with_via = True
         elif self._with_via and entry.change != "deleted":
-            subject.tell_once("AG01c", "an entry without via, after others with it", entry.node)
+            subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
 
 
 def _is_framework_channel(entry: EntrySeen) -> bool:

@@ -23,26 +23,26 @@ def check_links(subject: Subject, entry: EntrySeen) -> None:
     for relation, rule in (("memento", "LK05"), ("via", "LK08"), ("contents", "RD04a")):
         for link in entry.linked(relation)[1:]:
             if relation != "contents" or subject.kind in _PACKED:
-                subject.tell(rule, f"a second {relation} link in one entry", link.node)
+                subject.report(rule, f"a second {relation} link in one entry", link.node)
 
 
 def _check_patch(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
     if Relation.PATCH not in link.relations:
         if "path" in link.node.attributes:
-            subject.tell("G31", "path on a link that is no patch", link.node, "path")
+            subject.report("G31", "path on a link that is no patch", link.node, "path")
         return
     if subject.kind not in _PATCHED:
-        subject.tell("LK02a", f"a patch in a {subject.kind.value}", link.node)
+        subject.report("LK02a", f"a patch in a {subject.kind.value}", link.node)
         return
     if not link.node.attributes.get("type", "").strip():
-        subject.tell("LK01", "a patch without type", link.node)
+        subject.report("LK01", "a patch without type", link.node)
     if entry.change and entry.change != "updated":
-        subject.tell("LK02b", f"a patch on a resource that was {entry.change}", link.node)
+        subject.report("LK02b", f"a patch on a resource that was {entry.change}", link.node)
     has_path = "path" in link.node.attributes
     if subject.kind is Kind.CDM and not has_path:
-        subject.tell("CM07", "a packed patch without path", link.node)
+        subject.report("CM07", "a packed patch without path", link.node)
     elif has_path and subject.kind is not Kind.CDM:
-        subject.tell("G31", "path on a patch that is in no package", link.node, "path")
+        subject.report("G31", "path on a patch that is in no package", link.node, "path")
 
 
 def _check_plain(subject: Subject, link: LinkSeen) -> None:
@@ -50,13 +50,13 @@ def _check_plain(subject: Subject, link: LinkSeen) -> None:
     if "duplicate" in link.relations:
         for name in _REPEATED:
             if name in found:
-                subject.tell("LK03", f"a mirror repeats {name}", link.node, name)
+                subject.report("LK03", f"a mirror repeats {name}", link.node, name)
     if "alternate" in link.relations and not found.get("type", "").strip():
-        subject.tell("LK04", "an alternate representation without type", link.node)
+        subject.report("LK04", "an alternate representation without type", link.node)
     if "timegate" in link.relations:
         for name in found:
             if name not in ("href", "rel"):
-                subject.tell("LK07", f"a timegate with {name}", link.node, name)
+                subject.report("LK07", f"a timegate with {name}", link.node, name)
 
 
 def _check_versions(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
@@ -64,18 +64,18 @@ def _check_versions(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
         return
     modified = link.times.get("modified")
     if "modified" not in link.node.attributes:
-        subject.tell("LK06", "a memento without modified", link.node)
+        subject.report("LK06", "a memento without modified", link.node)
     elif modified and entry.lastmod and modified.first != entry.lastmod.first:
         message = f"modified {modified.text} is not the lastmod {entry.lastmod.text}"
-        subject.tell("LK06", message, link.node, "modified")
+        subject.report("LK06", message, link.node, "modified")
 
 
 def _check_structure(subject: Subject, link: LinkSeen) -> None:
     for relation in ("up", "index"):
         if relation in link.relations:
-            subject.tell("LK11", f"{relation} on an entry", link.node)
+            subject.report("LK11", f"{relation} on an entry", link.node)
     if "contents" in link.relations and subject.kind not in _PACKED:
-        subject.tell("LK11", f"contents in a {subject.kind.value}", link.node)
+        subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
 
 
 class Descriptions:
@@ -96,17 +96,17 @@ class Descriptions:
         for link in describes:
             self._note(self._describing, (hash(link.href), here), subject, link)
         if describes and not entry.linked("profile"):
-            subject.tell("LK10", "an entry that describes another tells no profile", entry.node)
+            subject.report("LK10", "an entry that describes another tells no profile", entry.node)
 
     def finish(self, subject: Subject) -> None:
         """Tell which links do not lead back, where both entries are in this document."""
         for (resource, metadata), spot in self._described.items():
             if metadata in self._listed and (resource, metadata) not in self._describing:
-                subject.tell_at("LK09", "the metadata does not link back with describes", spot)
+                subject.report_at("LK09", "the metadata does not link back with describes", spot)
         for (resource, metadata), spot in self._describing.items():
             if resource in self._listed and (resource, metadata) not in self._described:
                 message = "the resource does not link back with describedby"
-                subject.tell_at("LK09", message, spot)
+                subject.report_at("LK09", message, spot)
 
     def _note(
         self,

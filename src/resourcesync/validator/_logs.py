@@ -21,19 +21,19 @@ class LogEntries:
         """Tell what only the end of the document shows."""
         if subject.kind is Kind.CHI and "until" in subject.root_times and self._open:
             message = f"the index has an end, and {self._open} of its lists have none"
-            subject.tell_at("CI08", message, subject.md or subject.root)
+            subject.report_at("CI08", message, subject.md or subject.root)
 
     # --- changes -------------------------------------------------------------------------------
 
     def change(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change List (§12.1)."""
         if entry.is_change_list:
-            subject.tell("CH03", "a Change List, as an index lists it", entry.place)
+            subject.report("CH03", "a Change List, as an index lists it", entry.place)
             return
         if not entry.has("change"):
-            subject.tell("CH03", "an entry that tells no change", entry.place)
+            subject.report("CH03", "an entry that tells no change", entry.place)
         if not entry.has("datetime"):
-            subject.tell("CH09", "an entry that tells no datetime", entry.place)
+            subject.report("CH09", "an entry that tells no datetime", entry.place)
         self._any_change(subject, entry)
         if entry.lastmod is not None and entry.lastmod_node is not None:
             _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
@@ -41,23 +41,23 @@ class LogEntries:
     def packed_change(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change Dump Manifest (§13.2)."""
         if not entry.has("change"):
-            subject.tell("CM02", "an entry that tells no change", entry.place)
+            subject.report("CM02", "an entry that tells no change", entry.place)
         if entry.change == "deleted":
             if entry.has("path"):
-                subject.tell("CM04", "a deletion with a path", entry.place, "path")
+                subject.report("CM04", "a deletion with a path", entry.place, "path")
         elif not entry.has("path"):
-            subject.tell("CM03", "an entry without path", entry.place)
+            subject.report("CM03", "an entry without path", entry.place)
         check_path(subject, entry)
         self._any_change(subject, entry)
 
     def notified(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
-            subject.tell("NT01", "an entry that tells no change", entry.place)
+            subject.report("NT01", "an entry that tells no change", entry.place)
 
     def _any_change(self, subject: Subject, entry: EntrySeen) -> None:
         if entry.lastmod_node is None:
-            subject.tell("CH04", "an entry without lastmod", entry.node)
+            subject.report("CH04", "an entry without lastmod", entry.node)
         self._changes.see(subject, entry)
         moment = entry.times.get("datetime")
         if moment is not None:
@@ -65,7 +65,7 @@ class LogEntries:
         if entry.change == "deleted":
             for name in ("hash", "length", "type", "encoding"):
                 if entry.has(name):
-                    subject.tell("CH13", f"a deletion with {name}", entry.place, name)
+                    subject.report("CH13", f"a deletion with {name}", entry.place, name)
 
     # --- lists and packages of changes ---------------------------------------------------------
 
@@ -73,12 +73,12 @@ class LogEntries:
         """Check an entry of a Change List Index (§12.2)."""
         start = entry.times.get("from")
         if not entry.has("from"):
-            subject.tell("CI03", "a Change List without from", entry.place)
+            subject.report("CI03", "a Change List without from", entry.place)
         self._see_order(subject, entry, "CI02", "from")
         top = subject.root_times.get("from")
         if start and top and start.last < top.first:
             message = f"from {start.text} is before the index's {top.text}"
-            subject.tell("CI08", message, entry.place, "from")
+            subject.report("CI08", message, entry.place, "from")
         before = self._before
         if before is not None and before.has("from"):
             self._see_next(subject, entry, before)
@@ -88,23 +88,23 @@ class LogEntries:
     def _see_next(self, subject: Subject, entry: EntrySeen, before: EntrySeen) -> None:
         start, end = entry.times.get("from"), before.times.get("until")
         if not before.has("until"):
-            subject.tell("CI05", "the list above this one has no until", entry.place)
+            subject.report("CI05", "the list above this one has no until", entry.place)
         elif start and end and start.first != end.first:
             message = f"from {start.text} is not the until {end.text} of the list above"
-            subject.tell("CI06", message, entry.place, "from")
+            subject.report("CI06", message, entry.place, "from")
 
     def change_package(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change Dump (§13.1)."""
         self._packages.see(subject, entry, "CD03")
         if not entry.has("from"):
-            subject.tell("CD04", "a package without from", entry.place)
+            subject.report("CD04", "a package without from", entry.place)
         self._see_order(subject, entry, "CD02", "from")
         check_within(subject, entry, "CD05", ("from", "until"))
 
     def change_dump(self, subject: Subject, entry: EntrySeen) -> None:
         """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
-            subject.tell("CD06b", "a Change Dump without from", entry.place)
+            subject.report("CD06b", "a Change Dump without from", entry.place)
         self._see_order(subject, entry, "CD06a", "from")
 
     def archived(self, subject: Subject, entry: EntrySeen) -> None:
@@ -113,9 +113,9 @@ class LogEntries:
         past = None if capability is None else capability.archived
         name = "from" if past is not None and past.is_log else "at"
         if not entry.has(name):
-            subject.tell("AR02", f"an entry without {name}", entry.place)
+            subject.report("AR02", f"an entry without {name}", entry.place)
         elif name == "from" and not entry.has("until"):
-            subject.tell("AR03", "an entry without until", entry.place)
+            subject.report("AR03", "an entry without until", entry.place)
         self._see_order(subject, entry, "AR04", name)
 
     def _see_order(self, subject: Subject, entry: EntrySeen, rule: str, name: str) -> None:
@@ -127,7 +127,7 @@ def _check_inside(subject: Subject, rule: str, moment: Moment, node: Node, part:
     name = node.name if part == TEXT else part
     if start and moment.last < start.first:
         message = f"{name} {moment.text} is before the list's from {start.text}"
-        subject.tell(rule, message, node, part)
+        subject.report(rule, message, node, part)
     elif end and moment.first > end.last:
         message = f"{name} {moment.text} is after the list's until {end.text}"
-        subject.tell(rule, message, node, part)
+        subject.report(rule, message, node, part)

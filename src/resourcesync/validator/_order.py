@@ -32,7 +32,7 @@ class Order:
         if self._before is not None and moment.last < self._before.first:
             name = node.name if part == TEXT else f"md/@{part}"
             message = f"{name} {moment.text} is before the {self._before.text} of an entry above it"
-            subject.tell(self._rule, message, node, part)
+            subject.report(self._rule, message, node, part)
             return
         self._before = moment
 
@@ -49,7 +49,7 @@ class Repetition:
             return
         mark = hash(entry.uri)
         if mark in self._seen:
-            subject.tell("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
+            subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
         elif len(self._seen) < MAX_ENTRIES:
             self._seen.add(mark)
 
@@ -85,7 +85,7 @@ class Changes:
         mark = hash((entry.uri, moment.first))
         if mark in self._moments:
             message = f"{entry.uri[:200]} changed twice at {moment.text}"
-            subject.tell("CH08a" if old else "CH08b", message, entry.node)
+            subject.report("CH08a" if old else "CH08b", message, entry.node)
         elif len(self._moments) < MAX_ENTRIES:
             self._moments.add(mark)
 
@@ -94,6 +94,6 @@ class Changes:
         before = self._last.get(mark)
         if before is not None and (before, entry.change) in _IMPOSSIBLE:
             message = f"{entry.uri[:200]} is {entry.change} after it was {before}"
-            subject.tell("CH12", message, entry.place, "change" if entry.md else "")
+            subject.report("CH12", message, entry.place, "change" if entry.md else "")
         if before is not None or len(self._last) < MAX_ENTRIES:
             self._last[mark] = entry.change

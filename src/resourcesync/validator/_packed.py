@@ -18,15 +18,15 @@ class Packages:
         """Check the next package."""
         missing = [name for name in ("type", "length") if not entry.value(name)]
         if missing:
-            subject.tell(rule, f"a package without {' and '.join(missing)}", entry.place)
+            subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
         media_type = entry.value("type").partition(";")[0].strip().lower()
         if not media_type:
             return
         if self._media_type and media_type != self._media_type:
             message = f"a package of {media_type} beside one of {self._media_type}"
-            subject.tell("RD03", message, entry.place, "type")
+            subject.report("RD03", message, entry.place, "type")
         elif media_type not in _ZIP:
-            subject.tell("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
+            subject.report("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
         self._media_type = self._media_type or media_type
 
 
@@ -36,11 +36,11 @@ def check_path(subject: Subject, entry: EntrySeen) -> None:
     if entry.has("path"):
         if not path.startswith("/") or path.endswith("/"):
             message = f"path {path[:200]!r} is not of the form /folder/file"
-            subject.tell("RM05a", message, entry.place, "path")
+            subject.report("RM05a", message, entry.place, "path")
         if ".." in path.split("/"):
-            subject.tell("RM05b", f"path {path[:200]!r} has .. in it", entry.place, "path")
+            subject.report("RM05b", f"path {path[:200]!r} has .. in it", entry.place, "path")
     if not entry.value("type") and entry.change != "deleted":
-        subject.tell("RM08", "an entry without type", entry.place)
+        subject.report("RM08", "an entry without type", entry.place)
 
 
 def check_within(subject: Subject, entry: EntrySeen, rule: str, names: tuple[str, str]) -> None:
@@ -52,7 +52,7 @@ def check_within(subject: Subject, entry: EntrySeen, rule: str, names: tuple[str
             continue
         if start and moment.last < start.first:
             message = f"{name} {moment.text} is before the dump's {names[0]} {start.text}"
-            subject.tell(rule, message, entry.place, name)
+            subject.report(rule, message, entry.place, name)
         elif end and moment.first > end.last:
             message = f"{name} {moment.text} is after the dump's {names[1]} {end.text}"
-            subject.tell(rule, message, entry.place, name)
+            subject.report(rule, message, entry.place, name)

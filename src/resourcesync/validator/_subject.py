@@ -129,21 +129,21 @@ class Subject:
     places: dict[tuple[bool, str], str] = field(default_factory=dict)
     _found: list[Finding] = field(default_factory=list)
 
-    def tell(self, rule: str, message: str, node: Node, part: str = "") -> None:
+    def report(self, rule: str, message: str, node: Node, part: str = "") -> None:
         """Tell that a rule is broken by an element, one of its attributes, or its text."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, self.window.spot(node, part))
 
-    def tell_at(self, rule: str, message: str, spot: Spot) -> None:
+    def report_at(self, rule: str, message: str, spot: Spot) -> None:
         """Tell that a rule is broken at a place that was kept."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, spot)
 
-    def tell_once(self, rule: str, message: str, node: Node, part: str = "") -> None:
+    def report_once(self, rule: str, message: str, node: Node, part: str = "") -> None:
         """Tell that a rule is broken, the first time only."""
         if rule not in self.seen:
             self.seen.add(rule)
-            self.tell(rule, message, node, part)
+            self.report(rule, message, node, part)
 
     def take(self) -> list[Finding]:
         """Return what was told since the last call."""
@@ -193,12 +193,12 @@ def read_moment(subject: Subject, node: Node, part: str, text: str) -> Moment | 
     try:
         first = parse_w3c(text)
     except ValueError:
-        subject.tell("G17", f"{name} {text[:64]!r} is no W3C datetime", node, part)
+        subject.report("G17", f"{name} {text[:64]!r} is no W3C datetime", node, part)
         return None
     if "T" in text and _ZONED.fullmatch(text) is None:
-        subject.tell("G17", f"{name} {text} tells no time zone", node, part)
+        subject.report("G17", f"{name} {text} tells no time zone", node, part)
     elif _FULL.fullmatch(text) is None:
-        subject.tell("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
+        subject.report("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
     span = _SPANS.get(len(text), timedelta())
     last = first + span if first.year < 9998 else first  # noqa: PLR2004 - no year after 9999
     return Moment(text, first, last)

@@ -44,12 +44,12 @@ def check_names(subject: Subject, node: Node, known: frozenset[str]) -> None:
     """Check what the attributes of an ``rs:md`` or ``rs:ln`` are called (§7)."""
     for namespace, name, value in node.qualified:
         if namespace in RS_NAMESPACES:
-            subject.tell("G09", f"{name} carries a prefix", node, name)
+            subject.report("G09", f"{name} carries a prefix", node, name)
             node.attributes.setdefault(name, value)
     for name in node.attributes:
         if name not in known:
             message = f"{name} is no attribute of rs:{node.name}, and carries no prefix"
-            subject.tell("G10", message, node, name)
+            subject.report("G10", message, node, name)
 
 
 def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
@@ -58,10 +58,10 @@ def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
     _check_lengths(subject, node)
     if "length" in found and _DIGITS.fullmatch(found["length"].strip()) is None:
         message = f"length {found['length'][:64]!r} is no number of bytes"
-        subject.tell("G26", message, node, "length")
+        subject.report("G26", message, node, "length")
     if "type" in found and not is_media_type(found["type"].strip()):
         message = f"type {found['type'][:64]!r} is no media type"
-        subject.tell("G30", message, node, "type")
+        subject.report("G30", message, node, "type")
     if "hash" in found:
         _check_hash(subject, node, found["hash"])
     times: dict[str, Moment] = {}
@@ -77,7 +77,7 @@ def _check_lengths(subject: Subject, node: Node) -> None:
     for name, rule in _OF_VALUES.items():
         if len(text := node.attributes.get(name, "")) > _LIMITS.text:
             message = f"{name} has {len(text):,} characters, and counts as not said"
-            subject.tell(rule, message, node, name)
+            subject.report(rule, message, node, name)
 
 
 def _check_hash(subject: Subject, node: Node, text: str) -> None:
@@ -85,20 +85,20 @@ def _check_hash(subject: Subject, node: Node, text: str) -> None:
     for token in text.split() or [""]:
         if _TOKEN.fullmatch(token) is None:
             message = f"hash {token[:64]!r} is not algorithm:digest"
-            subject.tell("G27", message, node, "hash")
+            subject.report("G27", message, node, "hash")
             continue
         name, _, digest = token.partition(":")
         algorithms.append(name.lower())
         length = _LENGTHS.get(name.lower())
         if _HEX.fullmatch(digest) is None:
             message = f"the {name} digest {digest[:64]!r} is not hexadecimal"
-            subject.tell("G28", message, node, "hash")
+            subject.report("G28", message, node, "hash")
         elif length is not None and len(digest) != length:
             message = f"the {name} digest has {len(digest)} digits instead of {length}"
-            subject.tell("G28", message, node, "hash")
+            subject.report("G28", message, node, "hash")
     twice = {name for name in algorithms if algorithms.count(name) > 1}
     if twice:
-        subject.tell("G29", f"hash gives {', '.join(sorted(twice))} twice", node, "hash")
+        subject.report("G29", f"hash gives {', '.join(sorted(twice))} twice", node, "hash")
 
 
 def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
@@ -106,22 +106,22 @@ def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
     check_names(subject, node, LN_NAMES)
     for name in ("href", "rel"):
         if not node.attributes.get(name, "").strip():
-            subject.tell("G23", f"a link has no {name}", node)
+            subject.report("G23", f"a link has no {name}", node)
     href = node.attributes.get("href", "").strip()
     if len(href) > _LIMITS.uri:
         message = (
             f"href has {len(href):,} characters: no link is read with more than {_LIMITS.uri:,}"
         )
-        subject.tell("G23", message, node, "href")
+        subject.report("G23", message, node, "href")
     for token in node.attributes.get("rel", "").split():
         if not is_relation(token):
             message = f"rel {token[:64]!r} is neither registered nor an absolute URI"
-            subject.tell("G24", message, node, "rel")
+            subject.report("G24", message, node, "rel")
     priority = node.attributes.get("pri")
     if priority is not None:
         text = priority.strip()
         if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= _LAST_PRIORITY:
-            subject.tell("G25", f"pri {text[:64]!r} is not from 1 to 999999", node, "pri")
+            subject.report("G25", f"pri {text[:64]!r} is not from 1 to 999999", node, "pri")
     return check_values(subject, node)
 
 
@@ -136,7 +136,7 @@ def check_places(subject: Subject, node: Node, *, in_root: bool) -> None:
         if rule:
             where = "the root" if in_root else "an entry"
             message = f"{name} on {where} of a {_phrase(subject)}"
-            subject.tell(rule, message, node, name)
+            subject.report(rule, message, node, name)
 
 
 def _is_time_above(subject: Subject, name: str) -> bool:
@@ -190,15 +190,15 @@ def check_pairs(subject: Subject, node: Node, times: dict[str, Moment]) -> None:
         if end not in node.attributes:
             continue
         if start not in node.attributes:
-            subject.tell(alone, f"{end} stands without {start}", node, end)
+            subject.report(alone, f"{end} stands without {start}", node, end)
         elif start in times and end in times and times[end].last < times[start].first:
             message = f"{end} {times[end].text} is before {start} {times[start].text}"
-            subject.tell(order, message, node, end)
+            subject.report(order, message, node, end)
 
 
 def check_change(subject: Subject, node: Node) -> str:
     """Check the value of ``change``; return it as far as it is understood (§12.1)."""
     text = node.attributes.get("change", "")
     if "change" in node.attributes and subject.kind in CHANGES and text not in set(ChangeKind):
-        subject.tell("G33", f"change {text[:64]!r} is no kind of change", node, "change")
+        subject.report("G33", f"change {text[:64]!r} is no kind of change", node, "change")
     return text.strip().lower()

@@ -101,7 +101,7 @@ class Examination(Iterator[Finding]):
             self._finish(stream)
         except StopError as stop:
             self._take_entries()
-            subject.tell_at("G01", stop.message, stop.spot)
+            subject.report_at("G01", stop.message, stop.spot)
         except DocumentError as error:
             self._stop(error)
         self.summary.settle()
@@ -114,14 +114,14 @@ class Examination(Iterator[Finding]):
         self._take_entries()
         if before <= MAX_BYTES < self.summary.size:
             message = f"the document has more than {MAX_BYTES:,} bytes"
-            self._subject.tell_at("G20", message, self._subject.root)
+            self._subject.report_at("G20", message, self._subject.root)
 
     def _stop(self, error: DocumentError) -> None:
         spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
         if not isinstance(error, DocumentLimitError):
-            self._subject.tell_at("G01", error.message, spot)
+            self._subject.report_at("G01", error.message, spot)
         elif self.summary.size <= MAX_BYTES:
-            self._subject.tell_at("G20", f"{error.message}; the rest is not judged", spot)
+            self._subject.report_at("G20", f"{error.message}; the rest is not judged", spot)
 
     # --- the children of the root --------------------------------------------------------------
 
@@ -142,12 +142,12 @@ class Examination(Iterator[Finding]):
                 self._entry(node)
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
-                subject.tell("G03", f"<{node.name[:64]}> stands under <{root}>", node)
+                subject.report("G03", f"<{node.name[:64]}> stands under <{root}>", node)
         elif subject.profile is not Profile.SITEMAP and is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
             if self._entries is not None:
-                subject.tell("G22", f"{node.name} of the root comes after an entry", node)
+                subject.report("G22", f"{node.name} of the root comes after an entry", node)
             if node.name == "md":
                 self._header.metadata(subject, node)
             else:
@@ -159,7 +159,7 @@ class Examination(Iterator[Finding]):
             self._entries = Entries(subject.kind)
         summary.entries += 1
         if summary.entries == MAX_ENTRIES + 1:
-            subject.tell("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
+            subject.report("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
         if summary.entries > self._limits.entries:
             message = f"more than {self._limits.entries:,} entries; the rest is not judged"
             raise StopError(message, subject.window.spot(node))
@@ -210,7 +210,7 @@ class Examination(Iterator[Finding]):
             return
         declared = self._parser.encoding or ("UTF-16" if stream.is_utf16 else "")
         if declared:
-            subject.tell_at(
+            subject.report_at(
                 "G01", f"the document is in {declared}, not in UTF-8", Spot(line=1, column=1)
             )
         if summary.entries and not self._timed and not self._undated and summary.changes:

@@ -134,10 +134,10 @@ def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Itera
     """Judge what a ``contents`` link leads to by the manifest in the package (§11.1, §13.1)."""
     if copy.capability is not packed.capability:
         yield at_root("RD04b", f"the copy of the manifest is a {copy.phrase}", copy)
-    elif _told(copy) != _told(packed):
+    elif _summary_content(copy) != _summary_content(packed):
         yield at_root("RD04b", "the copy of the manifest is not the one in the package", copy)
 
 
-def _told(document: DocumentSummary) -> tuple[object, ...]:
+def _summary_content(document: DocumentSummary) -> tuple[object, ...]:
     times = (document.at, document.completed, document.from_, document.until)
     return (*times, document.entries, document.resources, document.changes)

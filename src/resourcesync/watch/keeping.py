@@ -63,7 +63,7 @@ IsStopped = Callable[[], bool]
 Work = Callable[[Errand, IsStopped], tuple[Ended, object]]
 """Does an errand in a thread of its own; returns how it ended, and what is to be told of it."""
 
-Tell = Callable[["Done"], None]
+OnJobEnd = Callable[["Done"], None]
 """Told of each errand that ended, on the thread of the loop."""
 
 
@@ -114,7 +114,7 @@ class Watch:
         most: How many errands are worked on at a time; as many more tell other programs.
     """
 
-    def __init__(self, rota: Rota, work: Work, tell: Tell, clock: Clock, most: int) -> None:
+    def __init__(self, rota: Rota, work: Work, tell: OnJobEnd, clock: Clock, most: int) -> None:
         self.bell = Bell()
         self.beat = clock.monotonic()
         self._rota, self._work, self._tell = rota, work, tell

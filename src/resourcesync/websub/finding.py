@@ -54,7 +54,7 @@ def find_channels(documents: Documents, messenger: Messenger, addresses: Iterabl
     is_all = True
     for address in addresses:
         try:
-            channels = _told(documents, address)[:_MOST_CHANNELS]
+            channels = _channels_in(documents, address)[:_MOST_CHANNELS]
         except (SourceError, DocumentError) as error:
             is_all = is_all and not error.transient
             continue
@@ -71,7 +71,7 @@ def find_channels(documents: Documents, messenger: Messenger, addresses: Iterabl
     return Found(list(found.values()), is_all)
 
 
-def _told(documents: Documents, address: str) -> list[Channel]:
+def _channels_in(documents: Documents, address: str) -> list[Channel]:
     with fetch(documents, address) as fetched:
         document = fetched.open()
         entries = list(islice(document.entries(), _MOST_ENTRIES))

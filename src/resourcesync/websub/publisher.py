@@ -30,7 +30,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class NoticeOutcome:
     """What became of a notice.
 
     Attributes:
@@ -44,7 +44,9 @@ class Told:
     is_plain: bool = False
 
 
-def tell(messenger: Messenger, notices: list[Notice], key: bytes = b"") -> list[Told]:
+def send_notices(
+    messenger: Messenger, notices: list[Notice], key: bytes = b""
+) -> list[NoticeOutcome]:
     """Tell hubs, all at a time; one that is away keeps no other waiting.
 
     A hub that takes no payload, as those that are not of ResourceSync do, is told to look at the
@@ -56,17 +58,17 @@ def tell(messenger: Messenger, notices: list[Notice], key: bytes = b"") -> list[
         key: Signs the payloads; empty for none.
     """
     fat = {_payload(it, key): it for it in notices}
-    found: list[Told] = []
+    found: list[NoticeOutcome] = []
     plain: dict[Request, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if _takes_no_payload(outcome):
             plain[_ping(notice)] = notice
         else:
-            found.append(Told(notice=notice, problem=_problem(outcome)))
+            found.append(NoticeOutcome(notice=notice, problem=_problem(outcome)))
     for outcome in messenger.fetch(list(plain)):
         notice = plain[outcome.request]
-        found.append(Told(notice=notice, problem=_problem(outcome), is_plain=True))
+        found.append(NoticeOutcome(notice=notice, problem=_problem(outcome), is_plain=True))
     return found
 
 

@@ -138,7 +138,7 @@ class Ledger:
         """Note that a subscription is wanted, or is no longer."""
         self.version += 1
 
-    def told(self, followers: Iterable[Follower]) -> list[Subscribed]:
+    def reports(self, followers: Iterable[Follower]) -> list[Subscribed]:
         """Return how all subscriptions stand, and forget those that are no more."""
         now = to_microseconds(self._clock.now())
         found = sorted(followers, key=_key)

@@ -110,7 +110,7 @@ class Subscriber:
         Raises:
             StorageError: The store failed.
         """
-        return self.ledger.told(self._store.followers())
+        return self.ledger.reports(self._store.followers())
 
     # --- what the operator wants ----------------------------------------------------------------
 

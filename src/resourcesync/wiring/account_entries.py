@@ -16,7 +16,7 @@ _MOST_OMITTED: Final = 100
 _Entry = TypeVar("_Entry", Resource, Change)
 
 
-class Sayable:
+class PublishableFilter:
     """Lets through what can be published, and remembers what was left out."""
 
     def __init__(self) -> None:

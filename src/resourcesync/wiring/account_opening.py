@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def opened(options: AccountOptions) -> Iterator[Account]:
 
 
 @contextmanager
-def closing(lots: Iterator[Told]) -> Iterator[Iterator[Told]]:
+def closing(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
     """Close an iterator when the block ends: it may hold a connection."""
     try:
         yield lots

@@ -40,7 +40,10 @@ def post_lines(
         SourceError: The other system does not answer, or refuses; some of the lot may be posted,
             and to post it again is right.
     """
-    with catalogues.told_changes(lines) as batches, _writable(address, values, clock) as account:
+    with (
+        catalogues.read_change_lines(lines) as batches,
+        _writable(address, values, clock) as account,
+    ):
         for batch in batches:
             yield account.post(batch)
 
@@ -72,7 +75,7 @@ def import_lines(
     """
     is_enough = allow_empty or not is_all
     with (
-        catalogues.told_resources(lines, allow_empty=is_enough) as told,
+        catalogues.read_resource_lines(lines, allow_empty=is_enough) as told,
         _writable(address, values, clock) as account,
         tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
     ):

@@ -79,7 +79,7 @@ def to_remember(values: Mapping[str, str]) -> str:
     return msgspec.json.encode(kept, order="sorted").decode()
 
 
-def first_told(url: str, values: Mapping[str, str]) -> dict[str, str]:
+def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the notes of what was given the first time, before anything is published."""
     return {_URL: url, _GIVEN: to_remember(values)}
 

@@ -15,16 +15,16 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Account, AccountOptions, PublishedAccount, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch, PublishedAccount
 from resourcesync.ports.catalogue import Posted
 from resourcesync.source.scan import Left
 from resourcesync.wiring import catalogues, plugins, publishing
-from resourcesync.wiring.account_entries import Sayable
+from resourcesync.wiring.account_entries import PublishableFilter
 from resourcesync.wiring.account_opening import closing, opened
 from resourcesync.wiring.account_values import (
     VALUES,
     check_address,
-    first_told,
+    initial_notes,
     known_by,
     revealed,
     to_remember,
@@ -166,7 +166,7 @@ def _following(
         if catalogue is None:
             catalogue = held.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # a first run that fails has said it all the same
-            catalogue.write_notes(first_told(url, followed.values))
+            catalogue.write_notes(initial_notes(url, followed.values))
         chosen = {**chosen, "url": url}
         yield _Follower(followed, chosen, account, catalogue, clock, base_uri=options.base_uri)
 
@@ -195,13 +195,13 @@ class _Follower:
         self._clock = clock
         self._path = followed.out / publishing.CATALOGUE
         # Who follows several feeds by turns misses nothing of any: each has a position of its own.
-        is_feed = not account.tells_all
+        is_feed = not account.can_list_resources
         self._position_note = f"{_POSITION} {followed.address}" if is_feed else _POSITION
         # What is told depends on these: when one is another, all is read again.
         self._kept = {_SYSTEM: followed.address}
         if not is_feed:
             self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
-        self._sayable = Sayable()
+        self._sayable = PublishableFilter()
         self._warnings: list[Left] = []
         self._told: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
@@ -218,7 +218,7 @@ class _Follower:
             What was recorded.
         """
         position = self._position()
-        if self._account.tells_all and (not position or self._is_due()):
+        if self._account.can_list_resources and (not position or self._is_due()):
             return self._fill(allow_empty=allow_empty)
         try:
             return self._listen(
@@ -235,7 +235,7 @@ class _Follower:
             What was recorded.
         """
         position = self._position()
-        if self._account.tells_all and self._is_due():
+        if self._account.can_list_resources and self._is_due():
             return self._fill(allow_empty=allow_empty)
         if not position:
             return Posted()
@@ -247,7 +247,7 @@ class _Follower:
 
     def _read_all_for(self, error: DiscontinuityError) -> None:
         """Tell why all is read again; a mere feed cannot be."""
-        if not self._account.tells_all:
+        if not self._account.can_list_resources:
             raise error
         self._warn(f"{error.message}: all is read again")
 
@@ -307,7 +307,11 @@ class _Follower:
 
     def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
         until = self._clock.monotonic() + most
-        done = Posted() if self._position() else self._record(Told(position, ()), allow_empty=True)
+        done = (
+            Posted()
+            if self._position()
+            else self._record(ChangeBatch(position, ()), allow_empty=True)
+        )
         self._told = ()
         with closing(self._account.changes(position, wait)) as lots:
             for told in lots:
@@ -321,7 +325,7 @@ class _Follower:
                     break
         return done
 
-    def _record(self, told: Told, *, allow_empty: bool) -> Posted:
+    def _record(self, told: ChangeBatch, *, allow_empty: bool) -> Posted:
         done = self._catalogue.post(
             self._sayable.of(iter(told.changes)),
             self._clock.now(),
@@ -338,7 +342,7 @@ class _Follower:
 
         A mere feed tells of each deletion, and cannot be asked what there is: it is believed.
         """
-        if not self._account.tells_all:
+        if not self._account.can_list_resources:
             return None
         if self._left is None:
             self._left = self._catalogue.count()

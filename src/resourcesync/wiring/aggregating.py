@@ -29,7 +29,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import Logged, LoggedKind
 from resourcesync.ports.linking import EntryLink
 from resourcesync.ports.mirror import Copy, MirrorState
@@ -125,7 +125,7 @@ class MirrorAccount:
         all_hops: Whether each hop is told.
     """
 
-    tells_all = True
+    can_list_resources = True
 
     def __init__(
         self, path: Path, state: MirrorState, base_uri: str, clock: Clock, *, all_hops: bool
@@ -150,13 +150,13 @@ class MirrorAccount:
             StateError: The memory is damaged.
         """
         with states.open_snapshot(self._path) as state:
-            teller = _Teller(state, self._base, all_hops=self._all_hops)
+            teller = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
                 resource = teller.resource(copy)
                 if resource is not None:
                     yield resource
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what changed in the mirror after a position.
 
         Raises:
@@ -174,7 +174,9 @@ class MirrorAccount:
                 if named_by(self._state) != named:
                     raise _lost(after)
                 cursor = batch[-1].seq
-                yield Told(_position(cursor, batch[-1].time, named), self._told(batch))
+                yield ChangeBatch(
+                    _position(cursor, batch[-1].time, named), self._latest_changes(batch)
+                )
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
@@ -190,9 +192,9 @@ class MirrorAccount:
                 return cursor
         raise _lost(position)
 
-    def _told(self, rows: Sequence[Logged]) -> list[Change]:
+    def _latest_changes(self, rows: Sequence[Logged]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
-        teller = _Teller(self._state, self._base, all_hops=self._all_hops)
+        teller = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, Logged] = {}
         for row in rows:
             if row.kind == LoggedKind.TOUCHED and not self._has_new_links(row):
@@ -223,7 +225,7 @@ def _lost(position: str) -> DiscontinuityError:
     )
 
 
-class _Teller:
+class _EntryBuilder:
     """Says of copies what the new Source says of them."""
 
     def __init__(self, state: MirrorState, base: str, *, all_hops: bool) -> None:

@@ -98,7 +98,7 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
         ConfigurationError: As ``import_lines`` says.
         StorageError: It could not be recorded; the same.
     """
-    with told_changes(lines) as batches, open_catalogue(path) as catalogue:
+    with read_change_lines(lines) as batches, open_catalogue(path) as catalogue:
         for batch in batches:
             yield catalogue.post(batch, clock.now())
 
@@ -339,14 +339,14 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 @contextmanager
-def told_resources(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
+def read_resource_lines(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
     """Read resources line by line; reading may raise what ``import_lines`` raises."""
     with _opened(lines) as stream:
         yield _some(_resources(stream, lines), lines, allow_empty=allow_empty)
 
 
 @contextmanager
-def told_changes(lines: str) -> Iterator[Iterator[list[Change]]]:
+def read_change_lines(lines: str) -> Iterator[Iterator[list[Change]]]:
     """Open what tells of changes line by line, ``BATCH`` at a time; see ``post_lines``."""
     with _opened(lines) as stream:
         yield _batches(_changes(stream, lines))

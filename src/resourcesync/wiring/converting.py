@@ -122,11 +122,11 @@ def convert(source: str, target: Path | None, manner: Manner, *, clock: Clock) -
             dialect=document.dialect,
             refused=tuple(refused),
             refusals=document.refused,
-            tolerated=_told(tolerated, document.dialect),
+            tolerated=_unexpected_forms(tolerated, document.dialect),
         )
 
 
-def _told(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
+def _unexpected_forms(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
     """Return what was forgiven, without the ways that older versions have."""
     is_recent = dialect in _RECENT
     return tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS)

@@ -124,7 +124,7 @@ class Place:
     folder: str
     is_mirror: bool
     refusal: str = ""
-    tells_case: bool | None = None
+    is_case_sensitive: bool | None = None
     keeps_forms: bool | None = None
     room: int = 0
     inodes: int | None = None
@@ -269,12 +269,14 @@ def judge_place(place: Place) -> Iterator[Verdict]:
 
 
 def _names(place: Place) -> Iterator[Verdict]:
-    if place.tells_case is None:
+    if place.is_case_sensitive is None:
         return
-    if place.tells_case and place.keeps_forms:
+    if place.is_case_sensitive and place.keeps_forms:
         yield Verdict("names", "ok", "the file system tells all names apart")
         return
-    what = "upper and lower case" if not place.tells_case else "the Unicode forms of a letter"
+    what = (
+        "upper and lower case" if not place.is_case_sensitive else "the Unicode forms of a letter"
+    )
     text = f"the file system does not tell {what} apart; names are chosen so that they differ"
     yield Verdict("names", "ok", text)
 

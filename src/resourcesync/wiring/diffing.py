@@ -16,8 +16,8 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.uris import normalise
 from resourcesync.discovery.accounts import (
     AccountReader,
-    Telling,
-    Told,
+    ListingRow,
+    ListingSummary,
     Verdict,
     judge,
     settle,
@@ -62,14 +62,14 @@ class Comparison:
         only_b: Resources of the second only.
     """
 
-    a: Telling
-    b: Telling
+    a: ListingSummary
+    b: ListingSummary
     same: int = 0
     unproven: int = 0
     different: int = 0
     only_a: int = 0
     only_b: int = 0
-    _spools: tuple[Spool[Told], ...] = field(default=())
+    _spools: tuple[Spool[ListingRow], ...] = field(default=())
 
     @property
     def is_equal(self) -> bool:
@@ -94,7 +94,7 @@ class Comparison:
                 case Updated(one, other) | Same(one, other):
                     yield from self._judge(one, other)
 
-    def _judge(self, one: Told, other: Told) -> Iterator[Found]:
+    def _judge(self, one: ListingRow, other: ListingRow) -> Iterator[Found]:
         verdict, reason = judge(one, other)
         match verdict:
             case Verdict.DIFFERENT:
@@ -108,7 +108,7 @@ class Comparison:
                 self.same += 1
 
 
-def _never(one: Told, other: Told) -> bool:
+def _never(one: ListingRow, other: ListingRow) -> bool:
     del one, other
     return False
 
@@ -132,26 +132,28 @@ def open_comparison(a: str, b: str, *, network: Network, clock: Clock) -> Iterat
     with ExitStack() as held:
         spools = tuple(held.enter_context(_new_spool()) for _ in range(2))
         tellings = [
-            _tell(target, spool, network, clock)
+            _read_target(target, spool, network, clock)
             for target, spool in zip((a, b), spools, strict=True)
         ]
         yield Comparison(a=tellings[0], b=tellings[1], _spools=spools)
 
 
-def _new_spool() -> Spool[Told]:
+def _new_spool() -> Spool[ListingRow]:
     return Spool(
         key=lambda told: told.uri,
         dump=msgspec.msgpack.Encoder().encode,
-        load=msgspec.msgpack.Decoder(Told).decode,
+        load=msgspec.msgpack.Decoder(ListingRow).decode,
         spill=tempfile.TemporaryFile,
     )
 
 
-def _tell(target: str, spool: Spool[Told], network: Network, clock: Clock) -> Telling:
+def _read_target(
+    target: str, spool: Spool[ListingRow], network: Network, clock: Clock
+) -> ListingSummary:
     if not is_address(target) and is_mirror(Path(target)):
-        return _tell_mirror(Path(target), spool)
+        return _read_mirror(Path(target), spool)
 
-    def add(told: Told) -> None:
+    def add(told: ListingRow) -> None:
         plain = _plain(told.uri)
         spool.add(told if plain == told.uri else told._replace(uri=plain))
 
@@ -167,16 +169,16 @@ def _plain(uri: str) -> str:
         return uri
 
 
-def _tell_mirror(folder: Path, spool: Spool[Told]) -> Telling:
-    telling = Telling(documents=[str(folder)])
+def _read_mirror(folder: Path, spool: Spool[ListingRow]) -> ListingSummary:
+    telling = ListingSummary(documents=[str(folder)])
     with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():
             telling.entries += 1
-            spool.add(_told_of(copy))
+            spool.add(_entry_of_copy(copy))
     return telling
 
 
-def _told_of(copy: Copy) -> Told:
+def _entry_of_copy(copy: Copy) -> ListingRow:
     if copy.length < 0:  # nothing is known of it: a run was killed while its file was changed
-        return Told(copy.uri)
-    return Told(copy.uri, copy.digests, copy.length, copy.lastmod)
+        return ListingRow(copy.uri)
+    return ListingRow(copy.uri, copy.digests, copy.length, copy.lastmod)

@@ -196,7 +196,7 @@ class _Holdings:
             self._find(copy, is_there=pieces is not None)
             raise _DamagedError
         self._taken += 1
-        self._tell(length)
+        self._report_progress(length)
 
     def scratch(self) -> BinaryIO:
         """Open a nameless temporary file."""
@@ -266,7 +266,7 @@ class _Holdings:
         with states.open_state(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
             return state.copy(copy.uri) != copy
 
-    def _tell(self, length: int) -> None:
+    def _report_progress(self, length: int) -> None:
         self._bytes += length
         if not self._taken % _EVERY or self._taken == self._total:
             fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}

@@ -11,7 +11,7 @@ from resourcesync.ports.changes import Logged
 from resourcesync.wiring import mirrors
 
 
-class Teller:
+class ChangeForwarder:
     """Tells a program what it was not told yet.
 
     Args:
@@ -25,7 +25,7 @@ class Teller:
     ) -> None:
         self._consumer, self._command, self._line = consumer, command, line
 
-    def tell(self, folder: Path, is_stopped: Callable[[], bool]) -> tuple[int, int]:
+    def forward(self, folder: Path, is_stopped: Callable[[], bool]) -> tuple[int, int]:
         """Run the program when a mirror has changes for it; return how many, and its exit code.
 
         What it ended with 0 it is not told again, even if it did not read all of it.

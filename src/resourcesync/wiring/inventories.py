@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.catalogue.lock import PublishLock
-from resourcesync.adapters.inventory import KEYS, InventoryFolder, Told, check_installed
+from resourcesync.adapters.inventory import KEYS, InventoryFolder, SuppliedTable, check_installed
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.source.foreign import refuse_foreign
@@ -202,7 +202,7 @@ def _table(address: str, settings: Settings) -> Table:
     memory = values.pop(_MEMORY_OPTION, _DEFAULT_MEMORY)
     files = _files(address)
     return Table(
-        told=Told(files=files, columns=values),
+        source=SuppliedTable(files=files, columns=values),
         signature=_signature(files, values),
         look=lambda: _signature(_files(address), values),
         memory=memory,

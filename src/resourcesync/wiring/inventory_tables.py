@@ -8,8 +8,8 @@ from typing import Final
 from resourcesync.adapters.inventory import (
     Differences,
     InventoryFolder,
+    SuppliedTable,
     Taken,
-    Told,
     compare,
     opened,
     take,
@@ -36,7 +36,7 @@ class Table:
         memory: The most memory for sorting and joining.
     """
 
-    told: Told
+    source: SuppliedTable
     signature: str
     look: Callable[[], str]
     memory: str
@@ -94,7 +94,7 @@ def find(
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with opened(folder.spill, table.memory) as connection:
-        taken = take(connection, table.told, last, into, fault=_fault)
+        taken = take(connection, table.source, last, into, fault=_fault)
         if table.look() != table.signature:
             raise _written_meanwhile()
         if not taken.rows and not asked.allow_empty:

@@ -244,7 +244,8 @@ def open_destination(
                     purge=copies.purge,
                     traffic=traffic if ways is None else ways.with_workers(traffic),
                     **_of_the_disk(home.folder, mirror, local, in_folder=copies is local),
-                    tells_case=copies is not local or _tells_names_apart(home.folder, state),
+                    is_case_sensitive=copies is not local
+                    or _has_distinct_names(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
@@ -265,12 +266,12 @@ def _of_the_disk(
     }
 
 
-def _tells_names_apart(folder: Path, state: MirrorState) -> bool:
+def _has_distinct_names(folder: Path, state: MirrorState) -> bool:
     """Whether a file system takes no two names for one; a mirror that has its names knows."""
     if SyncState(state).identity is not None:
         return True
     found = look_at(folder / OWN_FOLDER / "tmp")
-    return found.tells_case is not False and found.keeps_forms is not False
+    return found.distinguishes_case is not False and found.keeps_forms is not False
 
 
 def _room(folder: Path | None) -> int | None:

@@ -25,7 +25,7 @@ from resourcesync.source import naming
 from resourcesync.source.ledger import Record, read_record
 from resourcesync.source.naming import Naming
 from resourcesync.websub import messages, payloads, publisher
-from resourcesync.websub.publisher import Notice, Told
+from resourcesync.websub.publisher import Notice, NoticeOutcome
 from resourcesync.wiring import hubs
 
 if TYPE_CHECKING:
@@ -59,15 +59,15 @@ class Notified:
         error: Why nothing could be told at all; ``None`` when it could.
     """
 
-    told: tuple[Told, ...] = ()
+    sent: tuple[NoticeOutcome, ...] = ()
     changes: int = 0
     documents: int = 0
     error: ResourceSyncError | None = None
 
     @property
-    def problems(self) -> tuple[Told, ...]:
+    def problems(self) -> tuple[NoticeOutcome, ...]:
         """The notices that did not reach their hub; they are told again the next time."""
-        return tuple(it for it in self.told if it.problem)
+        return tuple(it for it in self.sent if it.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ def notify(
         if not any(it.problem for it in told if it.notice.hub == hub):
             known[hub] = outbox.present
     _write(catalogue, known)
-    return Notified(told=tuple(told), changes=outbox.changes, documents=outbox.documents)
+    return Notified(sent=tuple(told), changes=outbox.changes, documents=outbox.documents)
 
 
 def notify_after(
@@ -266,11 +266,11 @@ class _Outbox:
         self._store.write(name, [body])
 
 
-def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[Told]:
+def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[NoticeOutcome]:
     # A hub is of the operator's choice, so it may be on this machine.
     messenger = hubs.carrier(clock, private=True)
     with contextlib.closing(messenger):
-        return publisher.tell(messenger, notices, key)
+        return publisher.send_notices(messenger, notices, key)
 
 
 def read_key(folder: Path, *, makes: bool = False) -> bytes:

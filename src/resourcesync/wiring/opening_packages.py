@@ -148,14 +148,14 @@ class PackageJudge:
                 found.append(_measured(member, entry))
             except PackedMemberError as error:
                 if error.code != "member-missing":
-                    yield _told(entry, f"{entry.path}: {error.message}")
+                    yield _finding_for(entry, f"{entry.path}: {error.message}")
                     found.append(_as_listed(entry))
             except VerificationError as error:
                 said = dict(error.evidence)
                 message = (
                     f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
                 )
-                yield _told(entry, message)
+                yield _finding_for(entry, message)
                 found.append(_as_listed(entry))
             self.members += 1
 
@@ -186,7 +186,7 @@ def _as_listed(entry: ListedResource) -> Member:
     return Member(name=entry.path.lstrip("/"), length=entry.length or 0)
 
 
-def _told(entry: ListedResource, message: str) -> Finding:
+def _finding_for(entry: ListedResource, message: str) -> Finding:
     place = entry.place
     return Finding(
         rule=RULES["RM07"],

@@ -19,7 +19,7 @@ from resourcesync.server.pages import Overview
 _CAPABILITY_LIST: Final = "capabilitylist.xml"
 _MOST_DOCUMENTS: Final = 500
 Rates = dict[tuple[int, str], int]
-_WORDS: Final = ("http://", "https://")
+_URL_PREFIXES: Final = ("http://", "https://")
 
 
 @final
@@ -155,7 +155,7 @@ class Lookout:
             for entry in entries
             if isinstance(entry, CapabilityEntry)
             and entry.capability is not None
-            and entry.uri.startswith(_WORDS)
+            and entry.uri.startswith(_URL_PREFIXES)
         )
 
     def _written(self) -> float:

@@ -185,8 +185,8 @@ class _Tree:
             finally:  # the lists go on, also where something could not be packed
                 done = self._publisher.publish(step, anew=anew, now=now)
             self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            told = self._tell()
-        omissions = filter(_is_told, self._originals.omissions())
+            told = self._notify()
+        omissions = filter(_is_reported, self._originals.omissions())
         return Published(
             settings=self._settings,
             scan=found,
@@ -213,7 +213,7 @@ class _Tree:
                 asked, packing, self._catalogue, self._documents, bytes_of, self._clock
             )
 
-    def _tell(self) -> "Notified | None":
+    def _notify(self) -> "Notified | None":
         """Tell robots and hubs what is public now."""
         settings = self._settings
         if settings.robots:
@@ -260,7 +260,7 @@ def publisher_of(
     )
 
 
-def _is_told(omission: Omission) -> bool:
+def _is_reported(omission: Omission) -> bool:
     """Whether an omission is news: that hidden files stay hidden is none."""
     name = omission.name.rstrip("/").rpartition("/")[2]
     return not name.startswith(".") and not name.endswith("~")

@@ -85,7 +85,9 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
 
         hinted.clear()
         began = clock.monotonic()
-        [told] = publisher.tell(messenger, [Notice(hub=rules.address, topic=topic, body=body)], key)
+        [told] = publisher.send_notices(
+            messenger, [Notice(hub=rules.address, topic=topic, body=body)], key
+        )
         accepted = clock.monotonic() - began
         if told.problem or told.is_plain:
             raise SourceUnavailableError("the hub did not accept the notification", uri=topic)

@@ -99,13 +99,13 @@ class TableInStore:
         before = set(self._listed())
         if not self._state.changed and self._state.note(NOTE) is not None:
             if before != {part.name for part in self._state.parts}:  # killed before it was told
-                self._tell(self._state.parts)
+                self._write_manifest(self._state.parts)
             return
         self._state.fold(
             f"{secrets.token_hex(8)}", lambda part, file: self._parts.send(part.name, str(file))
         )
         if self._state.parts or before:
-            self._tell(self._state.parts)
+            self._write_manifest(self._state.parts)
         kept = {*self._state.drop_old_parts(before), *store_memory.parts_named(self._state)}
         for name in list(self._parts.names("")):
             if name not in kept | before | {_LIST}:
@@ -135,7 +135,7 @@ class TableInStore:
         finally:
             file.unlink(missing_ok=True)
 
-    def _tell(self, parts: Sequence[Part]) -> None:
+    def _write_manifest(self, parts: Sequence[Part]) -> None:
         told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
         with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
             file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
@@ -238,8 +238,13 @@ class _Hands:
             units=self._workers.units, rate=network.rate, jobs=network.per_host or network.jobs
         )
         return run(
-            self._engine, work, some, manners=manners, clock=self._clock, tell=self._tell_of_loss
+            self._engine,
+            work,
+            some,
+            manners=manners,
+            clock=self._clock,
+            tell=self._report_lost_worker,
         )
 
-    def _tell_of_loss(self, message: str) -> None:
+    def _report_lost_worker(self, message: str) -> None:
         self._report("warning", {"code": "worker-died", "message": message, "evidence": ()})

@@ -81,7 +81,7 @@ def take_back(home: Home, clock: Clock) -> Table:
         raise _no_table(home) if is_mirror(home.folder) else not_a_mirror(home.folder)
     with _held(home, clock) as (state, table, keep):
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
-        with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _tell_nobody):
+        with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event):
             pass  # what workers of a run that was killed did is taken over
         table.take_back(keep)
         return _table(home, state)
@@ -109,7 +109,7 @@ def _table(home: Home, state: TabledState) -> Table:
     return Table(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
 
 
-def _tell_nobody(event: str, fields: Mapping[str, object]) -> None:
+def _ignore_event(event: str, fields: Mapping[str, object]) -> None:
     del event, fields
 
 

@@ -79,7 +79,7 @@ def _good(folder: Path, since: float) -> float | None:
     if not any(_written(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))):
         return None
     with states.open_state(path, read_only=True) as state:
-        last, word = state.last_run(), SyncState(state).word
+        last, word = state.last_run(), SyncState(state).last_state
     return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
 
 

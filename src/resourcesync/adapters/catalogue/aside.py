@@ -119,7 +119,7 @@ def set_aside(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -
                 _move(connection, row, moment, is_known=is_known)
                 if is_known:
                     uris[row.uri] = None
-            _tell_anew(connection, uris, moment, fault)
+            _record_again(connection, uris, moment, fault)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
@@ -140,7 +140,7 @@ def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known:
         connection.execute(_DROP_EDIT, key)
 
 
-def _tell_anew(
+def _record_again(
     connection: sqlite3.Connection, uris: Iterable[str], moment: int, fault: Fault
 ) -> None:
     recording = FileRecording(connection, moment)

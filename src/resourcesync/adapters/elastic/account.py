@@ -21,7 +21,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.catalogue import Posted
 
 POLL: Final = 5.0
@@ -63,7 +63,7 @@ class IndexAccount:
         self._locations = Locations(settings)
 
     @property
-    def tells_all(self) -> bool:
+    def can_list_resources(self) -> bool:
         """The index has a snapshot of all resources."""
         return True
 
@@ -100,7 +100,7 @@ class IndexAccount:
             )
         self._check_steady(place, view.total)
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what is new in the log, each resource as it is now.
 
         Raises:

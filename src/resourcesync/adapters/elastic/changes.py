@@ -19,7 +19,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 
 MOST_PENDING: Final = 100_000
 """More changes than these are not followed one by one: to read all resources is quicker."""
@@ -131,7 +131,7 @@ class ChangeLog:
         seen = frozenset(it.name for it in recent if it.uri not in waiting)
         return Position(log=empty.log, start=start, seen=seen, undated=undated)
 
-    def news(self, position: Position, look_up: Looked) -> Iterator[Told]:
+    def news(self, position: Position, look_up: Looked) -> Iterator[ChangeBatch]:
         """Yield what is visible and was not told, and the position after it.
 
         Args:
@@ -155,7 +155,7 @@ class ChangeLog:
         for lot in _lots(_last_of_each(fresh)):
             if some:  # what comes after it is not told yet: only the names of the told are added
                 seen = frozenset(it.name for it in told)
-                yield Told(msgspec.structs.replace(position, seen=seen).encode(), some)
+                yield ChangeBatch(msgspec.structs.replace(position, seen=seen).encode(), some)
             states = look_up([entry.uri for entry in lot])
             some = []
             for entry in lot:
@@ -167,7 +167,7 @@ class ChangeLog:
                 some.append(_change(entry, state))
         after = advance(position, told, boundary=boundary, held=min(held, default=None))
         if some or held or after != position:
-            yield Told(after.encode(), some, warnings=self._warnings(len(held)))
+            yield ChangeBatch(after.encode(), some, warnings=self._warnings(len(held)))
 
     def _warnings(self, held: int) -> Sequence[tuple[str, str]]:
         """Say how many changes are held back, for how long and why."""

@@ -37,7 +37,7 @@ _BUSY: Final = frozenset({429, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403})
 _NOT_FOUND: Final = 404
 _OK: Final = range(200, 300)
-_SAID: Final = 300
+_MAX_SHOWN: Final = 300
 _LOST_VIEW: Final = "search_context_missing"
 
 _log = logging.getLogger(__name__)
@@ -272,13 +272,13 @@ class SearchServer:
         return SourceUnavailableError(
             f"{self.address} does not answer",
             uri=self.address,
-            evidence=(("got", reason[:_SAID]),),
+            evidence=(("got", reason[:_MAX_SHOWN]),),
             hint="it speaks no TLS there: write http:// in the address" if is_plain else "",
         )
 
     def _error(self, status: int, answer: bytes, path: str) -> SourceError:
         kind, reason = _reason_of(answer)
-        evidence = (("got", f"{status} {kind}: {reason}"), ("asked", path[:_SAID]))
+        evidence = (("got", f"{status} {kind}: {reason}"), ("asked", path[:_MAX_SHOWN]))
         if status in _REFUSED:
             return self._refused(status, kind, path)
         if status in _BUSY:
@@ -315,7 +315,7 @@ class SearchServer:
             f"{self.address} refuses",
             uri=self.address,
             status=status,
-            evidence=(("got", f"{status} {kind}"), ("asked", path[:_SAID])),
+            evidence=(("got", f"{status} {kind}"), ("asked", path[:_MAX_SHOWN])),
             hint="give --with user=NAME --with password=env:NAME, or --with api_key=env:NAME; "
             "reading needs the privileges read and view_index_metadata",
         )
@@ -333,7 +333,8 @@ def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
         return ssl.create_default_context(cafile=settings.ca_file or None)
     except OSError as error:  # what cannot be read, and what is no certificate
         raise ConfigurationError(
-            f"ca_file={settings.ca_file} cannot be used", evidence=(("got", str(error)[:_SAID]),)
+            f"ca_file={settings.ca_file} cannot be used",
+            evidence=(("got", str(error)[:_MAX_SHOWN]),),
         ) from error
 
 
@@ -362,5 +363,5 @@ def _reason_of(answer: bytes) -> tuple[str, str]:
 
 
 def _printable(content: bytes) -> str:
-    text = content[: 4 * _SAID].decode(errors="replace")
-    return "".join(it if it.isprintable() else " " for it in text)[:_SAID]
+    text = content[: 4 * _MAX_SHOWN].decode(errors="replace")
+    return "".join(it if it.isprintable() else " " for it in text)[:_MAX_SHOWN]

@@ -78,7 +78,7 @@ class Poster:
             for change in some:
                 moment = now + times[change.uri] * _MILLISECOND
                 times[change.uri] += 1
-                kind, said = self._said(change, names, moment, now)
+                kind, said = self._encode_change(change, names, moment, now)
                 counts[kind] += 1
                 lines += said
             del counts[""]
@@ -97,7 +97,7 @@ class Poster:
         for uri, hit in self._lookup.hits(unknown):
             names[uri] = hit["_id"]
 
-    def _said(
+    def _encode_change(
         self, change: Change, names: dict[str, str | None], moment: datetime, now: datetime
     ) -> tuple[str, list[bytes]]:
         """Return what happened, empty for nothing, and the lines that say so."""

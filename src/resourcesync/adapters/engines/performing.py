@@ -21,7 +21,7 @@ def perform(work: Work, unit: Unit, share: Share) -> Outcome:
     try:
         return work(unit, share)
     except BaseException as error:  # noqa: BLE001 - also SystemExit would end a worker
-        raise EngineError(_said(error), evidence=(("raised in", _place(error)),)) from None
+        raise EngineError(_describe(error), evidence=(("raised in", _place(error)),)) from None
 
 
 def version() -> str:
@@ -29,7 +29,7 @@ def version() -> str:
     return __version__
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, ResourceSyncError):
         words = error.message
     else:

@@ -22,7 +22,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 
 _BLOCK: Final = 64 * 1024
 _LOOK: Final = 0.25
@@ -72,7 +72,7 @@ class GrowingFile(MereFeed):
         with stream:
             return _Lines(stream, 0).position()
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what was added after a place, in all the files that it went into.
 
         Raises:
@@ -87,7 +87,7 @@ class GrowingFile(MereFeed):
             with closing(files):
                 for stream, offset in files:
                     lines, is_there = _Lines(stream, offset), True
-                    yield from self._told_by(lines, until)
+                    yield from self._read_changes(lines, until)
                     if lines.offset:  # a place before the first byte is in any file
                         position = lines.position()
                     if not lines.is_over:
@@ -98,7 +98,7 @@ class GrowingFile(MereFeed):
                 raise _missing(self._path)
             self._clock.sleep(_LOOK)
 
-    def _told_by(self, lines: "_Lines", until: float) -> Iterator[Told]:
+    def _read_changes(self, lines: "_Lines", until: float) -> Iterator[ChangeBatch]:
         """Yield what one file says, until time is up, or it is put away and nobody writes to it."""
         lot = Lot(self._clock)
         patience = max(until, self._clock.monotonic() + _LATE)

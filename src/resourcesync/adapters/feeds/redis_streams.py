@@ -37,7 +37,7 @@ from resourcesync.errors import (
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -125,7 +125,7 @@ def _connected(address: str, values: Mapping[str, str]) -> "Redis":
 
 
 @contextmanager
-def _telling(name: str) -> Iterator[None]:
+def _guard_redis(name: str) -> Iterator[None]:
     """Turn what the client raises into our errors."""
     from redis import exceptions  # noqa: PLC0415 - an extra
 
@@ -178,7 +178,7 @@ class RedisStream(MereFeed):
         """
         return _written(_Place(number=self._state()[1]))
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the entries after a position tell.
 
         Raises:
@@ -196,7 +196,7 @@ class RedisStream(MereFeed):
                 lot = Lot(self._clock)
                 for number, fields in entries:
                     size = sum(map(len, fields.values()))
-                    lot.add([self._said(number.decode("ascii", "replace"), fields)], size)
+                    lot.add([self._decode_entry(number.decode("ascii", "replace"), fields)], size)
                 last = entries[-1][0].decode("ascii", "replace")
                 place = _Place(last, place.number + len(entries))
                 yield lot.take(_written(place))
@@ -214,7 +214,7 @@ class RedisStream(MereFeed):
         from redis.exceptions import NoPermissionError  # noqa: PLC0415 - an extra
 
         start = f"({place.id}"
-        with _telling(self._name):
+        with _guard_redis(self._name):
             try:
                 found: Any = self._client.eval(
                     _BOUNDED, 1, self._name, start, _AT_ONCE, _MOST_BYTES, _MUCH_BYTES
@@ -249,7 +249,7 @@ class RedisStream(MereFeed):
 
     def _state(self) -> tuple[str, int, str]:
         """Return the last id there was, how many entries are gone, and the first that is there."""
-        with _telling(self._name):
+        with _guard_redis(self._name):
             if not self._client.exists(self._name):
                 return _BEGINNING, 0, ""
             told: Any = self._client.xinfo_stream(self._name)
@@ -266,7 +266,7 @@ class RedisStream(MereFeed):
                 hint="Redis tells it from version 5 on; what only looks like Redis may not",
             ) from error
 
-    def _said(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
+    def _decode_entry(self, number: str, fields: Mapping[bytes, bytes]) -> Change | Omission:
         if not fields or sum(map(len, fields.values())) > _MOST_BYTES:
             name = f"{self._name} {number}"
             return Omission(name=name, reason=f"longer than {_MOST_BYTES:,} bytes")

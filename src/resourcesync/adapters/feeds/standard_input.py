@@ -15,7 +15,7 @@ from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 
 _NAME: Final = "standard input"
 _POSITION: Final = "standard input"
@@ -47,7 +47,7 @@ class StandardInput(MereFeed):
         """Return that it is standard input: there is no other position."""
         return _POSITION
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what comes, until it ends, or until time is up.
 
         Without a time it is read to its end. About every second something is yielded, so that the
@@ -68,7 +68,7 @@ class StandardInput(MereFeed):
             elif wait and self._clock.monotonic() >= until:
                 return
             else:
-                yield Told(_POSITION, ())
+                yield ChangeBatch(_POSITION, ())
 
     def _waits_for(self, seconds: float) -> bool:
         """Wait until there is something to read, at most a second; whether there is."""

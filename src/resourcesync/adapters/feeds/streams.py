@@ -35,7 +35,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock, Omission, Response, Streamer
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 
 _KEYS: Final = frozenset({GAPS, "quiet", "silence"})
 _FIRST_PAUSE: Final = 1.0
@@ -161,7 +161,7 @@ class EventFeed(MereFeed):
         """Return the present, or the moment that was chosen to begin at."""
         return _written(Position(moment=self._manner.since or self._clock.now()))
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the stream tells after a position.
 
         Raises:
@@ -172,7 +172,7 @@ class EventFeed(MereFeed):
         while not listening.is_over:
             trouble: SourceError | None = None
             try:
-                yield from self._told(listening)
+                yield from self._read_connection(listening)
             except SourceError as error:
                 trouble = error
             if listening.lot:
@@ -182,7 +182,7 @@ class EventFeed(MereFeed):
                 raise trouble
             self._clock.sleep(listening.pause())
 
-    def _told(self, listening: "Listening") -> Iterator[Told]:
+    def _read_connection(self, listening: "Listening") -> Iterator[ChangeBatch]:
         """Yield what one connection tells."""
         reader = listening.begin()
         uri, fields = self._asked(listening.position)
@@ -285,7 +285,7 @@ class Listening:
         if heard.moment is not None and heard.moment >= self._started:
             self._is_caught_up = True
 
-    def take(self) -> Told:
+    def take(self) -> ChangeBatch:
         """Return what was heard since the last time."""
         return self.lot.take(_written(self.position))
 

@@ -8,7 +8,7 @@ from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DiscontinuityError, DocumentError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Told
+from resourcesync.ports.accounts import ChangeBatch
 
 GAPS: Final = "gaps"
 """The key by which an operator accepts that changes were lost."""
@@ -24,7 +24,7 @@ _MOST_SECONDS: Final = 86_400.0
 class MereFeed:
     """What all feeds have in common: they tell changes, and know nothing of all resources."""
 
-    tells_all = False
+    can_list_resources = False
 
     def resources(self) -> Iterator[Resource]:
         """Refuse: a feed does not know what there is.
@@ -147,9 +147,9 @@ class Lot:
     def __bool__(self) -> bool:
         return self._since is not None
 
-    def take(self, position: str, *, is_last: bool = False) -> Told:
+    def take(self, position: str, *, is_last: bool = False) -> ChangeBatch:
         """Return it, with where the feed stands after it, and begin another one."""
-        told = Told(position, self._changes, self._omissions, is_last)
+        told = ChangeBatch(position, self._changes, self._omissions, is_last)
         self._changes, self._omissions = [], []
         self._size, self._since = 0, None
         return told

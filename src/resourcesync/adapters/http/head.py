@@ -88,11 +88,11 @@ class Head:
         said: The status line, as evidence.
     """
 
-    __slots__ = ("coding", "fields", "length", "said", "status")
+    __slots__ = ("coding", "fields", "length", "status", "status_line")
 
     def __init__(self, status: int, said: str, text: str, uri: str) -> None:
         self.status = status
-        self.said = said
+        self.status_line = said
         lowered = text.lower()
         self.fields = Fields(text, lowered)
         length = _find(lowered, "\r\ncontent-length", uri)

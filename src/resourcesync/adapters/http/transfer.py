@@ -250,7 +250,7 @@ class Transfer:
     def _status_error(self, head: Head) -> SourceError:
         uri, proxy = self.errand.uri, self._settings.proxy
         if proxy and head.status == proxies.NEEDS_SECRET:
-            return proxies.refused(head.status, uri, (("got", head.said), ("proxy", proxy)))
+            return proxies.refused(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
         return proxies.named(verdicts.status_error(head, uri, self.wait), proxy)
 
     def _was_asked_for(self, status: int) -> bool:

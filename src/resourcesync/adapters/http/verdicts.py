@@ -49,7 +49,7 @@ _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed
 
 def status_error(head: Head, uri: str, retry_after: float | None) -> SourceError:
     """Return the error that a status other than 200 means."""
-    evidence = _evidence(uri, head.said)
+    evidence = _evidence(uri, head.status_line)
     status = head.status
     if status in _MISSING:
         return ResourceMissingError(

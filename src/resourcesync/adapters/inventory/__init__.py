@@ -5,14 +5,14 @@ from resourcesync.adapters.inventory.differences import Differences, compare
 from resourcesync.adapters.inventory.engine import check_installed, opened
 from resourcesync.adapters.inventory.memory import InventoryFolder, read_whole, write_whole
 from resourcesync.adapters.inventory.rows import read_changes, read_resources
-from resourcesync.adapters.inventory.taking import Taken, Told, take
+from resourcesync.adapters.inventory.taking import SuppliedTable, Taken, take
 
 __all__ = [
     "KEYS",
     "Differences",
     "InventoryFolder",
+    "SuppliedTable",
     "Taken",
-    "Told",
     "check_installed",
     "compare",
     "opened",

@@ -24,7 +24,7 @@ Fault = Callable[[Resource], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SuppliedTable:
     """A table as others wrote it.
 
     Attributes:
@@ -54,7 +54,9 @@ class Taken:
     faults: tuple[tuple[str, str], ...] = ()
 
 
-def take(connection: Any, told: Told, before: Path | None, into: Path, *, fault: Fault) -> Taken:
+def take(
+    connection: Any, told: SuppliedTable, before: Path | None, into: Path, *, fault: Fault
+) -> Taken:
     """Write a table in our form, in URI order (by code points).
 
     A row that cannot be published is left out; what the table before says of its URI stays.
@@ -77,7 +79,7 @@ def take(connection: Any, told: Told, before: Path | None, into: Path, *, fault:
 
 
 class _Taking:
-    def __init__(self, connection: Any, told: Told, fault: Fault) -> None:
+    def __init__(self, connection: Any, told: SuppliedTable, fault: Fault) -> None:
         self._connection = connection
         self._fault = fault
         self._refused: list[tuple[str, int, str]] = []

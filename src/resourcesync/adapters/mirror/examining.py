@@ -26,7 +26,7 @@ class FileSystem:
     """
 
     refusal: str = ""
-    tells_case: bool | None = None
+    distinguishes_case: bool | None = None
     keeps_forms: bool | None = None
     room: int = 0
     inodes: int | None = None
@@ -46,7 +46,9 @@ def look_at(folder: Path) -> FileSystem:
         keeps_forms = _are_two(folder, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}")
     except OSError as error:
         return FileSystem(refusal=error.strerror or str(error), room=room, inodes=inodes)
-    return FileSystem(tells_case=tells_case, keeps_forms=keeps_forms, room=room, inodes=inodes)
+    return FileSystem(
+        distinguishes_case=tells_case, keeps_forms=keeps_forms, room=room, inodes=inodes
+    )
 
 
 def _are_two(folder: Path, one: str, other: str) -> bool:

@@ -44,13 +44,13 @@ def places_of(quarantine: int, path: str) -> list[str]:
         for number, entry in enumerate(entries):
             if number >= _MOST_NOTES:
                 break
-            if entry.name.endswith(_NOTE) and _tells_of(quarantine, entry.name, path):
+            if entry.name.endswith(_NOTE) and _names_path(quarantine, entry.name, path):
                 moment = entry.stat(follow_symlinks=False).st_mtime_ns
                 found.append((moment, entry.name.removesuffix(_NOTE)))
     return [name for _, name in sorted(found)]
 
 
-def _tells_of(quarantine: int, note: str, path: str) -> bool:
+def _names_path(quarantine: int, note: str, path: str) -> bool:
     try:
         file = os.open(note, _READ, dir_fd=quarantine)
     except OSError:

@@ -11,32 +11,32 @@ from resourcesync.adapters.mirror.staged import storage_error
 _BUFFER: Final = 64 * 1024
 
 
-class _TellingFile(io.FileIO):
+class _ScratchFile(io.FileIO):
     """A file whose failures are ``StorageError``, wherever the bytes are needed."""
 
     def readinto(self, buffer: Any) -> int | None:
-        with _told("reading"):
+        with _guard_scratch("reading"):
             return super().readinto(buffer)
 
     def readall(self) -> bytes | None:  # type: ignore[override]  # as its own documentation says
-        with _told("reading"):
+        with _guard_scratch("reading"):
             return super().readall()
 
     def write(self, data: Any) -> int | None:  # type: ignore[override]  # the same
-        with _told("writing"):
+        with _guard_scratch("writing"):
             return super().write(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        with _told("reading"):
+        with _guard_scratch("reading"):
             return super().seek(offset, whence)
 
     def truncate(self, size: int | None = None) -> int:
-        with _told("writing"):
+        with _guard_scratch("writing"):
             return super().truncate(size)
 
 
 @contextmanager
-def _told(doing: str) -> Iterator[None]:
+def _guard_scratch(doing: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def open_scratch(name: str, folder: int) -> BinaryIO:
         file = os.open(name, flags, 0o600, dir_fd=folder)
         try:
             os.unlink(name, dir_fd=folder)
-            raw = _TellingFile(file, "r+b")
+            raw = _ScratchFile(file, "r+b")
         except BaseException:
             os.close(file)
             raise

@@ -12,12 +12,12 @@ from resourcesync.adapters.oai.memory import RepositoryState
 from resourcesync.adapters.oai.options import Choice, parse
 from resourcesync.adapters.oai.placing import Places
 from resourcesync.adapters.oai.records import Records
-from resourcesync.adapters.oai.telling import Telling
+from resourcesync.adapters.oai.telling import PublishedResources
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher
-from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 
 _FOLDER: Final = "oai"
 
@@ -35,7 +35,7 @@ class OaiAccount:
         fetcher: The network.
     """
 
-    tells_all = True
+    can_list_resources = True
 
     def __init__(
         self, options: AccountOptions, choice: Choice, memory: RepositoryState, fetcher: Fetcher
@@ -71,7 +71,7 @@ class OaiAccount:
         yield from telling.resources()
         self._recorded = last
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:  # noqa: ARG002 - nobody calls us
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:  # noqa: ARG002 - nobody calls us
         """Ask once for what changed, and yield it.
 
         Raises:
@@ -84,7 +84,7 @@ class OaiAccount:
         self._recorded = int(after.partition(":")[2])
         for batch in telling.changes(self._recorded):
             changes = [_change(uri, resource) for _, uri, resource in batch]
-            yield Told(self._place(batch[-1][0]), changes)
+            yield ChangeBatch(self._place(batch[-1][0]), changes)
             self._recorded = batch[-1][0]
 
     def published(self) -> None:
@@ -95,7 +95,7 @@ class OaiAccount:
         """
         self._places.remove(self._options.base_uri, self._recorded)
 
-    def _harvest(self, *, is_full: bool, after: str = "") -> Telling:
+    def _harvest(self, *, is_full: bool, after: str = "") -> PublishedResources:
         """Bring the memory, and the files, in step with the repository."""
         provider = open_provider(self._endpoint, self._choice, has_sets=not is_full)
         told = [provider.namespace, sorted(provider.published.items())]
@@ -114,7 +114,7 @@ class OaiAccount:
         )
         harvest = Harvest(provider, self._choice, self._memory, records, self._options.clock)
         harvest.run(is_full=is_full, allow_empty=self._options.allow_empty)
-        telling = Telling(
+        telling = PublishedResources(
             self._memory,
             self._choice,
             base_uri=self._options.base_uri,

@@ -76,7 +76,7 @@ class Choice:
 
     def digest(self, base_uri: str) -> str:
         """Return what differs when what would be published differs."""
-        told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_TOLD]
+        told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_DIGESTED]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
     def chosen(self, findings: Findings) -> tuple[FoundFile, ...]:
@@ -112,7 +112,7 @@ class Choice:
         return not self.files or _matches(self.files, file.uri)
 
 
-_NOT_TOLD: Final = frozenset({"overlap", "window"})
+_NOT_DIGESTED: Final = frozenset({"overlap", "window"})
 
 
 def parse(address: str, values: Mapping[str, str]) -> Choice:
@@ -146,7 +146,7 @@ def parse(address: str, values: Mapping[str, str]) -> Choice:
     return Choice(endpoint=endpoint, **chosen)  # type: ignore[arg-type] # each was read above
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not found:
         raise ValueError("it is empty")
@@ -154,15 +154,15 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _prefixes(text: str) -> tuple[str, ...]:
-    return () if text == "*" else _words(text)
+    return () if text == "*" else _split_list(text)
 
 
 def _bundles(text: str) -> tuple[str, ...]:
-    return () if text == "*" else tuple(word.upper() for word in _words(text))
+    return () if text == "*" else tuple(word.upper() for word in _split_list(text))
 
 
 def _restricted(text: str) -> tuple[str, ...]:
-    return () if text == "no" else _words(text)
+    return () if text == "no" else _split_list(text)
 
 
 def _moment(text: str) -> str:
@@ -213,11 +213,11 @@ def _one_of(*known: str) -> Callable[[str], str]:
 
 _KEYS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
     "prefixes": ("prefixes", _prefixes),
-    "sets": ("sets", _words),
+    "sets": ("sets", _split_list),
     "from": ("begin", _moment),
-    "files": ("files", _words),
+    "files": ("files", _split_list),
     "rewrite": ("rewrite", _replacement),
-    "files-from": ("files_from", _words),
+    "files-from": ("files_from", _split_list),
     "bundles": ("bundles", _bundles),
     "restricted": ("restricted", _restricted),
     "measure": ("measure", _yes_or_no),

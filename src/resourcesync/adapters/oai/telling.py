@@ -50,7 +50,7 @@ ORDER BY record.path LIMIT 1000
 """
 
 
-class Telling:
+class PublishedResources:
     """What is told of a repository.
 
     Args:
@@ -102,7 +102,7 @@ class Telling:
 
     def _renew_item(self, connection: sqlite3.Connection, identifier: str) -> None:
         for (path,) in connection.execute(_GONE, (identifier,)).fetchall():
-            _tell(connection, uri_of(self._base_uri, path), b"")
+            _store_resource(connection, uri_of(self._base_uri, path), b"")
         rows = connection.execute(_METADATA, (identifier,)).fetchall()
         described = [
             Link(rel=Relation.DESCRIBES, href=uri, media_type=media_type)
@@ -111,7 +111,7 @@ class Telling:
         for row in rows:
             others = [it[2] for it in rows if it[2] != row[2]]
             resource = self._metadata(row, described, others)
-            _tell(connection, resource.uri, ndjson.write(resource))
+            _store_resource(connection, resource.uri, ndjson.write(resource))
 
     def _metadata(self, row: Row, described: list[Link], others: list[str]) -> Resource:
         prefix, sets, path, length, sha256, lastmod = row
@@ -141,7 +141,7 @@ class Telling:
         known = before[0] if before is not None else b""
         resource = self._file(connection, uri, known)
         value = b"" if resource is None else ndjson.write(resource)
-        _tell(connection, uri, value)
+        _store_resource(connection, uri, value)
         if bool(value) != bool(known):  # metadata describes what can be had
             connection.execute(
                 "INSERT OR IGNORE INTO touched_item SELECT identifier FROM mention WHERE uri = ?",
@@ -211,7 +211,7 @@ class Telling:
             after = rows[-1][0]
 
 
-def _tell(connection: sqlite3.Connection, uri: str, value: bytes) -> None:
+def _store_resource(connection: sqlite3.Connection, uri: str, value: bytes) -> None:
     """Note what is told of an address now, if that is something else than before."""
     known = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
     if known is None and not value:

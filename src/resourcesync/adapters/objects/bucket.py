@@ -29,7 +29,7 @@ _PAUSES: Final = (0.1, 5.0)
 _NO_LIMIT: Final = 1_000_000
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _RETRIED: Final = re.compile(r" in ([0-9.]+)(m?s), after (\d+) retries")
-_SAID: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
+_ERROR_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
 
 class Found(NamedTuple):
@@ -315,7 +315,7 @@ class Bucket:
             OSError,
             ValueError,
         ) as error:
-            raise _told(error, f"s3://{self.name}", doing) from error
+            raise _translate_error(error, f"s3://{self.name}", doing) from error
 
 
 def split(address: str) -> tuple[str, str]:
@@ -359,7 +359,7 @@ def _found(meta: Mapping[str, Any]) -> Found:
 
 
 def _code_of(error: BaseException) -> str:
-    said = _SAID.search(str(error))
+    said = _ERROR_CODE.search(str(error))
     return said[1] if said else ""
 
 
@@ -369,7 +369,7 @@ def _first_line(error: BaseException) -> str:
     return line.rpartition(" - ")[2][:300]
 
 
-def _told(error: Exception, place: str, doing: str) -> StorageError:
+def _translate_error(error: Exception, place: str, doing: str) -> StorageError:
     """Return an error of ours; of the server's words only its code and its status are told."""
     code, status = _code_of(error), _STATUS.search(str(error))
     got = " ".join(filter(None, (status and status[1], code))) or _first_line(error)

@@ -14,7 +14,7 @@ from resourcesync.adapters.postgres.rows import Row, Rows, moment_of
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Account, AccountOptions, Told
+from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 
 _POLLED: Final = 10.0
 _BREATH: Final = 1.0
@@ -53,7 +53,7 @@ class PostgresAccount:
         self._is_warned = False
 
     @property
-    def tells_all(self) -> bool:
+    def can_list_resources(self) -> bool:
         """Always: a table can be read."""
         return True
 
@@ -73,7 +73,7 @@ class PostgresAccount:
             for some in reading.copied(statements.all_rows(self._layout, rows.expressions)):
                 yield from rows.resources(some)
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the rows are now whose keys were logged after a position."""
         told = position = Position.parse(after)
         warnings: Sequence[tuple[str, str]] = ()
@@ -87,14 +87,14 @@ class PostgresAccount:
             warnings = fresh or warnings
             if changes or fresh:
                 told = position
-                yield Told(position.text, changes, warnings=warnings)
+                yield ChangeBatch(position.text, changes, warnings=warnings)
             if position.to:
                 continue
             if self._clock.monotonic() >= until:
                 break
             self._rest(until)
         if position != told:
-            yield Told(position.text, (), warnings=warnings)
+            yield ChangeBatch(position.text, (), warnings=warnings)
 
     def _warned(self, reading: Reading) -> Sequence[tuple[str, str]]:
         """Return what is to be known of the log; once, however often it is asked."""
@@ -128,12 +128,12 @@ class PostgresAccount:
             return replace(position, after=to, to=""), []
         row = (int(last[0]), int(last[1]))
         page = statements.page(self._layout, rows.expressions, unread, row)
-        changes = [it for some in reading.copied(page) for it in self._told(rows, some)]
+        changes = [it for some in reading.copied(page) for it in self._page_changes(rows, some)]
         if int(last[2]) < statements.PAGE:
             return replace(position, after=to, to="", row=row), changes
         return replace(position, to=to, row=row), changes
 
-    def _told(self, rows: Rows, page: Sequence[Row]) -> Iterator[Change]:
+    def _page_changes(self, rows: Rows, page: Sequence[Row]) -> Iterator[Change]:
         """Yield what became of the keys: as it is now, or gone."""
         keys = len(self._layout.key)
         places = [self._layout.key.index(it) + 1 for it in self._layout.uri.fields]

@@ -25,7 +25,7 @@ _HOLD: Final = f"{OWN}/hold.lock"
 _TAKEN: Final = frozenset({errno.EAGAIN, errno.EACCES})
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 0.1
-_MOST_SAID: Final = 400
+_MAX_HOLDER: Final = 400
 
 _open: set[int] = set()
 
@@ -92,14 +92,14 @@ class Locks:
         """
         with self._file(_HOLD) as file:
             if not _taken(file, 0):
-                holder = os.pread(file, _MOST_SAID, 0).decode("utf-8", "replace")
+                holder = os.pread(file, _MAX_HOLDER, 0).decode("utf-8", "replace")
                 raise LockedError(
                     f"another run holds {self._places.root}",
                     evidence=(("who", holder or "unknown"),),
                     hint="wait until it ends, then run the same command",
                 )
             os.ftruncate(file, 0)
-            os.pwrite(file, who.encode("utf-8", "replace")[:_MOST_SAID], 0)
+            os.pwrite(file, who.encode("utf-8", "replace")[:_MAX_HOLDER], 0)
             os.fsync(file)  # so that other machines can read it
             try:
                 yield

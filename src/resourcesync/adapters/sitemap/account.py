@@ -30,7 +30,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, lastmod_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher
-from resourcesync.ports.accounts import AccountOptions, Told
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 
 SCHEME: Final = "sitemap:"
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
@@ -78,7 +78,7 @@ class SitemapAccount:
         how: How resources are measured; empty for not.
     """
 
-    tells_all = True
+    can_list_resources = True
 
     def __init__(self, options: AccountOptions, address: str, how: str) -> None:
         self._options = options
@@ -89,7 +89,7 @@ class SitemapAccount:
         """Return nothing: sitemaps are no log."""
         return ""
 
-    def changes(self, after: str, wait: float) -> Iterator[Told]:
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield nothing."""
         del after, wait
         return iter(())

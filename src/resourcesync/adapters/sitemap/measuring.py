@@ -112,9 +112,9 @@ class Measurer:
         is_as_before = (
             known is not None and row.lastmod is not None and row.lastmod == known.lastmod
         )
-        return not (is_as_before and known is not None and self._tells_enough(known))
+        return not (is_as_before and known is not None and self._is_sufficient(known))
 
-    def _tells_enough(self, known: Measured) -> bool:
+    def _is_sufficient(self, known: Measured) -> bool:
         return self._how == "head" or known.how == "get"
 
     def _ask(self, rows: list[Listed], known: Mapping[str, Measured]) -> dict[str, Measured | None]:
@@ -138,7 +138,7 @@ class Measurer:
 
     def _request(self, row: Listed, known: Mapping[str, Measured]) -> Request:
         before = known.get(row.uri)
-        is_known = before is not None and self._tells_enough(before)
+        is_known = before is not None and self._is_sufficient(before)
         return Request(
             uri=row.uri,
             sink=_Digest(),

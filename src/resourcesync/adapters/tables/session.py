@@ -35,32 +35,32 @@ class Session:
 
     def run(self, statement: str) -> None:
         """Run a statement that gives nothing."""
-        with self._told():
+        with self._guarded():
             self._database.execute(statement)
 
     def value(self, query: str) -> Any:
         """Return the one value of a query."""
-        with self._told():
+        with self._guarded():
             [(value,)] = self._database.execute(query).fetchall()
             return value
 
     def batches(self, query: str) -> Iterator[Any]:
         """Yield the rows of a query as they come, as batches of columns."""
-        with self._told():
+        with self._guarded():
             reader = self._database.sql(query).to_arrow_reader(GROUP)
         while True:
-            with self._told():
+            with self._guarded():
                 batch = next(reader, None)
             if batch is None:
                 return
             yield batch
 
-    def _told(self) -> AbstractContextManager[None]:
-        return telling(self._files, self._scratch)
+    def _guarded(self) -> AbstractContextManager[None]:
+        return guard_duckdb(self._files, self._scratch)
 
 
 @contextmanager
-def telling(files: Sequence[str], scratch: str) -> Iterator[None]:
+def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
     """Turn DuckDB's errors into ours.
 
     Raises:
@@ -106,7 +106,7 @@ def session(
             "temp_directory": scratch.name,
             "threads": workers,
         }
-        with telling(files, scratch.name):
+        with guard_duckdb(files, scratch.name):
             database = duckdb.connect(":memory:", config=settings)
             database.execute("SET enable_progress_bar = false")  # it would be printed
         try:

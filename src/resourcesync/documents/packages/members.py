@@ -41,7 +41,7 @@ _VERSION: Final = 20
 _DOS_TIME: Final = 0
 _DOS_DATE: Final = 0x21  # 1980-01-01, the earliest there is
 _ATTRIBUTES: Final = 0o100644 << 16
-_TOLD: Final = Struct("<5H3L2H")
+_SHARED_FIELDS: Final = Struct("<5H3L2H")
 """What header and directory say alike: from the version to the bytes of the extra field."""
 _AFTER: Final = Struct("<3H2L")
 """What only the directory says: bytes of comment, disk, internal and other attributes, offset."""
@@ -67,7 +67,7 @@ def short_member(
     check_whole(data, uri=_uri(member), length=member.length, digests=member.digests)
     method, body = packed(data, compact=is_compact(member))
     raw, flags = name.encode(), 0 if name.isascii() else UTF8
-    told = _TOLD.pack(
+    told = _SHARED_FIELDS.pack(
         _VERSION, flags, method, _DOS_TIME, _DOS_DATE,
         zlib.crc32(data), len(body), len(data), len(raw), 0,
     )  # fmt: skip

@@ -60,7 +60,7 @@ def explore_page(it: Explored, menu: Sequence[tuple[str, str]] = PAGES) -> str:
     """
     head = tag("div", tag("h1", it.name or it.address), _depths(it), class_="title")
     tree = card(_level(deque(it.found), 1, it.address), title="Documents") if it.found else None
-    said = f"{it.said}. " if it.said else ""
+    said = f"{it.summary}. " if it.summary else ""
     read = f"Read {wording.moment(it.read_at)}."
     return page(
         f"Explore {it.name or it.address}",
@@ -101,10 +101,10 @@ def _level(waiting: deque[Found], depth: int, base: str) -> Markup:
 
 
 def _place(one: Found, base: str) -> Piece:
-    first, *rest = one.said or ("",)
+    first, *rest = one.labels or ("",)
     first = first[:1].upper() + first[1:]
     if one.is_sum:
-        return tag("p", " · ".join(one.said), class_="muted")
+        return tag("p", " · ".join(one.labels), class_="muted")
     kind = tag("span", first, class_="state bad") if one.is_bad else tag("strong", first)
     told = facts((name[:1].upper() + name[1:], value) for name, value in one.details)
     return (

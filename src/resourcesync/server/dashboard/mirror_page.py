@@ -14,7 +14,7 @@ from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import share
 from resourcesync.server.dashboard.plots import Plot, Series, bars, lines, whole
 from resourcesync.server.dashboard.push_card import push_card
-from resourcesync.server.dashboard.timeline import saying, timeline
+from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import Brief, Cause, Detail, Ran
 from resourcesync.server.dashboard.windows import DAY, HOUR, STEPS, begin, choice, every
 
@@ -297,7 +297,7 @@ def _run(it: Detail, ran: Ran) -> Iterator[Piece]:
     place = address("run", name=it.brief.name, run=ran.run)
     yield tag("a", wording.moment(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
-    yield saying(ran).partition("; ")[2] or saying(ran)
+    yield pull_summary(ran).partition("; ")[2] or pull_summary(ran)
     yield "-" if ran.report is None else wording.count(ran.report.requests)
     yield "-" if ran.report is None else wording.size(ran.report.received)
     yield wording.duration((ran.ended - ran.started).total_seconds())

@@ -119,7 +119,7 @@ def _validation(it: Validated) -> Markup:
 def _judged(it: Validated) -> Iterator[Piece]:
     if it.ended is not None:
         word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
-        yield word, f" {it.trouble or it.said}"
+        yield word, f" {it.trouble or it.summary}"
         stale = " The documents have changed since." if it.is_stale else ""
         yield f"Judged {wording.moment(it.ended)}.{stale}"
     if it.is_running:

@@ -200,7 +200,7 @@ def _pulls(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         ran = max(runs, key=lambda one: (_badness(one), one.changes))
         bad, tall = _badness(ran), 12 if ran.changes or _badness(ran) else 6
         more = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
-        text = f"Pull {wording.moment(ran.ended)}: {saying(ran)}{more}"
+        text = f"Pull {wording.moment(ran.ended)}: {pull_summary(ran)}{more}"
         mark = tag(
             "rect",
             tag("title", text),
@@ -219,7 +219,7 @@ def _badness(ran: Ran) -> int:
     return {MirrorState.IN_SYNC: 0, MirrorState.STOPPED: 2}.get(ran.report.state, 1)
 
 
-def saying(ran: Ran) -> str:
+def pull_summary(ran: Ran) -> str:
     """Say how a pull went, in a few words."""
     if ran.failed is not None:
         return f"could not go on: {ran.failed.message or ran.failed.code}"

@@ -225,7 +225,7 @@ class Found:
 
     depth: int
     uri: str
-    said: tuple[str, ...]
+    labels: tuple[str, ...]
     details: tuple[tuple[str, str], ...] = ()
     is_bad: bool = False
     is_sum: bool = False
@@ -250,7 +250,7 @@ class Explored:
     depth: int
     read_at: datetime
     found: tuple[Found, ...] = ()
-    said: str = ""
+    summary: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -282,7 +282,7 @@ class Validated:
     is_running: bool = False
     documents: int = 0
     ended: datetime | None = None
-    said: str = ""
+    summary: str = ""
     is_good: bool = False
     trouble: str = ""
     is_stale: bool = False
