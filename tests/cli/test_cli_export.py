@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination import bagging, packing
-from resourcesync.ports.exporting import ExportFile, ExportOptions, Holdings
+from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
 from tests.support.commands import files_of
 from tests.support.tiny_source import TinySource
@@ -220,7 +220,7 @@ def test_an_empty_copy_that_is_missing_is_missing_all_the_same(
 def test_an_exporter_that_leaves_copies_out_makes_nothing(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lazy(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+    def lazy(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         yield ExportFile("first", holdings.content(next(holdings.copies())))
 
     monkeypatch.setattr(bagging, "export_bag", lazy)
@@ -234,7 +234,7 @@ def test_an_exporter_that_leaves_copies_out_makes_nothing(
 def test_an_exporter_cannot_write_outside(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    def climbing(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+    def climbing(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         yield ExportFile(path, [b"x"])
 
     monkeypatch.setattr(bagging, "export_bag", climbing)
@@ -290,7 +290,7 @@ def test_a_pull_meanwhile_is_said(
 ) -> None:
     original = bagging.export_bag
 
-    def pulling(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+    def pulling(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         files = original(holdings, options)
         yield next(files)
         source.offer({**FILES, "/objects/0004.txt": b"new\n"}, at=LATER)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.cli.log_file import keeping_log
+from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
 from resourcesync.cli.output import Outcome, Screen
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
@@ -129,7 +129,7 @@ def test_the_warnings_of_a_watched_mirror_are_shown_and_logged(
 
 def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> None:
     path, logger = tmp_path / "x.log", logging.getLogger("resourcesync")
-    with keeping_log(path, "text", verbose=2) as note:
+    with open_log(path, "text", verbose=2) as note:
         note("two\nlines")
         logger.debug("fine")
         path.rename(tmp_path / "moved.log")  # as logrotate does

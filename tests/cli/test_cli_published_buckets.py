@@ -221,7 +221,7 @@ def test_a_dry_run_looks_and_leaves_nothing(
 def test_two_who_publish_into_one_place_do_not_meet(
     tree: Path, bucket: str, web: str, said: Said
 ) -> None:
-    with open_store(bucket).hold("another machine"):
+    with open_store(bucket).lock("another machine"):
         assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 9
         assert "another machine" in said.readouterr().err
     assert run(["publish", str(tree), "--url", web, "--out", bucket]) == 0

@@ -83,8 +83,8 @@ def test_a_damaged_file_of_findings_is_said_and_mends_nothing(museum: str, said:
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_files, "KEPT_AUDITS", 2)
-    monkeypatch.setattr(audit_files, "KEPT_FINDINGS", 2)
+    monkeypatch.setattr(audit_files, "MAX_AUDITS", 2)
+    monkeypatch.setattr(audit_files, "MAX_FINDINGS", 2)
     for _ in range(4):
         run(["audit", museum])
 

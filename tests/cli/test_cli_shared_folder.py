@@ -46,7 +46,7 @@ def test_copies_go_into_the_folder_and_the_memory_stays_here(
     assert not list((shared / ".resourcesync/shared/on-its-way").iterdir())
 
     said.readouterr()
-    with FolderStore(shared).hold("pid 1 on another machine"):
+    with FolderStore(shared).lock("pid 1 on another machine"):
         assert run(["pull", "state"]) == 9
     assert "pid 1 on another machine" in said.readouterr().err
 

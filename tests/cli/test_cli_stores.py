@@ -133,7 +133,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     source: TinySource, shelf: ShelfStore, address: str, said: Said
 ) -> None:
     assert run(["pull", source.url, address, "--state", "state"]) == 0
-    with shelf.hold("another machine"):
+    with shelf.lock("another machine"):
         assert run(["pull", "state"]) == 9
         assert "another machine holds the store" in said.readouterr().err
     shelf.remove(".resourcesync/marker")
@@ -206,7 +206,7 @@ def test_what_a_store_raises_ends_the_run_and_the_next_one_goes_on(
         broken.setattr(ShelfStore, "put", fails)
         assert run(["pull", source.url, address, "--state", "state"]) == 8
     assert "RuntimeError: the line is dead" in said.readouterr().err
-    with shelf.hold("who comes next"):
+    with shelf.lock("who comes next"):
         pass
     assert run(["pull", "state"]) == 0
     assert shelf.contents() == COPIES

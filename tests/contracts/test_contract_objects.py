@@ -35,9 +35,9 @@ class TestBucket(StoreSuite):
         assert isinstance(store, BucketStore)
         return opened(f"s3://{store._bucket.name}/{store._bucket.prefix}")
 
-    def die_holding(self, store: Store) -> float:
+    def leave_stale_lock(self, store: Store) -> float:
         assert isinstance(store, BucketStore)
-        self.guard = store.hold("who is killed")  # nobody lets go of it
+        self.guard = store.lock("who is killed")  # nobody lets go of it
         self.guard.__enter__()
         assert store._lease is not None
         store._lease._ended.set()  # it is renewed no more
@@ -45,7 +45,7 @@ class TestBucket(StoreSuite):
 
     def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
         assert isinstance(store, BucketStore)
-        self.guard = store.hold_as("who is killed", holder)
+        self.guard = store.lock_as("who is killed", holder)
         self.guard.__enter__()
         assert store._lease is not None
         store._lease._ended.set()
@@ -87,7 +87,7 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
     store = BucketStore(patient, hasty, seconds=60)
 
     def hold() -> bool:
-        with store.hold("who"):
+        with store.lock("who"):
             return store.look("a.bin") is None
 
     with ThreadPoolExecutor() as pool:
@@ -143,7 +143,7 @@ def test_who_looked_before_a_hold_was_renewed_cannot_take_it_over(bucket: str) -
     key, other = ".resourcesync/lease", Bucket(bucket, patience=5)
     store, half = opened(bucket), ".resourcesync/tmp/half"
     other.put(half, b"what a run that was killed left on its way")
-    with store.hold("who lives"):
+    with store.lock("who lives"):
         assert other.head(half) is None
         assert list(store.keys("")) == [], "the hold is none of the copies"
         seen = now = other.head(key)

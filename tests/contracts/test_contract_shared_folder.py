@@ -44,12 +44,12 @@ class TestSharedFolder(StoreSuite):
         assert isinstance(store, FolderStore)
         return FolderStore(store.root)
 
-    def die_holding(self, store: Store) -> float:
+    def leave_stale_lock(self, store: Store) -> float:
         assert isinstance(store, FolderStore)
         holder = started("hold", store.root)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LockedError), store.hold("who waits"):
+        with pytest.raises(LockedError), store.lock("who waits"):
             pass
         holder.kill()
         holder.communicate()
@@ -125,7 +125,7 @@ def test_processes_that_put_replace_and_move_the_same_keys_lose_no_update(tmp_pa
     for body in kept.values():
         digest, _, rest = body.partition(b"\n")
         assert hashlib.sha256(rest).hexdigest().encode() == digest, "no file is half"
-    with store.hold("afterwards"):
+    with store.lock("afterwards"):
         pass
 
 
@@ -134,12 +134,12 @@ def test_a_process_that_was_forked_by_a_holder_does_not_keep_the_hold(store: Fol
     assert holder.stdout is not None
     orphan = int(holder.stdout.readline())
     try:
-        with pytest.raises(LockedError) as refused, store.hold("who waits"):
+        with pytest.raises(LockedError) as refused, store.lock("who waits"):
             pass
         assert ("who", "who is killed") in refused.value.evidence
         holder.kill()
         holder.wait()
-        with store.hold("who comes next"):
+        with store.lock("who comes next"):
             pass
     finally:
         os.kill(orphan, signal.SIGKILL)
@@ -149,7 +149,7 @@ def test_a_process_that_was_forked_by_a_holder_does_not_keep_the_hold(store: Fol
 def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
     store: FolderStore,
 ) -> None:
-    with store.hold("us"):
+    with store.lock("us"):
         locks._let_go()  # as in a forked process
         own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
     os.close(own)
@@ -326,10 +326,10 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
     put(store, "a.txt", b"x")
     way = store.root / OURS / "on-its-way"
     (way / "half").write_bytes(b"half")
-    with store.hold("us"):
+    with store.lock("us"):
         assert [path.name for path in way.iterdir()] == ["half"], "it may still be written"
     monkeypatch.setattr("resourcesync.adapters.shared_folder.store._OLD", -(10**9))
-    with store.hold("us"):
+    with store.lock("us"):
         assert list(way.iterdir()) == []
     assert files(store.root) == {"a.txt": b"x"}
 
@@ -363,7 +363,7 @@ def test_where_the_file_system_is_not_mounted_nothing_is_made(tmp_path: Path) ->
         lambda: store.look("a.txt"),
         lambda: list(store.keys("")),
         lambda: put(store, "a.txt", b"x"),
-        lambda: store.hold("us").__enter__(),
+        lambda: store.lock("us").__enter__(),
     ]
     for attempt in attempts:
         with pytest.raises(ConfigurationError, match="there is no folder"):
@@ -377,7 +377,7 @@ def test_the_folder_of_a_mirror_is_not_held(store: FolderStore, name: str) -> No
     own.mkdir(parents=True)
     (own / name).write_bytes(b"")
     with pytest.raises(ConfigurationError, match="is the folder of a mirror"):
-        store.hold("us").__enter__()
+        store.lock("us").__enter__()
     assert [path.name for path in own.iterdir()] == [name]
 
 

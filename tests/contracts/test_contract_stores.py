@@ -22,10 +22,10 @@ class TestShelfStore(StoreSuite):
         assert isinstance(store, ShelfStore)
         return ShelfStore(store.folder)
 
-    def die_holding(self, store: Store) -> float:
+    def leave_stale_lock(self, store: Store) -> float:
         child = os.fork()
         if not child:
-            store.hold("who dies").__enter__()
+            store.lock("who dies").__enter__()
             os._exit(1)
         os.waitpid(child, 0)
         return 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folders import HeldFolders
+from resourcesync.adapters.mirror.folders import OpenFolders
 from resourcesync.adapters.mirror.staged import StagedFile
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
@@ -91,14 +91,14 @@ class StopsAtOne(FileTreeCopies):
         return found if not wrong else found[: wrong[0] + 1]
 
 
-class AnyPlace(HeldFolders):
+class AnyPlace(OpenFolders):
     def place(self, path: str, *, create: bool) -> tuple[int, str]:
         return self.parent(path, create=create)
 
 
 class LeadsAnywhere(FileTreeCopies):
     @contextmanager
-    def _folders(self, *, at_once: bool = False) -> Iterator[HeldFolders]:
+    def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:
         with closing(AnyPlace(self._root, at_once=at_once)) as folders:
             yield folders
 

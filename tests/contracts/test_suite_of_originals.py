@@ -79,7 +79,7 @@ class Right(MemoryOriginals):
 
 class ByTime(Right):
     def scan(self) -> Iterator[Original]:
-        order = list(self._held)
+        order = list(self._stored)
         return iter(sorted(super().scan(), key=lambda it: order.index(it.uri)))
 
 
@@ -101,7 +101,7 @@ class LocalTime(Right):
 
 class FailsWhenEmpty(Right):
     def scan(self) -> Iterator[Original]:
-        if not self._held:
+        if not self._stored:
             raise StorageError("there is nothing")
         return super().scan()
 
@@ -188,7 +188,7 @@ class ListedFingerprint(Right):
 
 class MeasuresNothing(Right):
     def measure(self, original: Original) -> tuple[Resource, str]:
-        if original.uri not in self._held:
+        if original.uri not in self._stored:
             return Resource(uri=original.uri), original.fingerprint
         return super().measure(original)
 

@@ -32,12 +32,12 @@ class Trial(StoreSuite):
         assert isinstance(store, ShelfStore)
         return type(store)(store.folder)
 
-    def die_holding(self, store: Store) -> float:
-        self.left = store.hold("who dies").__enter__()  # as a lease that nobody gives back
+    def leave_stale_lock(self, store: Store) -> float:
+        self.left = store.lock("who dies").__enter__()  # as a lease that nobody gives back
         return 0.0
 
     def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
-        self.guard = store.hold_as("who dies", holder)
+        self.guard = store.lock_as("who dies", holder)
         self.guard.__enter__()
         return True
 
@@ -48,7 +48,7 @@ class Able(ShelfStore):
     in_flight = 4
 
     @contextmanager
-    def hold_as(self, who: str, holder: str) -> Iterator[None]:
+    def lock_as(self, who: str, holder: str) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         lease = self.folder / "held as"
         if lease.exists() and not self.may_take_over(lease.read_text(), holder):
@@ -272,15 +272,15 @@ class ByOffset(ShelfStore):
 
 class HeldByAll(ShelfStore):
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock(self, who: str) -> Iterator[None]:
         yield
 
 
 class HeldByNobody(ShelfStore):
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock(self, who: str) -> Iterator[None]:
         try:
-            with super().hold(who):
+            with super().lock(who):
                 yield
         except LockedError:
             raise LockedError("it is held") from None
@@ -290,7 +290,7 @@ class HeldForEver(ShelfStore):
     """A file says that it is held, and only who ends in good order takes it away."""
 
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock(self, who: str) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         lease = self.folder / "held"
         if lease.exists():

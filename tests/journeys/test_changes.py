@@ -117,7 +117,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
         reader = ChangeReader(state=state, cursor=0)
         following = reader.new()
         told = [next(following).seq]
-        monkeypatch.setattr(change_log, "KEPT_CHANGES", 1)
+        monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
         for text in ("one", "two", "three"):
             world.clock.advance(seconds=5)
             world.put("objects/0001.html", text)

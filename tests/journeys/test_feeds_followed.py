@@ -58,7 +58,7 @@ def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_
             out=root,
         )
         for number in range(3):
-            publishing = accounts.keep_published(
+            publishing = accounts.publish_continuously(
                 followed, {"url": server.uri}, clock=SystemClock(), asked=Asked(), every=0.3
             )
             next(publishing)

@@ -15,13 +15,13 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.parts import MOST_PARTS
-from resourcesync.adapters.mirror.staged import WORTH_KEEPING
+from resourcesync.adapters.mirror.staged import MIN_SAVED_BYTES
 from resourcesync.destination.reports import MirrorState
 from tests.support.hostile_server import CLOSE, Asked, Step, answer
 from tests.support.scripted_source import ScriptedSource, cut_at, serve
 
-BODY = random.Random(5).randbytes(3 * WORTH_KEEPING)
-OTHER = random.Random(6).randbytes(3 * WORTH_KEEPING)
+BODY = random.Random(5).randbytes(3 * MIN_SAVED_BYTES)
+OTHER = random.Random(6).randbytes(3 * MIN_SAVED_BYTES)
 HALF = len(BODY) // 2
 TAG = '"v1"'
 
@@ -52,7 +52,7 @@ def test_a_part_is_kept_and_the_next_run_asks_for_the_rest_only(source: Scripted
     assert source.temporary() == []
 
 
-@pytest.mark.parametrize("at", [0, 1, WORTH_KEEPING - 1])
+@pytest.mark.parametrize("at", [0, 1, MIN_SAVED_BYTES - 1])
 def test_a_small_part_is_not_worth_it(source: ScriptedSource, at: int) -> None:
     source.put("/big.bin", BODY)
     break_off(source, at)
@@ -65,12 +65,12 @@ def test_a_small_part_is_not_worth_it(source: ScriptedSource, at: int) -> None:
 
 def test_a_part_grows_from_run_to_run(source: ScriptedSource) -> None:
     source.put("/big.bin", BODY)
-    break_off(source, WORTH_KEEPING)
+    break_off(source, MIN_SAVED_BYTES)
 
     def a_bit_more(asked: Asked) -> list[Step]:
         (whole,) = serve(BODY, TAG)(asked)
         assert isinstance(whole, bytes)
-        return [whole[:WORTH_KEEPING], 0.05, CLOSE]
+        return [whole[:MIN_SAVED_BYTES], 0.05, CLOSE]
 
     source.server.on("/big.bin", a_bit_more)
     assert source.pull().state is MirrorState.BEHIND
@@ -79,7 +79,7 @@ def test_a_part_grows_from_run_to_run(source: ScriptedSource) -> None:
     assert source.pull().state is MirrorState.IN_SYNC
     (asked,) = source.ranges("/big.bin")
     assert asked is not None
-    assert 1.9 * WORTH_KEEPING < int(asked[6:-1]) < 2 * WORTH_KEEPING
+    assert 1.9 * MIN_SAVED_BYTES < int(asked[6:-1]) < 2 * MIN_SAVED_BYTES
     assert source.file("/big.bin") == BODY
 
 
@@ -201,7 +201,7 @@ def plant(folder: Path, names: int, *, age: float = 0.0) -> None:
     for number in range(names):
         path = folder / f"a-{number}"
         path.write_bytes(b"")
-        os.truncate(path, WORTH_KEEPING)
+        os.truncate(path, MIN_SAVED_BYTES)
         moment = path.stat().st_mtime - age - number
         os.utime(path, (moment, moment))
         (folder / f"a-{number}.part").write_text(json.dumps({"of": f"{number}", "validator": "v"}))
@@ -227,7 +227,7 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pass
     tmp = root / ".resourcesync/tmp"
     plant(tmp, 5)
-    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MOST_BYTES", 3 * WORTH_KEEPING)
+    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MOST_BYTES", 3 * MIN_SAVED_BYTES)
     with MirrorFolder(root, SystemClock()):
         assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {
             "a-0",
@@ -238,7 +238,7 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_run_that_is_killed_leaves_its_part_for_the_next(source: ScriptedSource) -> None:
     source.put("/big.bin", BODY)
-    (first, *_) = cut_at(2 * WORTH_KEEPING, BODY, TAG, CLOSE)
+    (first, *_) = cut_at(2 * MIN_SAVED_BYTES, BODY, TAG, CLOSE)
     source.server.on("/big.bin", [first, 30.0])
     command = [sys.executable, "-m", "resourcesync", "pull", source.uri, str(source.folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -255,5 +255,5 @@ def test_a_run_that_is_killed_leaves_its_part_for_the_next(source: ScriptedSourc
     assert source.pull().state is MirrorState.IN_SYNC
     (asked,) = source.ranges("/big.bin")
     assert asked is not None
-    assert WORTH_KEEPING <= int(asked[6:-1]) <= 2 * WORTH_KEEPING
+    assert MIN_SAVED_BYTES <= int(asked[6:-1]) <= 2 * MIN_SAVED_BYTES
     assert source.file("/big.bin") == BODY

@@ -202,8 +202,8 @@ class Dying(FolderVersions):
 
     left, is_after = 0, False
 
-    def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
-        return bool(self._step(lambda: FolderVersions.keep(self, stream, sha256, length)))
+    def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
+        return bool(self._step(lambda: FolderVersions.store(self, stream, sha256, length)))
 
     def settle(self) -> None:
         self._step(lambda: FolderVersions.settle(self))
@@ -251,7 +251,7 @@ def test_a_full_disk_while_keeping_publishes_nothing_new(
         raise DiskFullError("no space left")
 
     with monkeypatch.context() as patching:
-        patching.setattr(FolderVersions, "keep", full)
+        patching.setattr(FolderVersions, "store", full)
         with pytest.raises(DiskFullError):
             life.publish()
 

@@ -13,9 +13,9 @@ from resourcesync.destination.plan import (
     ALTERED,
     Fetch,
     InStep,
-    Keep,
     Listed,
     Match,
+    Retain,
     TakeAway,
     decide,
     match_copy,
@@ -191,7 +191,7 @@ def _check(
     for copy in held:
         if copy.uri in in_step and copy.uri not in resting_uris:
             assert (copy.uri in extra) == (not _surely(copy, said[copy.uri]))
-    _check_left(tables, joined, [d for d in decisions if isinstance(d, Keep)], said)
+    _check_left(tables, joined, [d for d in decisions if isinstance(d, Retain)], said)
     _check_counts(tables, joined, (work, rest, unlisted), rows)
     changed_since = {row.uri for row in everything if row.change}
     pairs = [both for both in conflicts if both[0].uri not in changed_since]
@@ -199,7 +199,7 @@ def _check(
 
 
 def _check_left(
-    tables: ParquetTables, joined: Joined, kept: list[Keep], said: dict[str, Listed]
+    tables: ParquetTables, joined: Joined, kept: list[Retain], said: dict[str, Listed]
 ) -> None:
     unlisted = [keep.copy.uri for keep in kept if keep.copy.uri not in said]
     assert [copy.uri for copy in tables.read_copies([joined.unlisted])] == unlisted

@@ -36,7 +36,7 @@ class Follower:
         )
 
     def keep(self, every: float = 60.0, **changes: Any) -> Iterator[Published]:
-        return accounts.keep_published(
+        return accounts.publish_continuously(
             self.followed(**changes),
             {"url": "https://h/"},
             clock=self.clock,

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folders import HeldFolders
+from resourcesync.adapters.mirror.folders import OpenFolders
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import MOVING, SyncState
 
@@ -41,7 +41,7 @@ def _commit_first() -> Iterator[Patch]:
             os.fsync(folder)
             os.close(folder)
 
-    yield HeldFolders, "sync", put_off
+    yield OpenFolders, "sync", put_off
     yield SqliteMirrorState, "commit", commit_first
 
 

@@ -51,7 +51,7 @@ def shuffle(store: FolderStore, key: str, lot: random.Random) -> None:
 
 def hold(store: FolderStore, *, fork: bool) -> None:
     """Hold it until we are killed; a process that was forked meanwhile lives on."""
-    with store.hold("who is killed"):
+    with store.lock("who is killed"):
         if not fork:
             print("held", flush=True)
         elif not os.fork():

@@ -101,7 +101,7 @@ class Week:
 
     def audit(self) -> None:
         own = self.world.folder / OWN_FOLDER
-        with AuditFiles(own).keeping() as kept:
+        with AuditFiles(own).write_findings() as kept:
             report = self.world.audit()
             for it in report.findings:
                 fields = {"uri": it.uri, "path": it.path, "reason": it.reason}

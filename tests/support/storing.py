@@ -79,7 +79,7 @@ class ShelfStore:
         return (key for (key,) in found if key.startswith(prefix))
 
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock(self, who: str) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lease").open("a+") as lease:
             try:

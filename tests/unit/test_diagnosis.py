@@ -31,7 +31,7 @@ PLACE = Place(
     folder="museum",
     is_mirror=True,
     is_case_sensitive=True,
-    keeps_forms=True,
+    preserves_unicode_forms=True,
     room=5_000_000_000,
     inodes=1_000_000,
 )

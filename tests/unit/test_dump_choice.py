@@ -22,10 +22,10 @@ from resourcesync.destination.choosing import (
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
-    Held,
+    ManifestRow,
     Terms,
     joined,
-    new_holdings,
+    new_manifest_sorter,
     new_orders,
     new_wanted,
     provides,
@@ -57,7 +57,7 @@ def prospects(draw: st.DrawFn) -> Prospect:
     wanted = draw(needs())
     length = draw(st.none() | st.integers(0, 10**12))
     held = draw(st.none() | st.integers(wanted.count, 200_000))
-    return Prospect(length=length, wanted=wanted, held=held)
+    return Prospect(length=length, wanted=wanted, entries=held)
 
 
 @given(prospects(), st.sampled_from(POLICIES), st.none() | st.integers(0, 10**13))
@@ -71,14 +71,14 @@ def test_a_package_is_taken_only_for_a_reason(
     assert room is None or (it.length or 0) + it.wanted.total <= room
     if policy == "auto" and it.length is not None:
         assert REQUEST + it.length < cost_singly(it.wanted)
-    if policy == "auto" and it.held is not None:
-        assert it.wanted.count * 10 >= it.held
+    if policy == "auto" and it.entries is not None:
+        assert it.wanted.count * 10 >= it.entries
 
 
 @given(prospects(), st.integers(0, 10**12))
 def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(it: Prospect, length: int) -> None:
     if it.length is not None and length <= it.length and is_worth_taking(it, "auto", None):
-        cheaper = Prospect(length=length, wanted=it.wanted, held=it.held)
+        cheaper = Prospect(length=length, wanted=it.wanted, entries=it.entries)
         assert is_worth_taking(cheaper, "auto", None)
 
 
@@ -91,7 +91,7 @@ def test_always_takes_whatever_auto_takes(it: Prospect, room: int | None) -> Non
 def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() -> None:
     def worth(wanted: int, held: int, each: int = 1_000) -> bool:
         need = Need(count=wanted, size=wanted * each)
-        it = Prospect(length=held * each, wanted=need, held=held)
+        it = Prospect(length=held * each, wanted=need, entries=held)
         return is_worth_taking(it, "auto", None)
 
     assert worth(2_000, 2_000)
@@ -104,8 +104,8 @@ def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() ->
 def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> None:
     need = Need(count=50, size=50_000)
 
-    assert is_worth_taking(Prospect(length=None, wanted=need, held=100), "auto", None)
-    assert not is_worth_taking(Prospect(length=None, wanted=need, held=101), "auto", None)
+    assert is_worth_taking(Prospect(length=None, wanted=need, entries=100), "auto", None)
+    assert not is_worth_taking(Prospect(length=None, wanted=need, entries=101), "auto", None)
     assert not is_worth_taking(Prospect(length=None, wanted=need), "auto", None)
 
 
@@ -118,7 +118,7 @@ def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
 
 
 def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
-    of_24 = [Prospect(length=10**6, wanted=Need(count=67), held=10_000)] * 24
+    of_24 = [Prospect(length=10**6, wanted=Need(count=67), entries=10_000)] * 24
 
     assert not is_worth_looking(of_24, Need(count=1_620), "auto")
     assert is_worth_looking(of_24, Need(count=240_000), "auto")
@@ -193,7 +193,7 @@ def test_packages_are_expected_to_hold_as_much_as_they_are_long() -> None:
     found = estimate([offered(length=300), offered(length=100)], *[None] * 40)
 
     assert [found.of(n).wanted.count for n in (0, 1)] == [30, 10]
-    assert [found.of(n).held for n in (0, 1)] == [75, 25]
+    assert [found.of(n).entries for n in (0, 1)] == [75, 25]
 
 
 def test_what_is_younger_than_a_package_is_not_expected_in_it() -> None:
@@ -207,7 +207,7 @@ def test_of_changes_those_are_expected_that_fall_in_the_time_of_the_package() ->
     found = estimate(packages, 1, 2, 3, 4, 5, 6, 7, 8)
 
     assert [found.of(n).wanted.count for n in range(3)] == [3, 3, 3]
-    assert found.of(0).held is None
+    assert found.of(0).entries is None
 
 
 def test_packages_that_disappoint_lower_what_is_expected_of_the_next_ones() -> None:
@@ -231,9 +231,9 @@ def listed(uri: str = "u", **says: Any) -> Listed:
     return Listed(uri=uri, loc=uri, path=uri, **values)
 
 
-def held(uri: str = "u", package: int = 0, position: int = 0, **says: Any) -> Held:
+def held(uri: str = "u", package: int = 0, position: int = 0, **says: Any) -> ManifestRow:
     values: dict[str, Any] = {"hash": A, "length": 10, "lastmod": 1_000_000} | says
-    return Held(uri=uri, package=package, position=position, **values)
+    return ManifestRow(uri=uri, package=package, position=position, **values)
 
 
 def test_the_same_digest_is_the_same_version_whatever_the_times_say() -> None:
@@ -270,7 +270,7 @@ NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
     wanted: set[str], names: list[str]
 ) -> None:
-    with new_wanted(BytesIO) as fetches, new_holdings(BytesIO) as holdings:
+    with new_wanted(BytesIO) as fetches, new_manifest_sorter(BytesIO) as holdings:
         for name in wanted:
             fetches.add(Fetch(listed(name), None))
         for position, name in enumerate(names):

@@ -94,7 +94,7 @@ def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> N
 
     done = source.dump()
 
-    assert (done.packages, done.written, done.kept) == ((), (), 3)
+    assert (done.packages, done.written, done.reused) == ((), (), 3)
     assert source.documents.writes == before
 
 
@@ -203,7 +203,7 @@ def test_very_many_packages_are_listed_in_parts() -> None:
     assert head.header.is_index
     assert len(parts) == 3
     assert len(listed) == 8
-    assert source.dump() == Dumped(kept=8)
+    assert source.dump() == Dumped(reused=8)
 
 
 # --- while files change --------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_no_name_is_lost_at_the_edge_of_a_window(
 def test_a_tree_deeper_than_the_descriptors_we_hold_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "_HELD", 4)
+    monkeypatch.setattr(folders, "_MAX_OPEN", 4)
     deep = "d/" * 30
     put(tmp_path, *(f"{deep[: 2 * level]}{name}" for level in range(31) for name in ("a", "z")))
     held = len(os.listdir("/proc/self/fd"))

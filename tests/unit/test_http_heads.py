@@ -268,9 +268,9 @@ def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
     sink.write(b"User-agent: *\nDisallow: /early\n")
     with pytest.raises(EnoughReadError):
         sink.write(b"# x\n" * 200_000 + b"Disallow: /late\n")
-    rules = read_rules(bytes(sink.kept))
+    rules = read_rules(bytes(sink.content))
 
-    assert len(sink.kept) == READ_AT_MOST
+    assert len(sink.content) == READ_AT_MOST
     assert rules.refuse("http://h/early", Purpose.RESOURCE) is not None
 
 

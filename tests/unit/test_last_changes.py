@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.last_changes import KEPT, LastChanges
+from resourcesync.destination.last_changes import MAX_RECENT, LastChanges
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -74,8 +74,8 @@ def test_only_the_newest_are_noted_however_long_the_lists_are() -> None:
     known = LastChanges.of_note(last.note())
 
     assert known.note() == last.note()
-    assert len(last.note()) < KEPT * 40
-    newest = [(f"u{number % 1_000}", number) for number in range(3_500 - KEPT, 3_500)]
+    assert len(last.note()) < MAX_RECENT * 40
+    newest = [(f"u{number % 1_000}", number) for number in range(3_500 - MAX_RECENT, 3_500)]
     assert LastChanges(dict(noted(*newest)), 3_499 * HOUR).note() == last.note()
 
 

@@ -147,7 +147,7 @@ def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState
 def test_only_a_bounded_number_is_kept(
     state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_log, "KEPT_CHANGES", 10)
+    monkeypatch.setattr(change_log, "MAX_CHANGES", 10)
     for number in range(25):
         put(state, copy(f"{number:02}", "1"), None)
 
@@ -228,7 +228,7 @@ def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
 def test_the_newest_runs_are_kept_and_found(
     state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.adapters.mirror.state._KEPT_RUNS", 3)
+    monkeypatch.setattr("resourcesync.adapters.mirror.state._MAX_RUNS", 3)
     rows = [
         RunRow(run=f"r{n}", started=n, ended=n + 1, mode="", outcome="ok", counts="{}")
         for n in range(5)

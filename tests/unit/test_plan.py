@@ -13,9 +13,9 @@ from resourcesync.destination.plan import (
     DeletionLimit,
     Fetch,
     InStep,
-    Keep,
     Listed,
     Match,
+    Retain,
     TakeAway,
     algorithms_for,
     as_chosen,
@@ -88,7 +88,7 @@ def test_each_case_of_a_baseline_is_decided() -> None:
         InStep(copies[0]),
         Fetch(rows[1], copies[1]),
         TakeAway(copies[2], "deleted by the Source"),
-        Keep(copies[3], listed=True),
+        Retain(copies[3], listed=True),
         Fetch(rows[4], None),
         TakeAway(copies[4], "no longer listed"),
     ]
@@ -97,10 +97,10 @@ def test_each_case_of_a_baseline_is_decided() -> None:
 @pytest.mark.parametrize(
     ("policy", "sweeping", "expected"),
     [
-        ("auto", False, [TakeAway, Keep]),
+        ("auto", False, [TakeAway, Retain]),
         ("auto", True, [TakeAway, TakeAway]),
-        ("signalled", True, [TakeAway, Keep]),
-        ("never", True, [Keep, Keep]),
+        ("signalled", True, [TakeAway, Retain]),
+        ("never", True, [Retain, Retain]),
     ],
 )
 def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
@@ -113,7 +113,7 @@ def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
 
     reasons = ["deleted by the Source", "no longer listed" if sweeping else ""]
     assert [type(it) for it in decisions] == expected
-    assert [it.reason for it in decisions if isinstance(it, TakeAway | Keep)] == reasons
+    assert [it.reason for it in decisions if isinstance(it, TakeAway | Retain)] == reasons
 
 
 def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
@@ -125,7 +125,7 @@ def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
 def test_the_plan_counts_what_was_decided() -> None:
     decisions: list[Decision] = [
         InStep(copy()),
-        Keep(copy()),
+        Retain(copy()),
         TakeAway(copy(), "gone"),
         Fetch(listed(hash=SHA, length=5), None),
         Fetch(listed(lastmod=1), copy()),
@@ -239,6 +239,6 @@ def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None
 
     assert decisions[:3] == [
         TakeAway(copies[0], OUT_OF_SCOPE),
-        Keep(copies[1], listed=True),
-        Keep(copies[2], listed=True),
+        Retain(copies[1], listed=True),
+        Retain(copies[2], listed=True),
     ]

@@ -18,7 +18,7 @@ import pytest
 import resourcesync
 from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
-from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
+from resourcesync.destination.plan import Decision, Fetch, InStep, Listed, Retain, TakeAway
 from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,
@@ -254,7 +254,7 @@ def decisions(content: str = "1") -> Iterator[Decision]:
     yield Fetch(listed(2, length=None), copy(2))
     yield InStep(copy(3))
     yield TakeAway(copy(4), "no longer listed")
-    yield Keep(copy(5))
+    yield Retain(copy(5))
 
 
 @pytest.fixture
@@ -292,7 +292,7 @@ def test_other_bytes_are_another_plan(plan: resourcesync.Plan) -> None:
 
 
 def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.Plan) -> None:
-    plan.check(Mode.INCREMENTAL, lambda: (it for it in decisions() if not isinstance(it, Keep)))
+    plan.check(Mode.INCREMENTAL, lambda: (it for it in decisions() if not isinstance(it, Retain)))
 
 
 def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:

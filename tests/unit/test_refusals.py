@@ -23,7 +23,9 @@ def test_what_is_refused_again_counts_once_however_much_is_refused() -> None:
         for number in range(MOST_REFUSED + 50):
             found.add(f"{BASE}{number}", "foreign", "of another host")
 
-    assert (found.count, found.news, len(found.kept)) == (MOST_REFUSED + 50,) * 2 + (MOST_REFUSED,)
+    assert (found.count, found.news, len(found.stored)) == (MOST_REFUSED + 50,) * 2 + (
+        MOST_REFUSED,
+    )
 
 
 def test_what_is_taken_back_counts_no_more_though_it_is_not_remembered() -> None:

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> FolderVersions:
 
 
 def keep(store: FolderVersions, body: bytes, name: str = NAME, length: int | None = None) -> bool:
-    return store.keep(io.BytesIO(body), name, len(body) if length is None else length)
+    return store.store(io.BytesIO(body), name, len(body) if length is None else length)
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -45,7 +45,7 @@ def test_a_content_is_kept_once_under_its_sha_256_for_its_owner_alone(
 ) -> None:
     assert keep(store, BODY)
     assert read(store) == BODY
-    assert store.holds(NAME, len(BODY))
+    assert store.contains(NAME, len(BODY))
     assert NAME not in files(tmp_path)  # not before it is durable
     store.settle()
     path = tmp_path / "versions" / NAME[:2] / NAME
@@ -54,7 +54,7 @@ def test_a_content_is_kept_once_under_its_sha_256_for_its_owner_alone(
     store.settle()
 
     assert read(store) == BODY
-    assert store.holds(NAME, len(BODY))
+    assert store.contains(NAME, len(BODY))
     assert path.stat().st_ino == inode
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -78,7 +78,7 @@ def test_a_file_that_is_written_in_place_later_does_not_change_what_was_kept(
     original = tmp_path / "original"
     original.write_bytes(BODY)
     with original.open("rb") as stream:
-        assert store.keep(stream, NAME, len(BODY))
+        assert store.store(stream, NAME, len(BODY))
     original.write_bytes(b"in place!")
 
     assert read(store) == BODY
@@ -94,10 +94,10 @@ def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
 
     monkeypatch.setattr(version_files, "_cloned", clone)
 
-    assert store.keep(io.BytesIO(b"never read"), NAME, len(BODY))
+    assert store.store(io.BytesIO(b"never read"), NAME, len(BODY))
     assert read(store) == BODY
     other = hashlib.sha256(b"b version").hexdigest()
-    assert not store.keep(io.BytesIO(b"never read"), other, len(BODY))
+    assert not store.store(io.BytesIO(b"never read"), other, len(BODY))
 
 
 def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_pa
     store.settle()
     (tmp_path / "versions" / NAME[:2] / NAME).write_bytes(b"a v")
 
-    assert not store.holds(NAME, len(BODY))
+    assert not store.contains(NAME, len(BODY))
     assert keep(store, BODY)
     store.settle()
     assert read(store) == BODY

@@ -13,7 +13,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.versions import KeptPatch, Version
+from resourcesync.ports.versions import Version, VersionPatch
 
 A, B = "https://h/a", "https://h/b"
 
@@ -23,7 +23,9 @@ def sha(number: int) -> str:
 
 
 def version(uri: str, moment: int, content: int, patch: int | None = None) -> Version:
-    kept = None if patch is None else KeptPatch(sha256=sha(patch), length=7, media_type="x/patch")
+    kept = (
+        None if patch is None else VersionPatch(sha256=sha(patch), length=7, media_type="x/patch")
+    )
     return Version(
         uri=uri,
         moment=moment,
@@ -127,7 +129,7 @@ def done(
         return index.drop_former(moment, number)
     else:
         model.drop([row for row in model.rows if int(row[1] or 0) < number])
-        return index.drop_kept_before(number)
+        return index.drop_stored_before(number)
     return ()
 
 
@@ -137,7 +139,7 @@ def test_the_bytes_of_a_content_count_once(tmp_path: Path) -> None:
         index.add(version(A, 1, 5))
         index.add(version(B, 2, 5, patch=9))
 
-        assert index.bytes_kept() == 105 + 7
+        assert index.stored_bytes() == 105 + 7
 
 
 def add_in_vain(catalogue: FileCatalogue, index: FileVersions) -> None:

@@ -13,7 +13,7 @@ from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.policy import Step
 from resourcesync.wiring.publishing import CATALOGUE, Asked, Published
-from resourcesync.wiring.watching import Keeper, Pace
+from resourcesync.wiring.watching import Pace, PublishLoop
 from tests.support.listening import Listener
 
 URL = {"url": "https://h.example/"}
@@ -49,7 +49,7 @@ class Kept:
         self.clock = ManualClock()
         self.runs: list[Published] = []
         self.failures: list[tuple[ResourceSyncError, float]] = []
-        self.keeper = Keeper(
+        self.keeper = PublishLoop(
             tree,
             self.clock,
             pace or Pace(),
@@ -65,7 +65,7 @@ class Kept:
     def keep(self, *steps: Callable[[], object] | None, asked: Asked | None = None) -> Script:
         script = Script(self.clock, *steps)
         with pytest.raises(DoneError):
-            self.keeper.keep(script, URL, asked or Asked())
+            self.keeper.run(script, URL, asked or Asked())
         return script
 
     def write(self, name: str, text: str = "") -> Callable[[], object]:
@@ -109,7 +109,7 @@ def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path)
     script = Script(kept.clock, kept.write("b.txt"), None, None, None)
 
     with pytest.raises(DoneError):
-        kept.keeper.keep(script, URL | {"rotate": 3_600.0}, Asked())
+        kept.keeper.run(script, URL | {"rotate": 3_600.0}, Asked())
 
     assert 3_600 - Pace().least in script.waits
     assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
@@ -121,7 +121,7 @@ def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
     with Listener(lambda _: (503, b"")) as hub:
         script = Script(kept.clock, kept.write("b.txt"), None, None, lambda: None)
         with pytest.raises(DoneError):
-            kept.keeper.keep(script, URL | {"hubs": (hub.origin,), "notify": True}, Asked())
+            kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, Asked())
 
     assert script.waits[2] == Pace().most - Pace().least  # nothing was written, but not told either
     assert len(hub.posts()) >= 4
@@ -181,7 +181,7 @@ def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     script = Script(kept.clock)
     with pytest.raises(DoneError):
-        kept.keeper.keep(script, URL | {"out": "lists", "robots": True}, Asked())
+        kept.keeper.run(script, URL | {"out": "lists", "robots": True}, Asked())
 
     def is_ours(name: str) -> bool:
         return kept.keeper._is_ours(str(tmp_path.resolve() / name))

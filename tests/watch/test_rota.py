@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from resourcesync.watch.rota import (
     FIRST_PAUSE,
-    HELD_PAUSE,
     HINT_GAP,
     HINT_GAP_FAILING,
+    LOCKED_PAUSE,
     LONGEST_PAUSE,
     TURN,
     Ended,
@@ -90,7 +90,7 @@ class _Life:
         self.now = max(self.now, min(ends, starts))
         for errand in [it for it, end in self.running.items() if end <= self.now]:
             del self.running[errand]
-            verdict = dice.choice([Verdict.DONE, Verdict.DONE, Verdict.FAILED, Verdict.HELD])
+            verdict = dice.choice([Verdict.DONE, Verdict.DONE, Verdict.FAILED, Verdict.LOCKED])
             changed = errand.kind is Kind.PULL and dice.random() < 0.5
             rota.ended(errand, Ended(verdict=verdict, changed=changed), at(self.now))
             if changed or (errand.kind is Kind.HAND_ON and verdict is not Verdict.DONE):
@@ -211,8 +211,8 @@ def test_the_next_pull_is_known_with_its_reason() -> None:
     due = rota.ended(PULL, FAILED, at(0))
     assert rota.planned("m") == (due, Why.RETRY, 1)
     begun(rota, due)
-    assert rota.ended(PULL, Ended(verdict=Verdict.HELD), at(due)) == due + HELD_PAUSE
-    assert rota.planned("m") == (due + HELD_PAUSE, Why.LOCKED, 1)
+    assert rota.ended(PULL, Ended(verdict=Verdict.LOCKED), at(due)) == due + LOCKED_PAUSE
+    assert rota.planned("m") == (due + LOCKED_PAUSE, Why.LOCKED, 1)
     begun(rota, due + 60)
     rota.ended(PULL, DONE, at(due + 60))
     rota.hint("m")
@@ -308,7 +308,7 @@ def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "gap"), [(Verdict.FAILED, HINT_GAP_FAILING), (Verdict.HELD, HELD_PAUSE)]
+    ("how", "gap"), [(Verdict.FAILED, HINT_GAP_FAILING), (Verdict.LOCKED, LOCKED_PAUSE)]
 )
 def test_hints_do_not_drive_what_fails(how: Verdict, gap: float) -> None:
     rota = rota_of(Wanted(pull=Every(600.0), takes_hints=True))

@@ -51,17 +51,17 @@ def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other
         for name in ("first", "second"):
             assert run(["pull", base, name, "-q"]) == 0
         with service(one) as first, service(other) as second:
-            first.keep({"first": (base, both)})
+            first.retain({"first": (base, both)})
             first.follow("first", Path("first"), both)
             wait_until(lambda: subscribed(root) == 2)
 
-            second.keep({"second": (base, both)})
+            second.retain({"second": (base, both)})
             second.follow("second", Path("second"), both)
             wait_until(lambda: subscribed(root) == 4)
 
             assert {it.mirror for it in first.standings()} == {"first"}
             assert {it.mirror for it in second.standings()} == {"second"}
-            second.keep({"third": (base, both)})
+            second.retain({"third": (base, both)})
             wait_until(lambda: second.standings() == [])
             assert subscribed(root) == 2
             assert len(first.standings()) == 2

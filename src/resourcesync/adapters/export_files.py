@@ -13,7 +13,7 @@ from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _THERE: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
-_KEPT: Final = (("kept", "nothing was written"),)
+_NOTHING_WRITTEN: Final = (("kept", "nothing was written"),)
 
 
 class NewExport:
@@ -48,7 +48,7 @@ class NewExport:
         if path and not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise ConfigurationError(
                 f"the exporter names a file {path[:200]!r}, which leads out of the export",
-                evidence=_KEPT,
+                evidence=_NOTHING_WRITTEN,
                 hint="mend the plug-in",
                 code="bad-plugin",
             )
@@ -125,9 +125,11 @@ def _guard_write(doing: str) -> Iterator[None]:
         why = error.strerror or str(error)
         if error.errno in _NO_ROOM:
             raise DiskFullError(
-                f"no room left while {doing}", evidence=(("got", why), *_KEPT), hint="make room"
+                f"no room left while {doing}",
+                evidence=(("got", why), *_NOTHING_WRITTEN),
+                hint="make room",
             ) from error
-        raise StorageError(f"failed while {doing}: {why}", evidence=_KEPT) from error
+        raise StorageError(f"failed while {doing}: {why}", evidence=_NOTHING_WRITTEN) from error
 
 
 def _sync_folder(folder: Path) -> None:

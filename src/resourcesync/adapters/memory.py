@@ -58,7 +58,7 @@ class ManualClock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _StoredOriginal:
     content: bytes
     lastmod: datetime
     version: int
@@ -79,7 +79,7 @@ class MemoryOriginals:
         self._clock = clock
         self._trusted = trusted
         self._media_type = media_type
-        self._held: dict[str, _Held] = {}
+        self._stored: dict[str, _StoredOriginal] = {}
         self._versions = 0
         self.measured = 0
         """How many times bytes were read."""
@@ -88,24 +88,24 @@ class MemoryOriginals:
         """Create an original, or replace its bytes, as of now."""
         self._versions += 1
         lastmod = floor_to_second(self._clock.now())
-        self._held[uri] = _Held(content, lastmod, self._versions)
+        self._stored[uri] = _StoredOriginal(content, lastmod, self._versions)
 
     def remove(self, uri: str) -> None:
         """Remove an original; it is no error when there is none."""
-        self._held.pop(uri, None)
+        self._stored.pop(uri, None)
 
     def contents(self) -> dict[str, bytes]:
         """Return a copy of everything: URI to bytes."""
-        return {uri: held.content for uri, held in self._held.items()}
+        return {uri: held.content for uri, held in self._stored.items()}
 
     def open(self, uri: str) -> BinaryIO | None:
         """Open an original for reading; ``None`` when there is none."""
-        held = self._held.get(uri)
+        held = self._stored.get(uri)
         return None if held is None else BytesIO(held.content)
 
     def scan(self) -> Iterator[Original]:
         """Yield every original in rising URI order."""
-        for uri, held in sorted(self._held.items()):
+        for uri, held in sorted(self._stored.items()):
             yield Original(
                 uri=uri,
                 fingerprint=self._fingerprint(held),
@@ -120,7 +120,7 @@ class MemoryOriginals:
         Raises:
             OriginalChangedError: It is gone.
         """
-        held = self._held.get(original.uri)
+        held = self._stored.get(original.uri)
         if held is None:
             raise OriginalChangedError(f"{original.uri} is no longer there")
         self.measured += 1
@@ -137,7 +137,7 @@ class MemoryOriginals:
         """Return nothing: everything is published."""
         return ()
 
-    def _fingerprint(self, held: _Held) -> str:
+    def _fingerprint(self, held: _StoredOriginal) -> str:
         return str(held.version) if self._trusted else ""
 
 

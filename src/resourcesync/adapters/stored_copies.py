@@ -109,7 +109,7 @@ class StoredCopies(StoredLook):
         self._in_flight = _in_flight(store)
 
     @contextmanager
-    def held(self, who: str, holder: str = "") -> Iterator[None]:
+    def lock(self, who: str, holder: str = "") -> Iterator[None]:
         """Keep every other holder of the store out while the block runs.
 
         Args:
@@ -120,7 +120,7 @@ class StoredCopies(StoredLook):
             LockedError: Somebody holds it.
             StorageError: It cannot be asked.
         """
-        with holding(self._store, who, holder):
+        with lock_store(self._store, who, holder):
             yield
 
     def check(self, state: MirrorState) -> None:
@@ -388,8 +388,8 @@ class StoredCopies(StoredLook):
 
 
 @contextmanager
-def holding(store: Store, who: str, holder: str = "") -> Iterator[None]:
-    """Hold a store while the block runs; see ``StoredCopies.held``.
+def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
+    """Hold a store while the block runs; see ``StoredCopies.lock``.
 
     Raises:
         LockedError: Somebody holds it.
@@ -397,9 +397,9 @@ def holding(store: Store, who: str, holder: str = "") -> Iterator[None]:
     """
     with asking("taking hold of it"):
         if holder and isinstance(store, ReclaimedStore):
-            guard = store.hold_as(who, holder)
+            guard = store.lock_as(who, holder)
         else:
-            guard = store.hold(who)
+            guard = store.lock(who)
         guard.__enter__()
     try:
         yield

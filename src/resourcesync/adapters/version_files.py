@@ -48,7 +48,7 @@ class FolderVersions:
         self._shards: set[str] = set()
         self._number = 0
 
-    def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
+    def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
         """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
 
         Where the file system can, nothing is copied: both files share their blocks until one is
@@ -58,7 +58,7 @@ class FolderVersions:
             DiskFullError: No space is left. Nothing was kept.
             StorageError: They cannot be read or written. Nothing was kept.
         """
-        if self.holds(sha256, length):
+        if self.contains(sha256, length):
             return True
         shard = sha256[:2]
         self._number += 1
@@ -76,7 +76,7 @@ class FolderVersions:
             self.settle()
         return True
 
-    def holds(self, sha256: str, length: int) -> bool:
+    def contains(self, sha256: str, length: int) -> bool:
         """Whether a content is there, by its name and length."""
         waiting = self._waiting.get(sha256)
         if waiting is not None:

@@ -236,7 +236,7 @@ class Mirror:
         # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
         with (
             self._working(hear, stop) as destination,
-            mirrors.audit_files(self.folder).keeping() as kept,
+            mirrors.audit_files(self.folder).write_findings() as kept,
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:

@@ -12,7 +12,7 @@ from typing import IO, Final, Literal, Self, assert_never
 import msgspec
 
 from resourcesync.destination.options import PullMode
-from resourcesync.destination.plan import Decision, Fetch, InStep, Keep, Listed, TakeAway
+from resourcesync.destination.plan import Decision, Fetch, InStep, Listed, Retain, TakeAway
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
 
@@ -189,7 +189,7 @@ def _action(decision: Decision) -> tuple[PlannedAction | None, Listed | None]:
                 action="delete", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
             )
             return made, None
-        case Keep(copy, listed):
+        case Retain(copy, listed):
             reason = "not selected any more" if listed else "no longer listed"
             kept = PlannedAction(
                 action="keep", uri=copy.uri, path=copy.path, length=copy.length, reason=reason

@@ -231,7 +231,7 @@ def _audit(
 
     opened = mirrors.open_destination(mirror, network=network, report=report, clock=clock)
     # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
-    with opened as destination, mirrors.audit_files(mirror).keeping() as kept:
+    with opened as destination, mirrors.audit_files(mirror).write_findings() as kept:
         found = destination.audit(
             method=arguments.method,
             offline=arguments.offline,

@@ -82,7 +82,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
             text = _rolled(report)
-        lines = [Line(text, "In sync", QUIET), *_not_given(report), *_kept(report, mirror)]
+        lines = [Line(text, "In sync", QUIET), *_not_given(report), *_retained(report, mirror)]
         return lines if report.proven is not None else [*lines, *_foreign(report)]
     indent = " " * len("Not in sync   ")
     lines = [
@@ -95,7 +95,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     counts = _others(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
-    kept = [*_not_given(report), *_kept(report, mirror)]
+    kept = [*_not_given(report), *_retained(report, mirror)]
     return [*lines, *kept, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
 
 
@@ -155,7 +155,7 @@ def _not_given(report: AuditReport) -> list[Line]:
     return [Line(f"          {text}: whether a copy of it is right is not known")] if text else []
 
 
-def _kept(report: AuditReport, mirror: Path) -> list[Line]:
+def _retained(report: AuditReport, mirror: Path) -> list[Line]:
     if not report.unlisted:
         return []
     copies = words.counted(report.unlisted, "copy", "copies")

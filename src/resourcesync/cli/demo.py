@@ -122,7 +122,7 @@ class _Demo:
         from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
         self._screen = screen
-        self._kept = kept
+        self._keeps_files = kept
         self._tree = folder / "tree"
         self._mirror = folder / "mirror"
         self._clock: Clock = machine.system_clock()
@@ -160,7 +160,11 @@ class _Demo:
 
     def _conclude(self, *, is_good: bool, files: int) -> Outcome:
         seconds = words.duration(self._clock.monotonic() - self._began)
-        left = f"tree and mirror are in {self._tree.parent}" if self._kept else "nothing is left"
+        left = (
+            f"tree and mirror are in {self._tree.parent}"
+            if self._keeps_files
+            else "nothing is left"
+        )
         said = "the mirror equals the tree" if is_good else "the mirror does not equal the tree"
         label = "In sync" if is_good else "Not in sync"
         line = Line(f"{words.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET)

@@ -95,7 +95,7 @@ def _lost(count: int) -> dict[str, object]:
 
 def _packed(dumped: "Dumped") -> Line:
     if not dumped.packages:
-        text = f"nothing new; {words.counted(dumped.kept, 'package')} as before"
+        text = f"nothing new; {words.counted(dumped.reused, 'package')} as before"
         return Line(text, "Packed", QUIET)
     entries = sum(it.entries for it in dumped.packages)
     size = sum(it.length for it in dumped.packages)
@@ -103,14 +103,14 @@ def _packed(dumped: "Dumped") -> Line:
         f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
         f" {words.counted(len(dumped.packages), 'package')}, {words.size(size)}"
     )
-    kept = f"; {words.counted(dumped.kept, 'package')} as before" if dumped.kept else ""
+    kept = f"; {words.counted(dumped.reused, 'package')} as before" if dumped.reused else ""
     return Line(text + kept, "Packed", QUIET)
 
 
 def _fields(dumped: "Dumped") -> dict[str, object]:
     return {
         "packages": [it.name for it in dumped.packages],
-        "packages_kept": dumped.kept,
+        "packages_kept": dumped.reused,
         "packed_entries": sum(it.entries for it in dumped.packages),
         "packed_bytes": sum(it.length for it in dumped.packages),
     }

@@ -22,8 +22,8 @@ from resourcesync.wiring.mirrors import Network
 _SECONDS: Final = 15.0
 _MOST: Final = 500
 """Places of the tree that are shown: more help nobody on one page."""
-_KEPT_SECONDS: Final = 30.0
-_MOST_KEPT: Final = 4
+_CACHE_SECONDS: Final = 30.0
+_CACHE_SIZE: Final = 4
 
 
 class Explorer:
@@ -39,7 +39,7 @@ class Explorer:
 
     def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MOST) -> None:
         self._clock, self._seconds, self._most = clock, seconds, most
-        self._kept: dict[tuple[str, str, int], tuple[float, Explored]] = {}
+        self._cache: dict[tuple[str, str, int], tuple[float, Explored]] = {}
 
     def explore(
         self, name: str, address: str, network: Callable[[], Network], depth: int, again: str = ""
@@ -54,15 +54,15 @@ class Explorer:
             again: What the command ``explore`` is given; empty for the address.
         """
         key, now = (name, address, depth), self._clock.monotonic()
-        before, kept = self._kept.get(key, (0.0, None))
-        if kept is not None and now - before < _KEPT_SECONDS:
+        before, kept = self._cache.get(key, (0.0, None))
+        if kept is not None and now - before < _CACHE_SECONDS:
             return kept
         moment = self._clock.now()
         asked = Explored(name=name, address=address, depth=depth, read_at=moment)
         found = self._walk(asked, network, again or address)
-        self._kept[key] = self._clock.monotonic(), found
-        while len(self._kept) > _MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._cache[key] = self._clock.monotonic(), found
+        while len(self._cache) > _CACHE_SIZE:
+            del self._cache[next(iter(self._cache))]
         return found
 
     def _walk(self, asked: Explored, network: Callable[[], Network], again: str) -> Explored:

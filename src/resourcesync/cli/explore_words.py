@@ -192,7 +192,7 @@ def about(fields: Fields) -> str:
     if "parts" in fields:
         read, listed = fields["parts"], words.counted(fields["listed"], "part")
         some = f"all {listed}" if read == fields["listed"] else f"{words.count(read)} of {listed}"
-        return f"{some}: {', '.join(_held(fields, ''))}"
+        return f"{some}: {', '.join(_list_contents(fields, ''))}"
     if "error" in fields:
         return f"! {fields['error']['code']}: {fields['error']['message']}"
     if fields.get("kind") == PACKAGE:
@@ -200,7 +200,7 @@ def about(fields: Fields) -> str:
     if fields.get("skipped"):
         label = f"{fields['label']}  " if fields["label"] else ""
         return label + _SKIPPED[fields["skipped"]]
-    held = [] if _is_pointing(fields) else _held(fields, str(fields["capability"]))
+    held = [] if _is_pointing(fields) else _list_contents(fields, str(fields["capability"]))
     return "  ".join((*_title(fields), *held))
 
 
@@ -256,7 +256,7 @@ class ExploreRenderer:
                 yield Line(f"found by: {fields['found_by']}")
             yield Line(head + "  ".join(_title(fields)), level=level)
             if not _is_pointing(fields):
-                held = "  ".join(_held(fields, str(fields["capability"])))
+                held = "  ".join(_list_contents(fields, str(fields["capability"])))
                 yield Line(_branch((*branches, True)) + held, level=level)
 
     def _name(self, uri: str) -> str:
@@ -340,7 +340,7 @@ def _pointed(fields: Fields) -> str:
     return f"{number}{size}{_refused(fields)}"
 
 
-def _held(fields: Fields, capability: str) -> Iterator[str]:
+def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
     """Yield what a list holds, in the parts of one line."""
     noun = "change" if fields["changes"] else _NOUNS.get(capability, "resource")
     yield f"{_numbered(fields['entries'], noun)}{_refused(fields)}"

@@ -32,7 +32,7 @@ class Note(Protocol):
 
 
 @contextmanager
-def keeping_log(path: Path, form: str, *, verbose: int) -> Iterator[Note]:
+def open_log(path: Path, form: str, *, verbose: int) -> Iterator[Note]:
     """Append what is noted to a file; yield what notes a line of the command's own.
 
     A file that is moved away meanwhile, as logrotate does, is made anew. What cannot be written

@@ -249,9 +249,9 @@ def _logged(job: Job, screen: Screen, held: ExitStack) -> Screen:
     output = job.output
     if output.log_file is None:
         return screen
-    from resourcesync.cli.log_file import LoggedScreen, keeping_log  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.log_file import LoggedScreen, open_log  # noqa: PLC0415 - help stays quick
 
-    log = keeping_log(Path(output.log_file), output.log_format or "text", verbose=output.verbose)
+    log = open_log(Path(output.log_file), output.log_format or "text", verbose=output.verbose)
     try:
         return LoggedScreen(job, screen, held.enter_context(log))
     except StorageError as error:

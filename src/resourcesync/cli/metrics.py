@@ -36,7 +36,7 @@ _FIGURES: Final = {
 _PREFIX: Final = "resourcesync_pull_"
 
 
-def keeping_metrics(
+def with_metrics(
     work: Callable[[Screen], Outcome], path: Path | None, mirror: str
 ) -> Callable[[Screen], Outcome]:
     """Return work that also writes its figures to a file when it ends, however it ends.

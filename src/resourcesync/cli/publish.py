@@ -205,7 +205,7 @@ def _publish_external(
         name=name, chosen=chosen, asked=asked, values=values, network=network
     )
     if values["watch"]:
-        return told.keep(*_watch_reports(name, screen))
+        return told.follow(*_watch_reports(name, screen))
     done, root, seconds = told.publish()
     report(done, screen)
     return conclude(done, root, seconds, has_files=False)
@@ -227,9 +227,9 @@ def _watch(
     published, failed = _watch_reports(str(tree), screen)
     try:
         pace = watching.Pace() if rescan is None else watching.Pace(rescan=rescan)
-        keeper = watching.Keeper(tree, machine.system_clock(), pace, published, failed)
+        keeper = watching.PublishLoop(tree, machine.system_clock(), pace, published, failed)
         with keeper.watcher() as watcher:
-            keeper.keep(watcher, chosen, asked)
+            keeper.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
         heard(stop)
     return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))

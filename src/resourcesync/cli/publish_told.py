@@ -132,7 +132,7 @@ class ExternalInput:
         done, root = self._publish(clock)
         return done, root, clock.monotonic() - started
 
-    def keep(self, on_published: OnPublished, on_failed: OnFailed) -> Outcome:
+    def follow(self, on_published: OnPublished, on_failed: OnFailed) -> Outcome:
         """Follow another system until a signal comes; that is how it is meant to end.
 
         What fails later than at the first time is told and tried again: nobody sits before it.
@@ -144,7 +144,7 @@ class ExternalInput:
         from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
         try:
-            self._keep(machine.system_clock(), on_published, on_failed)
+            self._follow(machine.system_clock(), on_published, on_failed)
         except KeyboardInterrupt as stop:
             heard(stop)
         return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
@@ -166,7 +166,7 @@ class ExternalInput:
         done = accounts.publish_account(followed, self.chosen, clock=clock, asked=self.asked)
         return done, followed.out / ".resourcesync"
 
-    def _keep(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
+    def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
         from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
@@ -174,7 +174,7 @@ class ExternalInput:
         every, failures, is_first = self.values["every"], 0, True
         while True:
             try:
-                for done in accounts.keep_published(
+                for done in accounts.publish_continuously(
                     followed, self.chosen, clock=clock, asked=asked, every=every
                 ):
                     on_published(done)

@@ -21,8 +21,8 @@ def report(done: "Published", screen: Screen) -> None:
             "warning",
             {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
         )
-    if done.kept.unkept:
-        files = words.counted(done.kept.unkept, "file")
+    if done.retained.unkept:
+        files = words.counted(done.retained.unkept, "file")
         told = f"the versions of {files} are not kept: --versions-max-bytes leaves no room"
         screen.report("warning", {"code": "no-room", "message": told})
     for left in done.scan.left:
@@ -86,7 +86,7 @@ def _did(done: "Published", tree: Path, *, has_files: bool) -> list[Line]:
     is_told = publication.first and (done.scan.hashed or not done.scan.files)
     lines = [Line(_scanned(done), "Scanned")] if is_told else []
     lines += _written(done, tree)
-    lines += _kept(done)
+    lines += _version_lines(done)
     lines += _notified(done)
     if publication.first:
         lines += _next(done, "" if has_files else _out(done, tree))
@@ -129,8 +129,8 @@ def _notified(done: "Published") -> list[Line]:
     return [] if line is None else [line]
 
 
-def _kept(done: "Published") -> list[Line]:
-    kept = done.kept
+def _version_lines(done: "Published") -> list[Line]:
+    kept = done.retained
     if not kept.versions or not done.settings.versions:
         return []
     more = f", {words.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
@@ -184,8 +184,8 @@ def fields_of(done: "Published", seconds: float) -> dict[str, object]:
         "changing": scan.changing,
         "unreadable": scan.unreadable,
         "omitted": scan.omitted,
-        "versions": done.kept.versions,
-        "patches": done.kept.patches,
+        "versions": done.retained.versions,
+        "patches": done.retained.patches,
         "written": [written.name for written in publication.written],
         "seconds": round(seconds, 3),
     }

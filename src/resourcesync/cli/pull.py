@@ -14,10 +14,10 @@ from resourcesync.cli import configured, options
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.configured_values import given_options
 from resourcesync.cli.job import Job
-from resourcesync.cli.metrics import keeping_metrics
+from resourcesync.cli.metrics import with_metrics
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.pull_options import KEEPING, ONE_RUN
+from resourcesync.cli.pull_options import ONE_RUN, PULL_OPTIONS
 from resourcesync.cli.pulling import Chosen, Way, pull
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@options.with_options(ONE_RUN, *KEEPING, (options.CONFIG,))
+@options.with_options(ONE_RUN, *PULL_OPTIONS, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.
@@ -59,7 +59,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
-        return replace(job, work=keeping_metrics(job.work, metrics, ""))
+        return replace(job, work=with_metrics(job.work, metrics, ""))
     if _is_source(places):
         folder = places[1] if places[1:] else _folder_name(places[0])
         target = chosen.follower(places[0], folder)
@@ -74,7 +74,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="pull",
         acts=True,
         output=output,
-        work=keeping_metrics(work, metrics, target.name),
+        work=with_metrics(work, metrics, target.name),
         render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},

@@ -170,6 +170,6 @@ ONE_RUN: Final = (
 )
 """Options that are about one run, not about how a mirror is kept."""
 
-KEEPING: Final = (SETS, SAFETY, FILTERS, PLACES, NETWORK)
-KEYS: Final = options.options_of(*KEEPING)
+PULL_OPTIONS: Final = (SETS, SAFETY, FILTERS, PLACES, NETWORK)
+KEYS: Final = options.options_of(*PULL_OPTIONS)
 """By their names in the configuration file: the options that can be set there for a mirror."""

@@ -29,7 +29,7 @@ _COLORS: Final = {
     "*": "cyan",
 }
 _EVIDENCE_WIDTH: Final = 7
-_KEPT_FAILURES: Final = 10
+_MAX_FAILURES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class TextScreen:
         self._erred = False
         self._is_brief = acts and options.quiet > 0
         self._failures = 0
-        self._kept: list[Line] = []
+        self._failed_lines: list[Line] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Say nothing: the first line of a run is about its subject."""
@@ -88,14 +88,14 @@ class TextScreen:
             for line in self._render(event, fields):
                 self._show(line)
                 if self._is_brief and line.label == "!":
-                    self._keep(line, fields)
+                    self._collect_failure(line, fields)
 
-    def _keep(self, line: Line, fields: Mapping[str, object]) -> None:
+    def _collect_failure(self, line: Line, fields: Mapping[str, object]) -> None:
         """Keep what failed for the end: with ``-q`` only a run that went wrong says it."""
         self._failures += 1
-        if self._failures <= _KEPT_FAILURES and line.level > self._level:
+        if self._failures <= _MAX_FAILURES and line.level > self._level:
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
-            self._kept.append(line._replace(text=f"{of}{line.text}", level=QUIET))
+            self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
 
     def _warn(self, fields: Mapping[str, object]) -> None:
         if self._level == QUIET:
@@ -131,9 +131,9 @@ class TextScreen:
 
     def _explain(self, outcome: Outcome) -> None:
         """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
-        more = self._failures - len(self._kept)
+        more = self._failures - len(self._failed_lines)
         rest = [Line(f"  and {more:,} more that failed", level=QUIET)] if more else []
-        for line in (*self._kept, *rest, *outcome.closing):
+        for line in (*self._failed_lines, *rest, *outcome.closing):
             if line.level <= NORMAL:
                 self._write_line(self._streams.err, line, colored=self._streams.color_err)
         if not outcome.says_exit:

@@ -38,8 +38,8 @@ from resourcesync.watch.keeping import Next
 from resourcesync.wiring import mirror_views, mirrors, sets
 from resourcesync.wiring.mirrors import Network
 
-_KEPT: Final = 200
-_KEPT_NOTICES: Final = 2_000
+_MAX_RUNS: Final = 200
+_MAX_NOTICES: Final = 2_000
 _DAYS: Final = 7
 
 
@@ -63,13 +63,13 @@ class WatchPages:
         self._planned = planned
         self._names, self._clock, self._pushed = names, clock, pushed
         self._explorer = Explorer(clock)
-        self._ended: deque[Ended] = deque(maxlen=_KEPT)
+        self._ended: deque[Ended] = deque(maxlen=_MAX_RUNS)
         self._count = 0
         self._notices: dict[str, deque[datetime]] = {}
 
     def notice(self, mirror: str) -> None:
         """Note that a notification came for a mirror."""
-        noted = self._notices.setdefault(mirror, deque(maxlen=_KEPT_NOTICES))
+        noted = self._notices.setdefault(mirror, deque(maxlen=_MAX_NOTICES))
         noted.append(self._clock.now())
 
     def count(self, kind: str, fields: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ class Subscriptions:
         """How many notifications came, by outcome."""
         return {} if self._push is None else self._push.counts
 
-    def keep(self, asked: Mapping[str, tuple[str, Network]]) -> None:
+    def subscribe(self, asked: Mapping[str, tuple[str, Network]]) -> None:
         """Subscribe these mirrors alone; without a callback, warn that none is.
 
         Args:
@@ -75,7 +75,7 @@ class Subscriptions:
         """
         self._wanted = frozenset(asked)
         if self._push is not None:
-            self._push.keep(asked)
+            self._push.retain(asked)
             return
         for name in asked:
             self._screen.report("warning", _unheard(name))

@@ -304,7 +304,7 @@ class _Service:
             for name, it in watched.items()
             if it.wanted.takes_hints
         }
-        self._push.keep(asked)
+        self._push.subscribe(asked)
         self._wish = wish
         self._work.take(watched, chosen)
         self._intervals = {
@@ -322,7 +322,7 @@ class _Service:
         except ResourceSyncError:  # the pull tells it, and again until it is mended
             return Past()
 
-    def keep(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
+    def run_loop(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
         """Work until it is asked to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
         self._supervisor.notify(READY=1, STATUS=self._status())
@@ -421,7 +421,7 @@ def run(first: Wish, wish: Callable[[], Wish], screen: Screen) -> Outcome:
     try:
         with _heeding(signals, service.watch.bell.fileno()), service.listening():
             service.take(first)
-            service.keep(signals, wish)
+            service.run_loop(signals, wish)
             service.finish()
     finally:
         service.watch.close()

@@ -33,7 +33,7 @@ CONSUMER: Final = "on_change"
 USUAL_LIMIT: Final = 3_600.0
 """Seconds that the program of ``on_change`` may take when nobody says how long."""
 
-_HELD: Final = frozenset({ExitCode.LOCKED})
+_LOCKED: Final = frozenset({ExitCode.LOCKED})
 _DONE: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
@@ -210,7 +210,7 @@ def _line(run: str, below: str, change: Logged) -> bytes:
 
 def _ended(report: Report, retry_after: float | None) -> tuple[Ended, Report]:
     verdict = Verdict.DONE if report.exit in _DONE else Verdict.FAILED
-    if report.exit in _HELD:
-        verdict = Verdict.HELD
+    if report.exit in _LOCKED:
+        verdict = Verdict.LOCKED
     # There may be something to tell even if it brought nothing: others pull and repair, too.
     return Ended(verdict=verdict, retry_after=retry_after or 0.0, changed=True), report

@@ -130,7 +130,7 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     if found.set_aside:
         yield "Set aside", f".resourcesync/quarantine/{found.set_aside[-1]}"
     verdict = found.verdict
-    kept = "" if verdict.is_well or pending is None else f"; {found.kept}"
+    kept = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
     yield "Verdict", f"{verdict.value}{kept}"
     step = next_step(found, mirror)
     if step:

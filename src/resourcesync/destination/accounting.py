@@ -15,7 +15,7 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.status import failures_of, not_given
 from resourcesync.ports.mirror import Fixity, MirrorState, Task
 
-_KEPT_FAILURES: Final = 1_000
+_MAX_REPORTED_FAILURES: Final = 1_000
 _ALL: Final = (1 << 63) - 1
 
 
@@ -57,7 +57,7 @@ def account_of(pulled: Pulled, state: MirrorState, memory: SyncState) -> Account
     pending, outdated = waiting(state, Task.FETCH), state.pending_here(Task.FETCH)
     if not pulled.is_written:
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = waiting(state, Task.KEEP) + waiting(state, Task.DELETE)
+    not_listed = waiting(state, Task.RETAIN) + waiting(state, Task.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
     refused = memory.refused
@@ -77,7 +77,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     state, memory = equipment.state, SyncState(equipment.state)
     tally, swept = pulled.tally, pulled.swept
     to_delete, local = waiting(state, Task.DELETE), len(swept.failures)
-    held = _held(pulled, to_delete, dry_run=dry_run) - local
+    held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
     failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
     resources, waits = state.count(), to_delete and not pulled.is_swept
     requests, received = equipment.traffic()
@@ -130,11 +130,11 @@ def _besides(state: MirrorState) -> dict[str, Any]:
 
 
 def _failures(pulled: Pulled, state: MirrorState) -> tuple[Failing, ...]:
-    found = [*pulled.tally.failures, *pulled.swept.failures][:_KEPT_FAILURES]
-    return tuple(found) or failures_of(state, _KEPT_FAILURES)
+    found = [*pulled.tally.failures, *pulled.swept.failures][:_MAX_REPORTED_FAILURES]
+    return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
 
 
-def _held(pulled: Pulled, to_delete: int, *, dry_run: bool) -> int:
+def _blocked_deletions(pulled: Pulled, to_delete: int, *, dry_run: bool) -> int:
     """Return how many deletions are held, or would be."""
     if dry_run:
         return pulled.swept.held

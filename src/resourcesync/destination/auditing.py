@@ -55,7 +55,7 @@ from resourcesync.ports.changes import PROVEN_ALL
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
-_KEPT_FINDINGS: Final = 10_000
+_DEFAULT_MAX_FINDINGS: Final = 10_000
 MOST_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
 
@@ -97,10 +97,10 @@ class Audit:
         pull: Pull,
         method: AuditMethod,
         *,
-        kept: int = _KEPT_FINDINGS,
+        kept: int = _DEFAULT_MAX_FINDINGS,
         doubting: bool = True,
     ) -> None:
-        self._kept = kept
+        self._max_findings = kept
         self._doubting = doubting
         self._pull = pull
         self._method: str = method
@@ -304,7 +304,7 @@ class Audit:
 
     def _extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
-        is_kept = waiting is not None and waiting.task == Task.KEEP
+        is_kept = waiting is not None and waiting.task == Task.RETAIN
         self._counts.unlisted += is_kept
         self._counts.extra += not is_kept
         reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
@@ -451,7 +451,7 @@ class Audit:
 
     def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         finding = Finding(kind=kind, uri=uri, path=path, reason=reason)
-        if len(self._counts.findings) < self._kept:
+        if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)
         self._pull.equipment.report(
             "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}

@@ -12,7 +12,7 @@ from resourcesync.documents.bags import DECLARATION, PAYLOAD, bag_info, day, man
 from resourcesync.documents.packages.zipping import ZipMember, write_zip
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.exporting import ExportFile, ExportOptions, Holdings
+from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
 _SERIALIZED: Final = ".zip"
@@ -21,7 +21,7 @@ _COLUMNS: Final = ("uri", "path", "bytes", "digests", "lastmod", "installed")
 _PROGRAM: Final = f"resourcesync {__version__}"
 
 
-def export_bag(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
     """Yield the files of a bag; of one ZIP that holds it when the name ends so (§4).
 
     Payload files have the paths of the mirror. ``resources.csv`` says which URI each is, so that
@@ -51,7 +51,7 @@ class _Bag:
     """
 
     def __init__(
-        self, holdings: Holdings, options: ExportOptions, manifest: BinaryIO, table: BinaryIO
+        self, holdings: MirrorSnapshot, options: ExportOptions, manifest: BinaryIO, table: BinaryIO
     ) -> None:
         self._holdings = holdings
         self._options = options

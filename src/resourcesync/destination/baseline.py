@@ -21,8 +21,8 @@ from resourcesync.destination.plan import (
     FILTERED,
     Decision,
     Fetch,
-    Keep,
     Listed,
+    Retain,
     TakeAway,
     as_chosen,
     count,
@@ -290,7 +290,7 @@ class Baseline:
         for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
             if type(decision) is Fetch and decision.before is None and len(self._created) < _FEW:
                 self._created.append(decision.listed)
-            if waits and isinstance(decision, Keep) and not decision.listed:
+            if waits and isinstance(decision, Retain) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
                 is_to_go = known is not None and known.task == Task.DELETE
                 yield TakeAway(decision.copy, known.reason) if is_to_go and known else decision
@@ -439,12 +439,12 @@ class Baseline:
             case TakeAway(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
-            case Keep(copy, listed, reason):
+            case Retain(copy, listed, reason):
                 held = has_pending and not listed
                 known = still_to_delete(self._pull, copy) if held else None
                 if known is None and reason:
                     return self._pull.deletion(copy, reason, self._listed_at)
-                return known or self._pull.keeping(copy, at, code=FILTERED if listed else "")
+                return known or self._pull.retention_task(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
                 return not_due(self._pull, row)
             case _:

@@ -70,7 +70,7 @@ class Prospect:
 
     length: int | None
     wanted: Need
-    held: int | None = None
+    entries: int | None = None
 
 
 def cost_singly(need: Need) -> int:
@@ -93,9 +93,9 @@ def is_worth_taking(prospect: Prospect, policy: DumpPolicy, room: int | None) ->
         return False
     if policy == "always":
         return True
-    share = 1.0 if prospect.held is None else wanted.count / max(prospect.held, 1)
+    share = 1.0 if prospect.entries is None else wanted.count / max(prospect.entries, 1)
     if length is None:
-        return prospect.held is not None and share >= _BLIND_SHARE
+        return prospect.entries is not None and share >= _BLIND_SHARE
     return share >= _LEAST_SHARE and REQUEST + length < cost_singly(wanted)
 
 
@@ -118,7 +118,7 @@ def is_worth_looking(prospects: Iterable[Prospect], rest: Need, policy: DumpPoli
     """
     if policy != "auto":
         return policy == "always"
-    held = (it.wanted.count if it.held is None else it.held for it in prospects)
+    held = (it.wanted.count if it.entries is None else it.entries for it in prospects)
     return sum(REQUEST + MANIFEST * count for count in held) < cost_singly(rest) / 2
 
 

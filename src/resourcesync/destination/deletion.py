@@ -118,12 +118,12 @@ def sweep(
         _delete_all(equipment, meant(), swept)
     if swept.held:
         state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
-    elif generation is None and _is_hold_over(state):
+    elif generation is None and _is_hold_released(state):
         state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
 
 
-def _is_hold_over(state: MirrorState) -> bool:
+def _is_hold_released(state: MirrorState) -> bool:
     """Whether nothing waits any more; what a policy keeps in this run does."""
     has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
     return bool(has_notes) and not any(True for _ in gone_rows(state))

@@ -21,7 +21,7 @@ from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import check_mapper, mapper_of
 from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import Identity, KeptAudit, SyncState
+from resourcesync.destination.memory import AuditRecord, Identity, SyncState
 from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
 from resourcesync.destination.patch_links import Largest
@@ -240,7 +240,7 @@ class Destination:
             heed_policy(pull)
         report_source(pull)
         lists = Whereabouts(pull)
-        with pull.packages.keeping():
+        with pull.packages.retaining_packages():
             pulled = self._bring_in_step(pull, options, lists, anew=anew)
         pull.warn_dropped_values()
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
@@ -415,7 +415,7 @@ class Destination:
         filters = self._sync_state.filters or Filters()
         pull = self._prepare(self._locator.address(None), self._sync_state.found, options, filters)
         pull = self._where_lists_are(pull)
-        with self._deadline.within(options.max_duration), pull.packages.keeping():
+        with self._deadline.within(options.max_duration), pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
         pulled.complete = pulled.complete and not self._sync_state.is_unsettled
         report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
@@ -487,7 +487,7 @@ class Destination:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
-        kept_audit = KeptAudit(ended=moment, method=method, report=replace(report, findings=()))
+        kept_audit = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
         self._equipment.state.commit(Step(notes=self._sync_state.with_audit(kept_audit)))
         return report
 

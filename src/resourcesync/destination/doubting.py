@@ -35,7 +35,7 @@ class Doubts:
 
     def __init__(self, pull: Pull, *, offline: bool, is_kept: bool = True) -> None:
         self._pull = pull
-        self._is_kept = is_kept
+        self._is_stored = is_kept
         self._offline = offline
         self._through = pull.sync_state.through or 0
         self._generation = pull.sync_state.generation
@@ -55,7 +55,7 @@ class Doubts:
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
         # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
-        if known is None or (known.task == Task.KEEP and not self._offline):
+        if known is None or (known.task == Task.RETAIN and not self._offline):
             self._pending.append(self._task(copy, row, reason))
         if not is_doubted(copy) and not is_forgotten(copy):
             self._copies.append(doubted(copy))
@@ -98,7 +98,7 @@ class Doubts:
         Raises:
             StorageError: It cannot be written.
         """
-        if self._is_kept and (self._copies or self._pending):
+        if self._is_stored and (self._copies or self._pending):
             step = Step(doubted=self._copies, pending=self._pending, settled=self._settled)
             self._pull.state.commit(step)
         self._copies, self._pending, self._settled = [], [], []

@@ -22,15 +22,15 @@ from resourcesync.destination.choosing import (
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
-    Held,
+    ManifestRow,
     Order,
     Terms,
-    holdings,
     joined,
-    new_holdings,
+    new_manifest_sorter,
     new_orders,
     new_wanted,
     provides,
+    read_manifest,
 )
 from resourcesync.destination.landing import Landing, Ready, Tally
 from resourcesync.destination.ordering import Spool
@@ -234,12 +234,12 @@ class Dumps:
         entries = dict.fromkeys(copied, 0)
         counts = {position: [0, 0, 0] for position in copied}
         terms: dict[int, Terms] = {}
-        with new_holdings(self._spill) as listing:
+        with new_manifest_sorter(self._spill) as listing:
             for position, fetched in list(copied.items()):
                 try:
                     document = fetched.open()
                     terms[position] = self._terms(batch[position], document.header)
-                    for held in self._holdings(document, position, terms[position]):
+                    for held in self._manifest_rows(document, position, terms[position]):
                         entries[position] += 1
                         listing.add(held)
                 except DocumentError as error:
@@ -257,15 +257,17 @@ class Dumps:
             position: Prospect(
                 length=batch[position].entry.length,
                 wanted=Need(count=count, size=size, unsized=unsized),
-                held=entries[position],
+                entries=entries[position],
             )
             for position, (count, size, unsized) in counts.items()
             if position in copied
         }
 
-    def _holdings(self, manifest: "Document", package: int, terms: Terms) -> Iterator[Held]:
+    def _manifest_rows(
+        self, manifest: "Document", package: int, terms: Terms
+    ) -> Iterator[ManifestRow]:
         """Yield what a manifest lists, by the URIs that the mirror knows it by."""
-        for held in holdings(manifest, package, terms):
+        for held in read_manifest(manifest, package, terms):
             yield held._replace(uri=self._pull.selection.at_home(held.uri))
 
     def _terms(self, offered: Offered, manifest: Header) -> Terms:
@@ -305,8 +307,8 @@ class Dumps:
     def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:
         manifest = reader.manifest()
         terms = self._terms(offered, manifest.header)
-        with new_holdings(self._spill) as listing, new_orders(self._spill) as orders:
-            for held in self._holdings(manifest, 0, terms):
+        with new_manifest_sorter(self._spill) as listing, new_orders(self._spill) as orders:
+            for held in self._manifest_rows(manifest, 0, terms):
                 listing.add(held)
             for fetch, found in joined(wanted, listing):
                 best = [it for it in found if provides(it, fetch.listed, terms)]

@@ -37,7 +37,7 @@ class Estimate:
         if self._sized and length is not None:
             part = length / self._whole
         held = max(1, round(self._resources * part))
-        return Prospect(length=length, wanted=wanted.share(part * self._trust), held=held)
+        return Prospect(length=length, wanted=wanted.share(part * self._trust), entries=held)
 
     def learn(self, expected: int, got: int) -> None:
         """Take how many resources a package brought, and expect as much of the next ones."""

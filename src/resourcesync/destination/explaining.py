@@ -139,7 +139,7 @@ class Explanation:
         return self._of_task() or self._of_entry() or self._of_copy()
 
     @property
-    def kept(self) -> str:
+    def retained_copy(self) -> str:
         """Which copy stays while something is wrong."""
         if self.copy is None or not self.is_there:
             return "nothing is here"
@@ -288,7 +288,7 @@ def recall(state: MirrorState, known: Explanation) -> None:
     uri = known.uri
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
-    known.pending = None if pending is None or pending.task == Task.KEEP else pending
+    known.pending = None if pending is None or pending.task == Task.RETAIN else pending
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last = next(state.changes_of(uri), None)
@@ -336,5 +336,5 @@ def _ask(pull: Pull, known: Explanation) -> None:
                 found = pull.found.change_list if row.change else pull.found.resource_list
                 known.list_uri = found or ""
                 known.via = known.via or ((row.via,) if row.via else ())
-    refusals = pull.selection.refusals.kept
+    refusals = pull.selection.refusals.stored
     known.refused = next((row for row in refusals if row.uri == known.uri), known.refused)

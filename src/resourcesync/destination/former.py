@@ -22,11 +22,11 @@ def heed_policy(pull: Pull) -> None:
         chosen, settled = list[Pending](), list[str]()
         for row in group:
             now = pull.as_chosen(row)
-            if now.task == Task.KEEP and row.reason == OUT_OF_SCOPE:
+            if now.task == Task.RETAIN and row.reason == OUT_OF_SCOPE:
                 now = now._replace(reason="", code=FILTERED)
             if now == row:
                 continue
-            if now.task == Task.KEEP and state.copy(row.uri) is None:
+            if now.task == Task.RETAIN and state.copy(row.uri) is None:
                 settled.append(row.uri)
             else:
                 chosen.append(now)

@@ -92,7 +92,7 @@ class _Witnesses:
 def _listed(state: MirrorState) -> Iterator[str]:
     """Yield the URIs of copies that nothing waits for: they are listed, and so are there."""
     waiting = chain((row.uri for row in state.pending(Task.DELETE)), [""])
-    kept = chain((row.uri for row in state.pending(Task.KEEP)), [""])
+    kept = chain((row.uri for row in state.pending(Task.RETAIN)), [""])
     return _without(_without((copy.uri for copy in state.copies()), waiting), kept)
 
 

@@ -30,7 +30,7 @@ _SECOND: Final = 1_000_000
 _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
 
 
-class Held(NamedTuple):
+class ManifestRow(NamedTuple):
     """What a manifest says of one thing that its package holds.
 
     Attributes:
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
     is_list: bool
 
 
-def provides(held: Held, listed: Listed, terms: Terms) -> bool:
+def provides(held: ManifestRow, listed: Listed, terms: Terms) -> bool:
     """Whether a package may hold the version of a resource that is listed.
 
     Without a digest in the list, the times must be the same, and the package a second younger: two
@@ -85,11 +85,11 @@ def provides(held: Held, listed: Listed, terms: Terms) -> bool:
     return bool(claims) or (settled and terms.is_near)
 
 
-def holdings(manifest: Document, package: int, terms: Terms) -> Iterator[Held]:
+def read_manifest(manifest: Document, package: int, terms: Terms) -> Iterator[ManifestRow]:
     """Yield what an open manifest lists, deletions left out, in its order."""
     for index, entry in enumerate(manifest.entries()):
         assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
-        held = _held(entry, package, index)
+        held = _manifest_row(entry, package, index)
         if held is None:
             continue
         if terms.is_list and not held.hash and held.lastmod is None:
@@ -97,7 +97,7 @@ def holdings(manifest: Document, package: int, terms: Terms) -> Iterator[Held]:
         yield held
 
 
-def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
+def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow | None:
     resource = content_of(entry)
     if resource is None:
         return None
@@ -106,7 +106,7 @@ def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
     except OutOfScopeError:
         return None
     moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)
-    return Held(
+    return ManifestRow(
         uri=uri,
         package=package,
         position=index,
@@ -116,7 +116,9 @@ def _held(entry: ManifestEntry, package: int, index: int) -> Held | None:
     )
 
 
-def joined(wanted: Iterable[Fetch], holdings: Iterable[Held]) -> Iterator[tuple[Fetch, list[Held]]]:
+def joined(
+    wanted: Iterable[Fetch], holdings: Iterable[ManifestRow]
+) -> Iterator[tuple[Fetch, list[ManifestRow]]]:
     """Yield each thing wanted that is held, with all that is held of it; both in URI order."""
     groups = groupby(holdings, key=attrgetter("uri"))
     uri, group = next(groups, ("", iter(())))
@@ -137,12 +139,12 @@ def new_wanted(spill: Spill) -> Spool[Fetch]:
     return Spool(key=attrgetter("listed.uri"), dump=_dump, load=_load, spill=spill)
 
 
-def new_holdings(spill: Spill) -> Spool[Held]:
+def new_manifest_sorter(spill: Spill) -> Spool[ManifestRow]:
     """Open a spool of what manifests list, in URI order."""
     return Spool(
         key=attrgetter("uri"),
         dump=lambda held: marshal.dumps(tuple(held)),
-        load=lambda data: Held._make(marshal.loads(data)),  # noqa: S302 - a file of our own
+        load=lambda data: ManifestRow._make(marshal.loads(data)),  # noqa: S302 - a file of our own
         spill=spill,
     )
 

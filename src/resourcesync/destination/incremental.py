@@ -260,7 +260,7 @@ class Incremental:
             if row.change == ChangeKind.DELETED and copy is not None:
                 pending.append(self._going(copy, DELETED_THERE, history.through))
             elif row.change == FILTERED and copy is not None:
-                pending.append(self._pull.keeping(copy, history.through, code=FILTERED))
+                pending.append(self._pull.retention_task(copy, history.through, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
             else:
@@ -277,7 +277,7 @@ class Incremental:
     def _going(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the row of a copy whose resource the Source took away."""
         if is_restored(copy):
-            return self._pull.keeping(copy, at)
+            return self._pull.retention_task(copy, at)
         return self._pull.deletion(copy, reason, at)
 
     def _write_links(self, history: History, linked: Spool[Listed]) -> None:

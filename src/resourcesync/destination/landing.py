@@ -38,7 +38,7 @@ from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, 
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
-_KEPT_FAILURES: Final = 1_000
+_MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
 _OF_ONE_RESOURCE: Final = frozenset({"path-in-the-way", "local-change"})
 
@@ -262,15 +262,15 @@ class Landing:
             fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
         )
         if is_restored(fetch.before):
-            row = row._replace(task=Task.KEEP, reason="", code=RESTORED)
+            row = row._replace(task=Task.RETAIN, reason="", code=RESTORED)
         elif not self._policy.deletes:
-            row = row._replace(task=Task.KEEP)
+            row = row._replace(task=Task.RETAIN)
         self._failed.append(row)
 
     def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""
         is_failure = self._policy.status_of(code) == "error"
-        if is_failure and len(self.tally.failures) < _KEPT_FAILURES:
+        if is_failure and len(self.tally.failures) < _MAX_FAILURES:
             self.tally.failures.append(
                 Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
             )

@@ -14,9 +14,9 @@ import msgspec
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 
-KEPT: Final = 16
+MAX_RECENT: Final = 16
 """How many resources are remembered whose changes were read last."""
-_MOST: Final = 16 * KEPT
+_MOST: Final = 16 * MAX_RECENT
 _NOTED: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
 
 
@@ -47,7 +47,7 @@ class LastChanges:
 
     def note(self) -> str:
         """Return the last ones as a note."""
-        skipped = max(0, len(self._recent) - KEPT)
+        skipped = max(0, len(self._recent) - MAX_RECENT)
         kept = list(islice(self._recent.items(), skipped, None))
         return msgspec.json.encode((self.newest, kept)).decode()
 
@@ -63,7 +63,7 @@ class LastChanges:
         recent.pop(uri, None)
         recent[uri] = time
         if len(recent) > _MOST:
-            self._recent = dict(islice(recent.items(), len(recent) - KEPT, None))
+            self._recent = dict(islice(recent.items(), len(recent) - MAX_RECENT, None))
 
     def _meet(self, uri: str, time: int | None) -> None:
         known, met = self._known[uri], self._met.get(uri)

@@ -146,7 +146,7 @@ def is_listed(state: MirrorState, uri: str) -> bool:
         return False
     waiting = state.pending_of(uri)
     if waiting is not None:
-        return waiting.task != Task.KEEP
+        return waiting.task != Task.RETAIN
     return state.copy(uri) is not None
 
 

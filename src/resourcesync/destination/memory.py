@@ -31,13 +31,13 @@ from resourcesync.ports.mirror import MirrorState, Step
 
 T = TypeVar("T")
 
-_KEPT_AUDITS: Final = 20
+_MAX_AUDITS: Final = 20
 MOVING: Final = "moving"
 """The note that says that copies are on their way to the paths that the mapping gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptAudit:
+class AuditRecord:
     """What is remembered of an audit.
 
     Attributes:
@@ -220,13 +220,13 @@ class SyncState:
         return self._number("audited")
 
     @property
-    def audits(self) -> tuple[KeptAudit, ...]:
+    def audits(self) -> tuple[AuditRecord, ...]:
         """What the last audits counted, the oldest first."""
-        return self._decode("audits", tuple[KeptAudit, ...]) or ()
+        return self._decode("audits", tuple[AuditRecord, ...]) or ()
 
-    def with_audit(self, audit: KeptAudit) -> dict[str, str]:
+    def with_audit(self, audit: AuditRecord) -> dict[str, str]:
         """Return the notes that remember one more audit."""
-        kept = (*self.audits, audit)[-_KEPT_AUDITS:]
+        kept = (*self.audits, audit)[-_MAX_AUDITS:]
         return encode(audited=audit.ended, audits=kept)
 
     @property

@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
 _MAX_PARTS: Final = 50_000
 _PACKAGE: Final = "a package on the mirror's disk"
-_KEPT: Final = 32
+_MAX_RETAINED: Final = 32
 """Packages that wait on the disk between the reading of their manifests and of their contents."""
 
 
@@ -92,8 +92,8 @@ class Packages:
         self.lists: set[str] = set()
         self._equipment = equipment
         self._documents = documents
-        self._keeping = False
-        self._kept: dict[str, Staged] = {}
+        self._is_retaining = False
+        self._retained: dict[str, Staged] = {}
         self._uncached = False
 
     def past_caches(self) -> "Packages":
@@ -104,25 +104,25 @@ class Packages:
         return fresh
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
+    def retaining_packages(self) -> Iterator[None]:
         """Keep packages that were fetched for their manifests until they are opened."""
-        self._keeping = True
+        self._is_retaining = True
         try:
             yield
         finally:
-            self._keeping = False
-            kept, self._kept = self._kept, {}
+            self._is_retaining = False
+            kept, self._retained = self._retained, {}
             for staged in kept.values():
                 staged.leave()
 
     @property
     def are_waiting(self) -> bool:
         """Whether there are packages on the disk that were fetched for their manifests."""
-        return bool(self._kept)
+        return bool(self._retained)
 
     def waits(self, offered: Offered) -> bool:
         """Whether a package is on the disk already."""
-        return offered.uri in self._kept
+        return offered.uri in self._retained
 
     # --- which there are ---
 
@@ -217,7 +217,7 @@ class Packages:
         copied = self.contents(offered)
         if copied is not None:
             return _named(copied, offered)
-        before = self._kept.pop(offered.uri, None)
+        before = self._retained.pop(offered.uri, None)
         if before is not None:  # read again: something did not fit
             before.discard()
         staged = self._download(offered)
@@ -226,8 +226,8 @@ class Packages:
         except BaseException:
             staged.discard()
             raise
-        if self._keeping and len(self._kept) < _KEPT and self._has_room():
-            self._kept[offered.uri] = staged
+        if self._is_retaining and len(self._retained) < _MAX_RETAINED and self._has_room():
+            self._retained[offered.uri] = staged
         else:
             staged.leave()
         return document
@@ -235,7 +235,7 @@ class Packages:
     def _has_room(self) -> bool:
         """Whether packages that wait still leave most of the disk to the copies."""
         room = self._equipment.room()
-        return room is None or sum(it.seal()[0] for it in self._kept.values()) < room // 2
+        return room is None or sum(it.seal()[0] for it in self._retained.values()) < room // 2
 
     def _copy_manifest(self, offered: Offered, staged: Staged) -> FetchedDocument:
         stream = self._equipment.scratch()
@@ -275,7 +275,7 @@ class Packages:
         """
         from resourcesync.documents.packages.agreement import check_copy  # noqa: PLC0415 - as above
 
-        staged = self._kept.pop(offered.uri, None) or self._download(offered)
+        staged = self._retained.pop(offered.uri, None) or self._download(offered)
         try:
             with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
                 reader = _open(file, offered)

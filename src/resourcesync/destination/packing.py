@@ -17,7 +17,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Capability, Relation
-from resourcesync.ports.exporting import ExportFile, ExportOptions, Holdings
+from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
 _ONE_FILE: Final = ".zip"
@@ -31,7 +31,7 @@ _ESCAPED: Final = 6
 """Bytes that one character of a path takes at most in XML."""
 
 
-def export_packages(holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
     """Yield packages: one when the name ends in ``.zip``, else as many as are needed.
 
     In a package the files have the paths of the mirror, so that it can also just be unpacked;
@@ -97,7 +97,7 @@ class _Packer:
         up: The Capability List that their manifests lead to.
     """
 
-    def __init__(self, holdings: Holdings, up: str) -> None:
+    def __init__(self, holdings: MirrorSnapshot, up: str) -> None:
         self._holdings = holdings
         self._header = _header(holdings, Capability.RESOURCE_DUMP_MANIFEST, up)
         self._copies: dict[str, Copy] = {}  # of the packages that are planned, not of all
@@ -124,7 +124,7 @@ class _Packer:
             yield Resource(uri=copy.uri, lastmod=lastmod, length=copy.length, digests=digests)
 
 
-def _header(holdings: Holdings, capability: Capability, up: str) -> Header:
+def _header(holdings: MirrorSnapshot, capability: Capability, up: str) -> Header:
     at = holdings.as_of or holdings.now
     return Header(capability=capability, at=at, links=(Link(rel=Relation.UP, href=up),))
 

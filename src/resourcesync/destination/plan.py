@@ -240,7 +240,7 @@ class TakeAway(NamedTuple):
     reason: str
 
 
-class Keep(NamedTuple):
+class Retain(NamedTuple):
     """Leave a copy that the Source lists no more, or that the filters do not want any more.
 
     Attributes:
@@ -261,7 +261,7 @@ class InStep(NamedTuple):
 
 
 _in_step: Final[Callable[[tuple[Copy]], InStep]] = partial(tuple.__new__, InStep)
-Decision = Fetch | TakeAway | Keep | InStep
+Decision = Fetch | TakeAway | Retain | InStep
 
 
 def spares(policy: str, reason: str) -> bool:
@@ -279,7 +279,7 @@ def as_chosen(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
 def _as_chosen(decision: Decision, policy: str) -> Decision:
     if isinstance(decision, TakeAway) and decision.reason != OUT_OF_SCOPE:
         copy, reason = decision
-        return Keep(copy, reason=reason) if spares(policy, reason) else decision
+        return Retain(copy, reason=reason) if spares(policy, reason) else decision
     return decision
 
 
@@ -317,16 +317,16 @@ def decide(
                     yield _decide_updated(copy, row)
 
 
-def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Keep:
+def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Retain:
     """Decide on a copy that is not listed."""
-    return TakeAway(copy, ABSENT) if sweeping and not is_restored(copy) else Keep(copy)
+    return TakeAway(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
 
 
 def _decide_updated(copy: Copy, row: Listed) -> Decision:
     if row.change == FILTERED:
-        return Keep(copy, listed=True)
+        return Retain(copy, listed=True)
     if row.change == ChangeKind.DELETED:
-        return Keep(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
+        return Retain(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
     if row.path != copy.path:  # where it is, is where it stays
         row = row._replace(path=copy.path)
     return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
@@ -358,7 +358,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
             case TakeAway(_, reason):
                 delete += 1
                 untold += reason == ABSENT
-            case Keep(copy, listed):
+            case Retain(copy, listed):
                 kept += not (listed or is_restored(copy))
             case Fetch(row):
                 create += decision.creates

@@ -288,10 +288,10 @@ class Pull:
     def as_chosen(self, row: Pending) -> Pending:
         """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
         if self.spares(row.reason):
-            return row._replace(task=Task.KEEP, code="")
+            return row._replace(task=Task.RETAIN, code="")
         return row._replace(task=Task.DELETE)
 
-    def keeping(self, copy: Copy, at: int, *, code: str = "") -> Pending:
+    def retention_task(self, copy: Copy, at: int, *, code: str = "") -> Pending:
         """Return the mark of a copy that is kept though it is not listed.
 
         Args:
@@ -300,7 +300,7 @@ class Pull:
             code: ``FILTERED`` when it is listed, and the filters do not want it any more.
         """
         code = code or (RESTORED if is_restored(copy) else "")
-        return self.deletion(copy, "", at)._replace(task=Task.KEEP, code=code)
+        return self.deletion(copy, "", at)._replace(task=Task.RETAIN, code=code)
 
     def reading(self, history: History | None) -> dict[str, str]:
         """Return the notes of a reading that is written down to its end.
@@ -323,7 +323,7 @@ class Pull:
         unnamed = max(0, self.sync_state.refused - len(rows)) if add else 0
         before = rows.keys() - refusals.withdrawn
         count = len(before) + unnamed + refusals.news if add else refusals.count
-        kept = [rows[uri] for uri in sorted(before)] + refusals.kept
+        kept = [rows[uri] for uri in sorted(before)] + refusals.stored
         self.state.replace_refused(kept[:MOST_REFUSED], self.now)
         self.sync_state.write(refused=count)
 
@@ -369,7 +369,7 @@ class Pull:
     def warn_not_understood(self, refused: int) -> None:
         """Say that nothing goes because no list names it, and why."""
         entries = "an entry" if refused == 1 else f"{refused:,} entries"
-        foreign = [it.uri for it in self.selection.refusals.kept if it.code == "foreign"]
+        foreign = [it.uri for it in self.selection.refusals.stored if it.code == "foreign"]
         moved = ""
         if foreign:
             command = f"resourcesync pull {self.equipment.folder} --moved {origin(foreign[0])}/"

@@ -120,7 +120,7 @@ class Repair:
         state = self._pull.state
         for difference in compare(state.copies(), self._rows(account), same=_agrees):
             match difference:
-                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), Task.KEEP):
+                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), Task.RETAIN):
                     return False
                 case Created(row) if self._is_wrong(None, row, is_read=account.is_read):
                     return False

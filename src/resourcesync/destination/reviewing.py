@@ -16,9 +16,9 @@ from resourcesync.destination.plan import (
     Decision,
     Fetch,
     InStep,
-    Keep,
     Listed,
     Match,
+    Retain,
     TakeAway,
     as_chosen,
     is_proven,
@@ -44,7 +44,7 @@ def show_decisions(pull: Pull, mode: Mode, decide: Callable[[], Iterator[Decisio
     """
     review = pull.options.review
     if review is not None:
-        review(mode, lambda: _with_held(pull, decide()), 0)
+        review(mode, lambda: _with_pending_deletions(pull, decide()), 0)
 
 
 class Noted:
@@ -85,13 +85,15 @@ class Noted:
         """Show what was noted to whoever reviews this pull."""
         review = self._pull.options.review
         if review is not None:
-            review(mode, self._held, self.same)
+            review(mode, self._recorded, self.same)
 
-    def _held(self) -> Iterator[Decision]:
-        return heeding(_with_held(self._pull, iter(self._others)), self._pull.equipment.clock)
+    def _recorded(self) -> Iterator[Decision]:
+        return heeding(
+            _with_pending_deletions(self._pull, iter(self._others)), self._pull.equipment.clock
+        )
 
 
-_KINDS: Final = (TakeAway, Keep)
+_KINDS: Final = (TakeAway, Retain)
 
 
 def uri_of(decision: Decision) -> str:
@@ -146,14 +148,14 @@ def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
         if is_gone and not is_restored(copy):
             yield TakeAway(copy, DELETED_THERE)
         else:
-            yield Keep(copy, listed=not is_gone)
+            yield Retain(copy, listed=not is_gone)
 
 
 def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
     if task.task != Task.FETCH:
         if copy is not None:
             is_gone = task.reason != OUT_OF_SCOPE
-            yield TakeAway(copy, task.reason) if is_gone else Keep(copy, listed=True)
+            yield TakeAway(copy, task.reason) if is_gone else Retain(copy, listed=True)
     elif task.due <= now:
         yield _fetch(listed_again(task), copy)
 
@@ -162,10 +164,10 @@ def _fetch(row: Listed, copy: Copy | None) -> Fetch:
     return Fetch(row, copy, ask=copy is not None and match_copy(copy, row) is not Match.DIFFERENT)
 
 
-def _with_held(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
+def _with_pending_deletions(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
     """Yield decisions; a copy that is not listed and waits to be deleted is to be deleted."""
     for decision in decisions:
-        if isinstance(decision, Keep) and not decision.listed:
+        if isinstance(decision, Retain) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)
             if known is not None and is_gone(known) and not pull.spares(known.reason):
                 yield TakeAway(decision.copy, known.reason)

@@ -39,7 +39,7 @@ class Mark(NamedTuple):
 
     number: int
     news: int
-    kept: dict[str, Refused]
+    stored: dict[str, Refused]
     withdrawn: set[str]
     dropped: int
     encoded: int
@@ -68,7 +68,7 @@ class Refusals:
     def __init__(self, tell: Callable[[Refused], None], known: Iterable[str] = ()) -> None:
         self._report = tell
         self._known = frozenset(known)
-        self._kept: dict[str, Refused] = {}
+        self._stored: dict[str, Refused] = {}
         self._counted: set[int] = set()  # hashes: addresses may be long
         self._reported: set[str] = set()
         self.count = 0
@@ -80,16 +80,16 @@ class Refusals:
         self.withdrawn: set[str] = set()
 
     @property
-    def kept(self) -> list[Refused]:
+    def stored(self) -> list[Refused]:
         """Those that are remembered."""
-        return list(self._kept.values())
+        return list(self._stored.values())
 
     def add(self, uri: str, code: str, reason: str) -> None:
         """Take one more; one URI counts once."""
         if hash(uri) not in self._counted:
             self._count(uri)
-            if len(self._kept) < MOST_REFUSED:
-                self._kept[uri] = refused = Refused(uri=uri, code=code, reason=reason)
+            if len(self._stored) < MOST_REFUSED:
+                self._stored[uri] = refused = Refused(uri=uri, code=code, reason=reason)
                 if uri not in self._reported:  # else a document is read again
                     self._reported.add(uri)
                     self._report(refused)
@@ -130,7 +130,7 @@ class Refusals:
         """Take back that a URI is refused: a later change of it can be used, or took it away."""
         if uri in self._known:
             self.withdrawn.add(uri)
-        self._kept.pop(uri, None)
+        self._stored.pop(uri, None)
         if hash(uri) in self._counted:
             self._counted.remove(hash(uri))
             self.count -= 1
@@ -141,7 +141,7 @@ class Refusals:
         return Mark(
             self.count,
             self.news,
-            dict(self._kept),
+            dict(self._stored),
             set(self.withdrawn),
             self.dropped,
             self.encoded,
@@ -152,7 +152,7 @@ class Refusals:
         """Forget what was taken since ``mark``."""
         self.count, self.news = mark.number, mark.news
         self.dropped, self.encoded = mark.dropped, mark.encoded
-        self._kept, self.withdrawn = dict(mark.kept), set(mark.withdrawn)
+        self._stored, self.withdrawn = dict(mark.stored), set(mark.withdrawn)
         self._counted = set(mark.counted)
 
 

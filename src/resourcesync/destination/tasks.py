@@ -108,13 +108,13 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 def is_gone(row: Pending) -> bool:
     """Whether the Source took a resource away, as far as is known; its copy waits, or is kept."""
-    is_kept = row.task == Task.KEEP and row.reason != "" and not row.code
+    is_kept = row.task == Task.RETAIN and row.reason != "" and not row.code
     return is_kept or row.task == Task.DELETE
 
 
 def gone_rows(state: MirrorState) -> Iterator[Pending]:
     """Yield the copies whose resources the Source took away, in rising URI order."""
-    kept = filter(is_gone, state.pending(Task.KEEP))
+    kept = filter(is_gone, state.pending(Task.RETAIN))
     return merge(state.pending(Task.DELETE), kept, key=attrgetter("uri"))
 
 

@@ -214,7 +214,7 @@ class Trash:
             return known
         now, generation = copy.installed, SyncState(self._tools.state).generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
-        return row._replace(task=Task.KEEP, code=RESTORED)
+        return row._replace(task=Task.RETAIN, code=RESTORED)
 
     # --- remove for good ---
 

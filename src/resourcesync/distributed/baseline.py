@@ -16,8 +16,8 @@ from resourcesync.destination.history import History
 from resourcesync.destination.plan import (
     ABSENT,
     Decision,
-    Keep,
     Listed,
+    Retain,
     as_chosen,
     decide,
     forgotten,
@@ -188,7 +188,7 @@ class SharedBaseline(Baseline):
         unlisted = self._fetches(self._unlisted(joined, sweeping=sweeping), through)
         if any(True for _ in unlisted):
             raise AssertionError("what nothing lists is not fetched")
-        self._keep_resting(joined)
+        self._carry_over_resting(joined)
         if pull.options.lists_only:
             pulled.is_swept = False
             self._write_down(self._in_slices(joined), through)
@@ -258,11 +258,11 @@ class SharedBaseline(Baseline):
     def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
         tables = self._crew.tables
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
-            yield Keep(copy, listed=True)
+            yield Retain(copy, listed=True)
         for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
             yield from as_chosen([unlisted(copy, sweeping=sweeping)], self._pull.options.delete)
 
-    def _keep_resting(self, joined: Joined) -> None:
+    def _carry_over_resting(self, joined: Joined) -> None:
         """Let what rests be of this reading, too."""
         if not joined.resting_rows:
             return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.destination.dumps import Dumps
-from resourcesync.destination.holdings import holdings, new_holdings, new_wanted
+from resourcesync.destination.holdings import new_manifest_sorter, new_wanted, read_manifest
 from resourcesync.destination.memory import encode
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
@@ -115,8 +115,8 @@ class _OnePackage(Dumps):
     def _match(self, offered: Offered, reader: "PackageReader") -> None:
         """Note the wanted rows that the manifest lists; the coordinator may have to doubt them."""
         manifest = reader.manifest()
-        with new_holdings(self._spill) as listing:
-            for held in holdings(manifest, 0, self._terms(offered, manifest.header)):
+        with new_manifest_sorter(self._spill) as listing:
+            for held in read_manifest(manifest, 0, self._terms(offered, manifest.header)):
                 listing.add(held)
             uris = dict.fromkeys(held.uri for held in listing)
         ordered = list(uris)

@@ -133,9 +133,9 @@ class Turns:
             return None
         while self._waiting < min(self._parts + 1, self._ahead) and self._read():
             pass  # who is alone may ask as much as all together, so look who else comes
-        turn = self._next_kept(now)
+        turn = self._next_waiting(now)
         while turn is None and self._waiting < self._ahead and self._read():
-            turn = self._next_kept(now)
+            turn = self._next_waiting(now)
         return turn
 
     def take(self, unit: Unit, now: float) -> Turn | None:
@@ -145,7 +145,7 @@ class Turns:
 
     def again(self, unit: Unit) -> None:
         """Keep a unit that was lost for another turn, before the others of its host."""
-        self._keep(unit, first=True)
+        self._enqueue(unit, first=True)
 
     def ended(self, turn: Turn, outcome: Outcome | None, now: float) -> None:
         """Take note that a turn is over; ``None`` when what became of the unit is not known."""
@@ -167,7 +167,7 @@ class Turns:
         lane = self._lanes.get(host)
         return -inf if lane is None else lane.quiet_until
 
-    def _next_kept(self, now: float) -> Turn | None:
+    def _next_waiting(self, now: float) -> Turn | None:
         for _ in range(len(self._ring)):
             host = self._ring.popleft()
             lane = self._lanes[host]
@@ -187,10 +187,10 @@ class Turns:
         if unit is None:
             self._read_all = True
             return False
-        self._keep(unit, first=False)
+        self._enqueue(unit, first=False)
         return True
 
-    def _keep(self, unit: Unit, *, first: bool) -> None:
+    def _enqueue(self, unit: Unit, *, first: bool) -> None:
         lane = self._lane(unit.host)
         if not lane.waiting:
             self._ring.append(unit.host)

@@ -32,7 +32,7 @@ PACKAGE: Final = "package/"
 """What the names of packages that are units begin with."""
 _CHUNK: Final = 1_000
 _SAMPLE: Final = 100
-_KEPT_FAILURES: Final = 1_000
+_MOST_FAILURES: Final = 1_000
 
 
 class Ended(NamedTuple):
@@ -393,5 +393,5 @@ def _sum(one: Tally, other: Tally) -> Tally:
         useful=one.useful + other.useful,
         contradicting=one.contradicting + other.contradicting,
         fixity=dict(fixity),
-        failures=[*one.failures, *other.failures][:_KEPT_FAILURES],
+        failures=[*one.failures, *other.failures][:_MOST_FAILURES],
     )

@@ -16,9 +16,9 @@ from resourcesync.destination.plan import (
     RESTORED,
     Fetch,
     InStep,
-    Keep,
     Listed,
     Match,
+    Retain,
     TakeAway,
     decide,
     is_restored,
@@ -122,7 +122,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         complete=snapshot.complete,
         dialect=snapshot.dialect,
         refused=selection.refusals.count,
-        kept=selection.refusals.kept,
+        kept=selection.refusals.stored,
         has_entries=selection.has_entries,
         head=snapshot.head,
         dropped=selection.refusals.dropped,
@@ -230,16 +230,16 @@ class _Slice:
                     self._tally.same += 1
                 case TakeAway(copy, reason):
                     tasks.append(self._task(copy, reason))
-                case Keep(copy):
+                case Retain(copy):
                     code = RESTORED if is_restored(copy) else ""
-                    tasks.append(self._task(copy, "")._replace(task=Task.KEEP, code=code))
+                    tasks.append(self._task(copy, "")._replace(task=Task.RETAIN, code=code))
         self._state.commit(Step(pending=tasks))
 
     def _task(self, copy: Copy, reason: str) -> Pending:
         terms = self._unit.terms
         now = to_microseconds(self._tools.clock.now())
         row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
-        return row if terms.obeying else row._replace(task=Task.KEEP)
+        return row if terms.obeying else row._replace(task=Task.RETAIN)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}

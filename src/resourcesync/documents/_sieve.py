@@ -20,7 +20,7 @@ _TRIES: Final = 4
 """Stencils that are learnt from one document."""
 _WORTH: Final = 16
 """Entries that must fit for each place that does not."""
-_MOST_HELD: Final = 16_384
+_MAX_BUFFERED: Final = 16_384
 """Characters that wait for the rest of their entry."""
 _FILLING: Final = 65_536
 
@@ -42,7 +42,9 @@ class Sieve:
         self._tries = _TRIES
         self._is_off = assembler.attributes is None  # then no entry fits into columns
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._held = ""  # what may be the start of an entry, and comes right after what was taken
+        self._buffered = (
+            ""  # what may be the start of an entry, and comes right after what was taken
+        )
         # How far the entries that were taken out reach; ``None`` when the scanner is there, too.
         self._reached: tuple[int, int] | None = None
 
@@ -56,7 +58,7 @@ class Sieve:
             self._pass(self._rest() + block)
             return
         cut, _ = self._decoder.getstate()
-        held, self._held = self._held, ""
+        held, self._buffered = self._buffered, ""
         try:
             text = held + self._decoder.decode(block)
         except UnicodeDecodeError:  # expat says what is wrong
@@ -74,8 +76,8 @@ class Sieve:
             DocumentError: It cannot be used.
         """
         self._catch_up()
-        self._pass(self._held.encode() + self._rest())
-        self._held = ""
+        self._pass(self._buffered.encode() + self._rest())
+        self._buffered = ""
 
     def _rest(self) -> bytes:
         """Return the start of a character whose end has not come, and forget it."""
@@ -87,7 +89,7 @@ class Sieve:
         """Take a text to its end, or to where another stencil is needed; return what is left."""
         start = OPENING.search(text)
         if start is None:
-            return self._hold(text)
+            return self._buffer(text)
         self._pass(text[: start.start()].encode())
         text = text[start.start() :]
         if self._stencil is None and not self._tries:
@@ -103,7 +105,7 @@ class Sieve:
         """Let the scanner read one entry, and see how it is written; return what follows it."""
         after = text.find(start, len(start))
         if after < 0:
-            return self._hold(text)
+            return self._buffer(text)
         self._tries -= 1
         before = len(self._assembler.items)
         self._pass(text[:after].encode())
@@ -124,7 +126,7 @@ class Sieve:
         *gaps, rest = pieces[::width]
         values = [pieces[place::width] for place in range(1, width)]
         strays = [index for index, gap in enumerate(gaps) if gap]
-        if len(strays) * _WORTH > len(gaps) or (not gaps and len(rest) > _MOST_HELD):
+        if len(strays) * _WORTH > len(gaps) or (not gaps and len(rest) > _MAX_BUFFERED):
             self._stencil = None  # the next entries are written in another way
             if not gaps:
                 return rest
@@ -140,7 +142,7 @@ class Sieve:
                 at += len(gaps[index])
                 if not self._scanner.is_between_entries:
                     return text[at:]
-        return self._hold(rest)
+        return self._buffer(rest)
 
     def _take(self, stencil: Stencil, values: list[list[str]]) -> int:
         """Take entries out; return how many characters they were."""
@@ -152,11 +154,11 @@ class Sieve:
         self._reached = reached[0], reached[1]
         return stencil.size * len(values[0]) + sum(sum(map(len, texts)) for texts in values)
 
-    def _hold(self, text: str) -> str:
-        if len(text) > _MOST_HELD:
+    def _buffer(self, text: str) -> str:
+        if len(text) > _MAX_BUFFERED:
             self._pass(text.encode())
         else:
-            self._held = text
+            self._buffered = text
         return ""
 
     def _pass(self, data: bytes) -> None:

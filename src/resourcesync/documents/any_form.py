@@ -15,7 +15,7 @@ from resourcesync.model.vocabulary import Dialect
 __all__ = ["AnyDocument", "Tolerated", "read_any"]
 
 _DEFAULT_LIMITS: Final = Limits()
-_MAX_HELD: Final = 1_048_576
+_MAX_BUFFERED: Final = 1_048_576
 """Bytes in which the root must be met, for the form to be recognized."""
 _FEED_ROOTS: Final = frozenset({"<feed>", "<resync>"})
 
@@ -117,6 +117,6 @@ class _Replay(io.RawIOBase, BinaryIO):
         data = self._stream.read(size)
         if self._held is not None:
             self._held += data
-            if len(self._held) > _MAX_HELD:
+            if len(self._held) > _MAX_BUFFERED:
                 self._held = None
         return data

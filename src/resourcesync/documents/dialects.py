@@ -39,7 +39,7 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
     if form.is_feed:
         return _feed_header(header, form)
     kept = _as_kind(header, form)
-    told = {"links": _kept_links(kept.links, form), **_times(kept, form)}
+    told = {"links": _known_links(kept.links, form), **_times(kept, form)}
     changed = {name: value for name, value in told.items() if getattr(kept, name) != value}
     return replace(kept, **changed) if changed else kept
 
@@ -66,7 +66,7 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
         entry = _untimed(entry)
     if not form.is_dated and isinstance(entry, Change | DocumentChange):
         entry = _undated(entry, form)
-    return _with_kept_links(entry, form)
+    return _with_known_links(entry, form)
 
 
 def date_lastmod(entry: Entry) -> Entry:
@@ -226,19 +226,19 @@ def _undated(entry: Change | DocumentChange, form: Form) -> Change | DocumentCha
     return replace(entry, time=time, resource=replace(entry.resource, lastmod=time))
 
 
-def _with_kept_links(entry: Entry, form: Form) -> Entry:
+def _with_known_links(entry: Entry, form: Form) -> Entry:
     if not form.unsaid:
         return entry
     if isinstance(entry, Change):
-        links = _kept_links(entry.resource.links, form)
+        links = _known_links(entry.resource.links, form)
         if links == entry.resource.links:
             return entry
         return replace(entry, resource=replace(entry.resource, links=links))
-    links = _kept_links(entry.links, form)
+    links = _known_links(entry.links, form)
     return entry if links == entry.links else replace(entry, links=links)
 
 
-def _kept_links(links: tuple[Link, ...], form: Form) -> tuple[Link, ...]:
+def _known_links(links: tuple[Link, ...], form: Form) -> tuple[Link, ...]:
     """Return the links without the relations that the dialect does not know."""
     if not form.unsaid:
         return links

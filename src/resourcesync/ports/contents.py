@@ -31,7 +31,7 @@ class Readable(Protocol):
 class Contents(Protocol):
     """The bytes of the resources, as far as they can still be had."""
 
-    def holds(self, resource: Resource) -> bool:
+    def contains(self, resource: Resource) -> bool:
         """Whether the bytes of a former version are kept."""
         ...
 

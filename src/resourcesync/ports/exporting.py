@@ -1,6 +1,6 @@
 """What an exporter is given, and what it gives back (plug-ins of ``resourcesync.exporters``).
 
-An exporter is a function from `Holdings` and `ExportOptions` to `ExportFile` values.
+An exporter is a function from `MirrorSnapshot` and `ExportOptions` to `ExportFile` values.
 It opens no file and writes none: it only says which bytes go where. So a test needs no disk.
 """
 
@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 from resourcesync.ports.mirror import Copy
 
 
-class Holdings(Protocol):
+class MirrorSnapshot(Protocol):
     """The copies of a mirror as they were at one moment, whatever a pull does meanwhile."""
 
     @property
@@ -86,7 +86,7 @@ class ExportFile(NamedTuple):
 class Exporter(Protocol):
     """Says of which files an export consists."""
 
-    def __call__(self, holdings: Holdings, options: ExportOptions) -> Iterator[ExportFile]:
+    def __call__(self, holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         """Yield the files in the order they are written; each is taken before the next.
 
         Raises:

@@ -62,7 +62,7 @@ class Task(StrEnum):
 
     FETCH = "fetch"
     DELETE = "delete"
-    KEEP = "keep"
+    RETAIN = "keep"
     """Nothing: the copy is kept though the Source does not list it, or not as it is selected."""
 
 

@@ -91,7 +91,7 @@ class Store(Protocol):
         """Yield all keys that begin so, in no order; what was put before is among them."""
         ...
 
-    def hold(self, who: str) -> AbstractContextManager[object]:
+    def lock(self, who: str) -> AbstractContextManager[object]:
         """Keep every other holder out while the block runs, also on other machines.
 
         What a dead holder left must come to an end by itself, as a lease does.
@@ -119,7 +119,7 @@ class ParallelStore(Store, Protocol):
 class ReclaimedStore(Store, Protocol):
     """A store that knows its holder again; a store need not."""
 
-    def hold_as(self, who: str, holder: str) -> AbstractContextManager[object]:
+    def lock_as(self, who: str, holder: str) -> AbstractContextManager[object]:
         """Hold it as ``hold`` does; what a run of the same holder left is taken over at once.
 
         Args:

@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPatch:
+class VersionPatch:
     """What leads from the version before to a version (§14.4).
 
     Attributes:
@@ -42,7 +42,7 @@ class Version:
     length: int
     sha256: str
     media_type: str
-    patch: KeptPatch | None = None
+    patch: VersionPatch | None = None
     is_former: bool = False
 
 
@@ -69,7 +69,7 @@ class VersionIndex(Protocol):
         """Return the ``hash`` that the catalogue has for a resource; empty for none."""
         ...
 
-    def bytes_kept(self) -> int:
+    def stored_bytes(self) -> int:
         """Return the bytes of all that is kept, each content once."""
         ...
 
@@ -93,7 +93,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_kept_before(self, moment: int) -> tuple[Content, ...]:
+    def drop_stored_before(self, moment: int) -> tuple[Content, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         ...
 
@@ -105,7 +105,7 @@ class VersionIndex(Protocol):
 class VersionStore(Protocol):
     """The bytes of versions and of patches, by their sha-256."""
 
-    def keep(self, stream: BinaryIO, sha256: str, length: int) -> bool:
+    def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
         """Keep the bytes of a stream, unless they are kept; return whether they are these bytes.
 
         Raises:
@@ -113,7 +113,7 @@ class VersionStore(Protocol):
         """
         ...
 
-    def holds(self, sha256: str, length: int) -> bool:
+    def contains(self, sha256: str, length: int) -> bool:
         """Whether a content is there, by its name and length."""
         ...
 

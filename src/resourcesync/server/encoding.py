@@ -25,7 +25,7 @@ _SMALLEST: Final = 512
 _LARGEST: Final = 64 * 1024 * 1024
 """More than any document may have: 50 MB (sitemaps.org)."""
 _LARGEST_PLAIN: Final = 1024 * 1024
-_KEPT: Final = 32 * 1024 * 1024
+_CACHE_BYTES: Final = 32 * 1024 * 1024
 _AT_ONCE: Final = 2
 _PIECE: Final = 1024 * 1024
 _GZIP_LEVEL: Final = 6
@@ -149,7 +149,7 @@ class Encoder:
         kept: The most bytes that are kept.
     """
 
-    def __init__(self, *, kept: int = _KEPT) -> None:
+    def __init__(self, *, kept: int = _CACHE_BYTES) -> None:
         self._most = kept
         self._size = 0
         self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
@@ -203,7 +203,7 @@ class Encoder:
             )
             if body is None or opened.look() != condition:
                 return None
-        self._keep(key, body)
+        self._cache_body(key, body)
         return body
 
     def _end(self, key: "_Key", task: asyncio.Task[bytes | None]) -> None:
@@ -211,7 +211,7 @@ class Encoder:
         if not task.cancelled():
             task.exception()  # whoever waits is told; nobody may be left who does
 
-    def _keep(self, key: "_Key", body: bytes) -> None:
+    def _cache_body(self, key: "_Key", body: bytes) -> None:
         if len(body) > self._most // 4:
             return
         self._bodies[key] = body

@@ -112,7 +112,7 @@ class Events:
         self._pace = pace or Pace()
         self._clients: set[asyncio.Event] = set()
         self._batches: OrderedDict[_Place, _Batch] = OrderedDict()
-        self._kept = 0
+        self._cached_bytes = 0
         self._last = _NOWHERE
         self._looking: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event | None = None
@@ -280,7 +280,7 @@ class Events:
             self._forget()
             self._last = await to_thread.run_sync(self._log.last)
         elif found:
-            self._keep(_batch(found))
+            self._add_batch(_batch(found))
             self._sent += len(found)
         else:
             return False
@@ -296,17 +296,17 @@ class Events:
             return ()
         return self._log.after(last[0], _MOST_EVENTS) if self._log.has(*last) else None
 
-    def _keep(self, batch: _Batch) -> None:
+    def _add_batch(self, batch: _Batch) -> None:
         self._batches[self._last] = batch
         self._last = batch.last
-        self._kept += len(batch.data)
-        while len(self._batches) > _MOST_BATCHES or self._kept > _MOST_BYTES:
+        self._cached_bytes += len(batch.data)
+        while len(self._batches) > _MOST_BATCHES or self._cached_bytes > _MOST_BYTES:
             _, dropped = self._batches.popitem(last=False)
-            self._kept -= len(dropped.data)
+            self._cached_bytes -= len(dropped.data)
 
     def _forget(self) -> None:
         self._batches.clear()
-        self._kept = 0
+        self._cached_bytes = 0
 
     async def _pause(self) -> None:
         if self._stopping is None:

@@ -20,27 +20,27 @@ class JoiningTransport:
         transport: What sends.
     """
 
-    __slots__ = ("_held", "_loop", "_transport")
+    __slots__ = ("_buffered", "_loop", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._held = b""
+        self._buffered = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
         """Send a piece, soon."""
-        if self._held:
-            held, self._held = self._held, b""
+        if self._buffered:
+            held, self._buffered = self._buffered, b""
             if len(data) <= _LONG:
                 self._transport.write(held + data)
             else:
                 self._transport.write(held)
                 self._transport.write(data)
         elif len(data) <= _SHORT:
-            self._held = data
+            self._buffered = data
             self._loop.call_soon(self._flush)
         else:
             self._transport.write(data)
@@ -52,9 +52,9 @@ class JoiningTransport:
 
     def get_write_buffer_size(self) -> int:
         """Return how many bytes were not sent yet."""
-        return self._transport.get_write_buffer_size() + len(self._held)
+        return self._transport.get_write_buffer_size() + len(self._buffered)
 
     def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, b""
+        if self._buffered:
+            held, self._buffered = self._buffered, b""
             self._transport.write(held)

@@ -34,16 +34,16 @@ class SimulatedCopies:
     def __init__(self, on_change: OnChange, fate: Fate) -> None:
         self._on_change = on_change
         self._fate = fate
-        self._held: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
+        self._copies: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
         self._number = 0
         self._staged = WeakSet["SimulatedStaged"]()
         self._trash = 0
         self.installed = 0
         """Bytes of all copies that were put in place, also by a run that died afterwards."""
 
-    def held(self) -> dict[str, str]:
+    def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of each copy, by path."""
-        return {path: _sha256(digests) for path, (_, _, digests) in self._held.items()}
+        return {path: _sha256(digests) for path, (_, _, digests) in self._copies.items()}
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
         """Start a copy; nothing of an earlier run is left of it."""
@@ -108,10 +108,10 @@ class SimulatedCopies:
         done = list[str | StorageError]()
         for it in batch:
             self._fate.step(it.to)
-            held = self._held.pop(it.path, None)
+            held = self._copies.pop(it.path, None)
             if held is not None:
                 self._on_change(it.path, "")
-                self._held[it.to] = held
+                self._copies[it.to] = held
                 self._on_change(it.to, _sha256(held[2]))
             done.append(it.signature)
         return done
@@ -123,7 +123,7 @@ class SimulatedCopies:
 
     def signature(self, path: str) -> str | None:
         """Return the signature of the copy at ``path``, or ``None`` when there is none."""
-        held = self._held.get(path)
+        held = self._copies.get(path)
         return None if held is None else held[0]
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
@@ -132,7 +132,7 @@ class SimulatedCopies:
         Raises:
             StorageError: A digest is asked for that was not computed when it came.
         """
-        held = self._held.get(path)
+        held = self._copies.get(path)
         if held is None:
             return None
         known = {it.algorithm: it for it in held[2]}
@@ -151,24 +151,24 @@ class SimulatedCopies:
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every copy."""
-        return iter(list(self._held))
+        return iter(list(self._copies))
 
     def _install(self, path: str, staged: Staged) -> str:
         length, digests = staged.seal()
         staged.discard()
         self._number += 1
         self.installed += length
-        self._held[path] = (str(self._number), length, digests)
+        self._copies[path] = (str(self._number), length, digests)
         self._on_change(path, _sha256(digests))
         return str(self._number)
 
     def _remove(self, removal: Removal) -> str | StorageError:
-        held = self._held.get(removal.path)
+        held = self._copies.get(removal.path)
         if held is None:
             return ""
         if held[0] != removal.signature:
             return StorageError(f"{removal.path} is another one by now")
-        del self._held[removal.path]
+        del self._copies[removal.path]
         self._trash += 1
         self._on_change(removal.path, "")
         return f"trash/{self._trash}"

@@ -62,7 +62,7 @@ class LiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _LiveResource:
     length: int
     lastmod: datetime
 
@@ -81,7 +81,7 @@ class LiveSource:
         self._settings = settings
         self._base = base_uri
         self._luck = random.Random(f"live {seed}")  # noqa: S311 - a simulation
-        self._held: dict[int, _Held] = {}
+        self._resources: dict[int, _LiveResource] = {}
         self._numbers: list[int] = []
         self._next = 1
         self._due = now + timedelta(seconds=settings.change_delay)
@@ -130,7 +130,7 @@ class LiveSource:
             return LiveAnswer(media_type=PAGE, body=self._page(path).encode())
         place, _, name = path.partition("/")
         number = int(name) if name.isascii() and name.isdigit() and len(name) < 16 else 0  # noqa: PLR2004
-        held = self._held.get(number) if place == _RESOURCES else None
+        held = self._resources.get(number) if place == _RESOURCES else None
         if held is None:
             return LiveAnswer(status=404, media_type=PLAIN, body=b"There is nothing here.\n")
         body = _payload(number, held.length)
@@ -146,7 +146,7 @@ class LiveSource:
 
     def _put(self, number: int, now: datetime) -> None:
         length = self._luck.randint(0, self._settings.average_payload)
-        self._held[number] = _Held(length, floor_to_second(now))
+        self._resources[number] = _LiveResource(length, floor_to_second(now))
 
     def _change(self, now: datetime) -> None:
         kind = self._luck.choice(self._settings.event_types)
@@ -158,7 +158,7 @@ class LiveSource:
         if kind is ChangeKind.DELETED:
             self._numbers[place] = self._numbers[-1]
             self._numbers.pop()
-            del self._held[number]
+            del self._resources[number]
         else:
             self._put(number, now)
         self._log(kind, number, now)
@@ -174,7 +174,7 @@ class LiveSource:
     # --- what is told of it ---
 
     def _resource(self, number: int) -> Resource:
-        held = self._held[number]
+        held = self._resources[number]
         return Resource(
             uri=self._uri(f"{_RESOURCES}/{number}"),
             lastmod=held.lastmod,
@@ -206,7 +206,7 @@ class LiveSource:
 
     def _resource_list(self, now: datetime) -> tuple[Header, Sequence[Resource]]:
         header = Header(capability=Capability.RESOURCE_LIST, at=now, links=self._up(CAPABILITIES))
-        return header, [self._resource(number) for number in sorted(self._held)]
+        return header, [self._resource(number) for number in sorted(self._resources)]
 
     def _change_list(self) -> tuple[Header, Sequence[Change]]:
         first = self._changes[0].time if self.events > len(self._changes) else self._began
@@ -216,7 +216,7 @@ class LiveSource:
         return header, list(self._changes)
 
     def _page(self, path: str) -> str:
-        sample = sorted(self._held)
+        sample = sorted(self._resources)
         # Evenly, and not by chance: looking changes nothing of what is drawn later.
         sample = sample[:: -(-len(sample) // _SAMPLE) or 1]
         links = [f'<li><a href="{self._uri(f"{_RESOURCES}/{it}")}">{it}</a></li>' for it in sample]

@@ -31,7 +31,7 @@ class SimulatedContents:
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
 
-    def holds(self, resource: Resource) -> bool:
+    def contains(self, resource: Resource) -> bool:
         """Whether there ever was such a version."""
         return self._body(resource) is not None
 

@@ -31,7 +31,7 @@ from resourcesync.source.publisher import Publisher
 from resourcesync.source.shelf import Written
 
 _SECOND: Final = 1_000_000
-_KEPT: Final = 4
+_MOST_OLD_VERSIONS: Final = 4
 _MOST_PACKED: Final = 10_000
 """Entries of one package, as the command ``dump`` has it."""
 _DATETIME: Final = re.compile(rb' datetime="([^"]*)"')
@@ -120,7 +120,7 @@ class SimulatedSource:
         """Take note that something became of a resource."""
         self._pending[name] = None
         if before is not None:
-            self._former.setdefault(name, deque(maxlen=_KEPT)).append(before)
+            self._former.setdefault(name, deque(maxlen=_MOST_OLD_VERSIONS)).append(before)
 
     def publish(self, step: Step = Step.DUE) -> bool:
         """Publish what became of the resources; return whether any document was written."""
@@ -146,7 +146,9 @@ class SimulatedSource:
         for written in (*dumped, *done.written):
             opened = self._documents.open(written.name)
             assert opened is not None
-            self._older.setdefault(written.name, deque(maxlen=_KEPT)).append(opened.read())
+            self._older.setdefault(written.name, deque(maxlen=_MOST_OLD_VERSIONS)).append(
+                opened.read()
+            )
         return bool(done.written)
 
     def published_at(self, as_of: int) -> float:

@@ -72,7 +72,7 @@ def links_of(
     hops = [_hop(it, length, digests) for it in upstream.links if it.rel == Relation.VIA]
     told = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
     hops.append(_hop(told, length, digests))
-    others = (_kept(it, own) for it in upstream.links if it.rel != Relation.VIA)
+    others = (_republished_link(it, own) for it in upstream.links if it.rel != Relation.VIA)
     return (*(hops if all_hops else hops[:1]), *(link for link in others if link is not None))
 
 
@@ -91,7 +91,7 @@ def _hop(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
     )
 
 
-def _kept(link: EntryLink, own: Callable[[str], str | None]) -> Link | None:
+def _republished_link(link: EntryLink, own: Callable[[str], str | None]) -> Link | None:
     if link.rel in _OF_THE_BYTES:
         return Link(rel=link.rel, href=link.href, media_type=link.media_type)
     if link.rel not in _ABOUT | _HERE_ONLY:

@@ -48,7 +48,7 @@ def of_resource_lists(shelf: Shelf, plan: Plan, there: Container[int]) -> Sequen
     ]
 
 
-def keep_resource_list(shelf: Shelf, one: Superseded) -> bool:
+def archive_resource_list(shelf: Shelf, one: Superseded) -> bool:
     """Copy a Resource List to its place in the archive before a newer one takes its own.
 
     Returns:

@@ -112,7 +112,7 @@ def find_lost(snapshot: Snapshot, after: int, contents: Contents) -> Lost | None
 def _is_here(snapshot: Snapshot, change: Change, contents: Contents) -> bool:
     """Whether the bytes of a change can be had: it holds now, or they are kept."""
     was = change.resource
-    if change.kind is ChangeKind.DELETED or contents.holds(was):
+    if change.kind is ChangeKind.DELETED or contents.contains(was):
         return True
     now = next(snapshot.resources(was.uri, was.uri + "\0"), None)
     # A version that is told by other digests now may be the same: packing looks at it.
@@ -129,12 +129,12 @@ def _packable(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Ch
         links = tuple(
             replace(link, path=f"/patches/{number:08}") if link in resource.patches else link
             for link in resource.links
-            if link not in resource.patches or _is_kept(link, contents)
+            if link not in resource.patches or _has_patch(link, contents)
         )
         yield replace(change, resource=replace(resource, links=links))
 
 
-def _is_kept(patch: Link, contents: Contents) -> bool:
+def _has_patch(patch: Link, contents: Contents) -> bool:
     stream = contents.open_patch(patch)
     if stream is not None:
         stream.close()

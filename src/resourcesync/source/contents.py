@@ -27,7 +27,7 @@ class PresentContents:
         self._originals = originals
         self._opening = opening or originals.open
 
-    def holds(self, resource: Resource) -> bool:
+    def contains(self, resource: Resource) -> bool:
         """Whether the bytes of a former version are kept: they never are."""
         del resource
         return False

@@ -25,7 +25,7 @@ def retained(former: Sequence[FormerDump], keep: int, now: int) -> tuple[FormerD
     return tuple(one for one in former if keep and now - one.since <= keep)[-MOST_LISTS:]
 
 
-def keep_resource_dump(
+def archive_resource_dump(
     shelf: Shelf, packages: Sequence[Packed], parts: Iterable[str], now: int
 ) -> FormerDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own.

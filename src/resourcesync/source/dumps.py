@@ -44,7 +44,7 @@ class Dumped:
     """
 
     packages: tuple[Packed, ...] = ()
-    kept: int = 0
+    reused: int = 0
     written: tuple[Written, ...] = ()
     lost: int = 0
 
@@ -125,7 +125,7 @@ class DumpPublisher:
         packages = (*after.resources, *after.changes)
         return Dumped(
             packages=tuple(it for it in packages if it.name not in known),
-            kept=sum(it.name in known for it in after.resources) if resources else 0,
+            reused=sum(it.name in known for it in after.resources) if resources else 0,
             written=tuple(shelf.written),
             lost=self._lost,
         )
@@ -167,7 +167,7 @@ class DumpPublisher:
         if self._archive and _names(packages) != _names(record.resources):
             head = naming.RESOURCE_DUMP
             parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            one = dump_archives.keep_resource_dump(shelf, record.resources, parts, self._now())
+            one = dump_archives.archive_resource_dump(shelf, record.resources, parts, self._now())
             former = former if one is None else (*former, one)
         self._list(shelf, naming.RESOURCE_DUMP, header, packages, former)
         return replace(record, resources=packages, former=former)

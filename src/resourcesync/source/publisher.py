@@ -366,7 +366,7 @@ class Publisher:
         there = {
             one.at
             for one in plan.superseded
-            if one.name and archives.keep_resource_list(shelf, one)
+            if one.name and archives.archive_resource_list(shelf, one)
         }
         if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
             return {}

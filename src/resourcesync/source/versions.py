@@ -18,7 +18,7 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock, Original
 from resourcesync.ports.contents import Readable
-from resourcesync.ports.versions import KeptPatch, Version, VersionIndex, VersionStore
+from resourcesync.ports.versions import Version, VersionIndex, VersionPatch, VersionStore
 from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.source.link_rules import ReadableOriginals
 from resourcesync.source.naming import FOLDER, Naming
@@ -79,7 +79,7 @@ class VersionNames:
         ]
         return tuple(found)
 
-    def patch_link(self, version: Version, patch: KeptPatch) -> Link:
+    def patch_link(self, version: Version, patch: VersionPatch) -> Link:
         """Return the link to the patch that leads to a version."""
         return Link(
             rel=Relation.PATCH.value,
@@ -105,7 +105,7 @@ def parse_stamp(text: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class VersionPolicy:
     """How versions are kept.
 
     Attributes:
@@ -118,7 +118,7 @@ class Keeping:
     most: int = 0
 
 
-class Keeper:
+class VersionRecorder:
     """Keeps versions.
 
     Args:
@@ -142,20 +142,20 @@ class Keeper:
         names: VersionNames,
         clock: Clock,
         *,
-        keeping: Keeping,
+        keeping: VersionPolicy,
         patches: Patches | None = None,
     ) -> None:
-        self.kept = self.patched = self.unkept = 0
+        self.stored = self.patched = self.unkept = 0
         self._index = index
         self._store = store
         self._names = names
         self._clock = clock
-        self._keeping = keeping
+        self._policy = keeping
         self._patches = patches
         self._last = 0
-        self._size = index.bytes_kept() if keeping.most else 0
+        self._size = index.stored_bytes() if keeping.most else 0
 
-    def keep(
+    def store(
         self, resource: Resource, opening: Callable[[str], BinaryIO | None]
     ) -> tuple[Link, ...] | None:
         """Keep the bytes of a resource as it was measured; return the links that lead there.
@@ -170,14 +170,14 @@ class Keeper:
         Raises:
             StorageError: They cannot be kept.
         """
-        is_public = self._keeping.is_public
+        is_public = self._policy.is_public
         sha256, length = sha256_of(resource), resource.length
         if not is_public and (sha256 is None or self._is_known(resource)):
             return ()
         if sha256 is None or length is None:
             raise ConfigurationError(f"versions are kept by their {ALGORITHM}, which is not known")
         newest = self._index.newest(resource.uri)
-        if not self._store.holds(sha256, length):
+        if not self._store.contains(sha256, length):
             if not self._makes_room(length):
                 self.unkept += 1
                 return ()
@@ -185,7 +185,7 @@ class Keeper:
             if stream is None:
                 return None
             with closing(stream):
-                if not self._store.keep(stream, sha256, length):
+                if not self._store.store(stream, sha256, length):
                     return None
             self._size += length
         if newest is None or newest.is_former or newest.sha256 != sha256:
@@ -217,8 +217,8 @@ class Keeper:
         if before is not None and self._patches is not None:
             version = replace(version, patch=self._patch(before, version))
         self._index.add(version)
-        self.kept += 1
-        if not self._keeping.is_public:
+        self.stored += 1
+        if not self._policy.is_public:
             return ()
         links = self._names.links(resource, version)
         if version.patch is None:
@@ -226,7 +226,7 @@ class Keeper:
         self.patched += 1
         return (*links, self._names.patch_link(version, version.patch))
 
-    def _patch(self, before: Version, after: Version) -> KeptPatch | None:
+    def _patch(self, before: Version, after: Version) -> VersionPatch | None:
         """Compute a patch, prove it and keep it; ``None`` when there is none that helps.
 
         It must lead from what was listed last: there may be versions that were not kept.
@@ -252,26 +252,26 @@ class Keeper:
             return None
         media_type, patch = found
         with closing(patch):
-            return self._kept_patch(media_type, patch, after.sha256)
+            return self._store_patch(media_type, patch, after.sha256)
 
-    def _kept_patch(self, media_type: str, patch: IO[bytes], leads_to: str) -> KeptPatch | None:
+    def _store_patch(self, media_type: str, patch: IO[bytes], leads_to: str) -> VersionPatch | None:
         sha256 = digest_of(patch)
         length = patch.tell()
         patch.seek(0)
-        is_new = not self._store.holds(sha256, length)
+        is_new = not self._store.contains(sha256, length)
         if is_new and not self._makes_room(length, leads_to):
             return None
-        if not self._store.keep(cast("BinaryIO", patch), sha256, length):
+        if not self._store.store(cast("BinaryIO", patch), sha256, length):
             return None
         self._size += length * is_new
-        return KeptPatch(sha256=sha256, length=length, media_type=media_type)
+        return VersionPatch(sha256=sha256, length=length, media_type=media_type)
 
     def _makes_room(self, length: int, spared: str = "") -> bool:
         """Whether so many more bytes may be kept, perhaps in the place of old versions.
 
         What is ``spared`` is about to be a version again: the index does not know that yet.
         """
-        most = self._keeping.most
+        most = self._policy.most
         if not most:
             return True
         if length > most:
@@ -314,9 +314,9 @@ class VersionedOriginals:
         keeper: Keeps them.
     """
 
-    def __init__(self, originals: ReadableOriginals, keeper: Keeper) -> None:
+    def __init__(self, originals: ReadableOriginals, keeper: VersionRecorder) -> None:
         self._originals = originals
-        self._keeper = keeper
+        self._recorder = keeper
         self.scan = originals.scan
         self.omissions = originals.omissions
         self.open = originals.open
@@ -330,7 +330,7 @@ class VersionedOriginals:
         """
         for _ in range(_TRIES):
             resource, fingerprint = self._originals.measure(original)
-            links = self._keeper.keep(resource, self._originals.open)
+            links = self._recorder.store(resource, self._originals.open)
             if links is not None:
                 return replace(resource, links=(*resource.links, *links)), fingerprint
             original = original._replace(fingerprint="")  # look anew: it is another one now
@@ -350,10 +350,10 @@ class VersionedContents(PresentContents):
         super().__init__(originals, opening)
         self._store = store
 
-    def holds(self, resource: Resource) -> bool:
+    def contains(self, resource: Resource) -> bool:
         """Whether the bytes of a version are kept."""
         sha256, length = sha256_of(resource), resource.length
-        return sha256 is not None and length is not None and self._store.holds(sha256, length)
+        return sha256 is not None and length is not None and self._store.contains(sha256, length)
 
     def open(self, resource: Resource) -> BinaryIO | None:
         """Open the bytes of a version; those that are there now when it is not kept.
@@ -362,7 +362,7 @@ class VersionedContents(PresentContents):
             StorageError: They are there, and cannot be read.
         """
         sha256 = sha256_of(resource)
-        kept = self._store.open(sha256) if sha256 is not None and self.holds(resource) else None
+        kept = self._store.open(sha256) if sha256 is not None and self.contains(resource) else None
         return super().open(resource) if kept is None else kept
 
     def open_patch(self, patch: Link) -> BinaryIO | None:

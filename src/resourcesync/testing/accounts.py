@@ -17,7 +17,7 @@ from resourcesync.testing.promises import cannot_try, expect, expect_equal, expe
 _MOST_AT_ONCE: Final = 10_000
 _SHORT_WAIT: Final = 0.2
 
-Held = dict[str, bytes]
+Contents = dict[str, bytes]
 """What the other system has: the contents of the resources, by URI."""
 
 
@@ -296,7 +296,7 @@ class AccountSuite(ABC):
         expect(position, "position tells where the log stands")
         return position
 
-    def _filled(self, *names: str) -> Held:
+    def _filled(self, *names: str) -> Contents:
         held = {}
         for name in names:
             body = f"first of {name}".encode()
@@ -323,10 +323,10 @@ class AccountSuite(ABC):
         self.settle()
         return held
 
-    def _uri_of(self, held: Held, name: str) -> str:
+    def _uri_of(self, held: Contents, name: str) -> str:
         return next(uri for uri, body in held.items() if body == f"first of {name}".encode())
 
-    def _expect_listed(self, account: Account, held: Held) -> None:
+    def _expect_listed(self, account: Account, held: Contents) -> None:
         self._needs_all()
         told = list(account.resources())
         uris = sorted(it.uri for it in told)

@@ -313,7 +313,7 @@ class CatalogueSuite:
 
     # --- notes ---
 
-    def test_notes_are_kept_and_replaced_all_or_none(self, catalogue: Catalogue) -> None:
+    def test_notes_are_stored_atomically(self, catalogue: Catalogue) -> None:
         """Any text by any key; what cannot be read whole writes nothing."""
         expect_equal(catalogue.note("a"), None, "what was never noted is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})

@@ -67,7 +67,7 @@ class CopiesSuite(ABC):
         stream.seek(4)
         expect_equal(content_of(stream), b"two", "sealed bytes can be read and sought")
         expect_equal(_install(copies, staged, "a.txt"), copies.signature("a.txt"), "and installed")
-        _expect_held(copies, {"a.txt": b"one two"})
+        _expect_contents(copies, {"a.txt": b"one two"})
 
     def test_a_copy_that_starts_again_forgets_its_bytes(self, copies: Copies) -> None:
         """After `restart` only what came since counts."""
@@ -78,7 +78,7 @@ class CopiesSuite(ABC):
 
         expect_equal(staged.seal(), (5, _digests(b"right")[:1]), "only the new bytes count")
         _install(copies, staged, "a.txt")
-        _expect_held(copies, {"a.txt": b"right"})
+        _expect_contents(copies, {"a.txt": b"right"})
 
     def test_what_is_discarded_leaves_nothing(self, copies: Copies) -> None:
         """Nor does what is left undone; and nothing is in place before it is installed."""
@@ -101,7 +101,7 @@ class CopiesSuite(ABC):
             expect_equal(staged.seal(), (3, _digests(b"one")[:1]), "it has the same bytes")
             _install(copies, staged, "b.txt")
 
-        _expect_held(copies, {"a.txt": b"one", "b.txt": b"one"})
+        _expect_contents(copies, {"a.txt": b"one", "b.txt": b"one"})
         expect(copies.stage_copy("c.txt", ["sha-256"]) is None, "what is not there is not copied")
 
     # --- put in place ---
@@ -131,7 +131,7 @@ class CopiesSuite(ABC):
         second = _put(copies, "a.txt", b"new", replaces=first)
 
         expect(first != second, "other bytes have another signature")
-        _expect_held(copies, {"a.txt": b"new"})
+        _expect_contents(copies, {"a.txt": b"new"})
         _expect_no_trace(copies, "a.txt")
 
     def test_what_is_not_ours_is_set_aside(self, copies: Copies) -> None:
@@ -148,7 +148,7 @@ class CopiesSuite(ABC):
         expect_equal(copies.made_way(), [], "made_way tells each once")
         for path, place in made_way:
             expect_equal(list(copies.set_aside(path)), [place], "set_aside finds it by its path")
-            _expect_held(copies, {path: b"new"})
+            _expect_contents(copies, {path: b"new"})
         kept = [self.in_quarantine(place) for _, place in made_way]
         expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are kept")
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
@@ -207,7 +207,7 @@ class CopiesSuite(ABC):
             code = found.code if isinstance(found, StorageError) else found
             expect_equal(code, "path-in-the-way", f"{path} cannot be put")
 
-        _expect_held(copies, {"a": b"a copy", "b/c": b"another"})
+        _expect_contents(copies, {"a": b"a copy", "b/c": b"another"})
 
     # --- taken away ---
 
@@ -238,7 +238,7 @@ class CopiesSuite(ABC):
         if staged is not None:
             expect_equal(staged.seal(), (4, _digests(b"goes")), "its bytes are the same")
             _install(copies, staged, "a/b.txt")
-        _expect_held(copies, {"a/b.txt": b"goes"})
+        _expect_contents(copies, {"a/b.txt": b"goes"})
         expect_equal(list(copies.trashed()), [place], "they are in the trash still")
         for other in ("nothing", "../a/b.txt"):
             expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
@@ -254,7 +254,7 @@ class CopiesSuite(ABC):
 
         code = found[0].code if isinstance(found[0], StorageError) else found[0]
         expect_equal(code, "local-change", "what was changed is told")
-        _expect_held(copies, {"a.txt": b"edited by hand"})
+        _expect_contents(copies, {"a.txt": b"edited by hand"})
         expect_equal(list(copies.trashed()), [found[1]], "the other one is in the trash")
 
     def test_what_is_known_not_to_be_ours_goes_to_the_quarantine(self, copies: Copies) -> None:
@@ -280,7 +280,7 @@ class CopiesSuite(ABC):
         for _ in range(2):
             signature = _move(copies, "a.txt", "b/c.txt", before)
             expect_equal(signature, copies.signature("b/c.txt"), "the signature is that of now")
-            _expect_held(copies, {"b/c.txt": b"moves", "c.txt": b"stays"})
+            _expect_contents(copies, {"b/c.txt": b"moves", "c.txt": b"stays"})
             expect_equal(sorted(copies.paths()), ["b/c.txt", "c.txt"], "it is at one path")
         _expect_no_trace(copies, "a.txt")
         _expect_no_trace(copies, "b/c.txt")
@@ -291,7 +291,7 @@ class CopiesSuite(ABC):
         _put(copies, "c.txt", b"another")
         expect_equal(_move(copies, "a/b.txt", "c.txt", "1"), "1", "the signature stays")
 
-        _expect_held(copies, {"c.txt": b"another"})
+        _expect_contents(copies, {"c.txt": b"another"})
         expect_equal(list(copies.paths()), ["c.txt"], "nothing else is there")
         _expect_no_trace(copies, "c.txt")
 
@@ -304,7 +304,7 @@ class CopiesSuite(ABC):
         again = _move(copies, "a", "b", signature)
 
         expect_equal(again, copies.signature("b"), "it is where it was moved to")
-        _expect_held(copies, {"b": b"one", "a/c": b"two"})
+        _expect_contents(copies, {"b": b"one", "a/c": b"two"})
         _expect_no_trace(copies, "b")
 
     def test_what_is_at_the_new_path_makes_way(self, copies: Copies) -> None:
@@ -318,7 +318,7 @@ class CopiesSuite(ABC):
         expect_equal([path for path, _ in made_way], ["b.txt"], "made_way tells it")
         kept = [self.in_quarantine(place) for place in copies.set_aside("b.txt")]
         expect_equal(kept, [b"somebody's own"], "its bytes are kept")
-        _expect_held(copies, {"b.txt": b"ours"})
+        _expect_contents(copies, {"b.txt": b"ours"})
         expect_equal(list(copies.paths()), ["b.txt"], "nothing is left at the old path")
 
     def test_an_edited_copy_moves_with_its_edits(self, copies: Copies) -> None:
@@ -329,7 +329,7 @@ class CopiesSuite(ABC):
         for _ in range(2):
             found = _move(copies, "a.txt", "b.txt", signature)
             expect(found != copies.signature("b.txt"), "it is known to be edited")
-        _expect_held(copies, {"b.txt": b"edited by hand"})
+        _expect_contents(copies, {"b.txt": b"edited by hand"})
         expect_equal(list(copies.paths()), ["b.txt"], "it is at one path")
 
     def test_a_path_that_leads_elsewhere_is_never_moved_to(self, copies: Copies) -> None:
@@ -341,7 +341,7 @@ class CopiesSuite(ABC):
             (found,) = copies.move([Move(path=path, to="b.txt", signature="1")])
             expect(found == "1" or isinstance(found, StorageError), f"nothing from {path!r}")
 
-        _expect_held(copies, {"a.txt": b"ours"})
+        _expect_contents(copies, {"a.txt": b"ours"})
         expect_equal(list(copies.paths()), ["a.txt"], "nothing else is there")
 
     def test_one_that_cannot_be_moved_does_not_stop_the_others(self, copies: Copies) -> None:
@@ -371,7 +371,7 @@ class CopiesSuite(ABC):
         _put(copies, "d/e", b"five")
 
         held = {"c.txt": b"one", "d/f.txt": b"two", "d/g.txt": b"three", "a": b"four"}
-        _expect_held(copies, {**held, "d/e": b"five"})
+        _expect_contents(copies, {**held, "d/e": b"five"})
 
     def test_nothing_is_moved_onto_a_folder(self, copies: Copies) -> None:
         """Nor below a copy: where a file is, there is no folder."""
@@ -384,7 +384,7 @@ class CopiesSuite(ABC):
             code = found.code if isinstance(found, StorageError) else found
             expect_equal(code, "path-in-the-way", f"nothing is moved to {path}")
 
-        _expect_held(copies, {"a": b"a copy", "b/c": b"another"})
+        _expect_contents(copies, {"a": b"a copy", "b/c": b"another"})
 
     # --- looked at ---
 
@@ -396,7 +396,7 @@ class CopiesSuite(ABC):
 
         after = copies.signature("a.txt")
         expect(after and after != before, "a signature changes with the bytes")
-        _expect_held(copies, {"a.txt": b"their", "b.txt": b"theirs"})
+        _expect_contents(copies, {"a.txt": b"their", "b.txt": b"theirs"})
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "what others put is listed")
 
 
@@ -433,7 +433,7 @@ def _digests(body: bytes) -> tuple[Digest, ...]:
     )
 
 
-def _expect_held(copies: Copies, held: Mapping[str, bytes]) -> None:
+def _expect_contents(copies: Copies, held: Mapping[str, bytes]) -> None:
     """Check which bytes are at some paths, by their digests."""
     for path, body in held.items():
         found = copies.digest(path, ["sha-256", "md5"])

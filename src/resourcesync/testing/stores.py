@@ -57,7 +57,7 @@ class StoreSuite:
         """Return the same store as another program would open it; by default the same object."""
         return store
 
-    def die_holding(self, store: Store) -> float | None:
+    def leave_stale_lock(self, store: Store) -> float | None:
         """Leave a hold behind as a program does that was killed, if that can be done.
 
         Returns:
@@ -106,7 +106,7 @@ class StoreSuite:
         for key in _KEYS:
             expect_equal(content_of(store.open(key)), key.encode(), f"{key!r} has its own bytes")
 
-    def test_no_bytes_and_many_bytes_are_kept(self, store: Store) -> None:
+    def test_empty_and_large_objects_are_stored(self, store: Store) -> None:
         """Empty resources are resources; large ones come back as they were."""
         large = _pattern(_LARGE)
         _put(store, "empty", b"")
@@ -314,38 +314,38 @@ class StoreSuite:
 
     # --- who holds it ---
 
-    def test_one_holder_keeps_the_others_out(self, store: Store) -> None:
+    def test_a_lock_excludes_a_second_holder(self, store: Store) -> None:
         """`hold` refuses a second holder and says who the first is; work goes on within."""
         other = self.again(store)
-        with store.hold("the first holder"):
+        with store.lock("the first holder"):
             with (
                 expect_refusal(LockedError, "a second holder is kept out") as refusal,
-                other.hold("the second holder"),
+                other.lock("the second holder"),
             ):
                 pass
             expect("the first holder" in refusal.message, "the message says who holds it")
             expect(_put(store, "a.txt", b"x"), "the holder works while it holds")
 
-        with other.hold("the second holder"):
+        with other.lock("the second holder"):
             pass
 
-    def test_a_hold_ends_with_its_block_also_when_that_fails(self, store: Store) -> None:
+    def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
         """What the block raises passes, and the next one may hold the store."""
-        with expect_refusal(_OddError, "what the block raises passes"), store.hold("who fails"):
+        with expect_refusal(_OddError, "what the block raises passes"), store.lock("who fails"):
             raise _OddError
 
-        with self.again(store).hold("who comes next"):
+        with self.again(store).lock("who comes next"):
             pass
 
     def test_what_a_dead_holder_left_ends_by_itself(self, store: Store) -> None:
         """After a program was killed, another may hold the store before long."""
-        seconds = self.die_holding(store)
+        seconds = self.leave_stale_lock(store)
         if seconds is None:
             cannot_try("die_holding is not given")
 
         Event().wait(seconds)
 
-        with self.again(store).hold("who comes later"):
+        with self.again(store).lock("who comes later"):
             pass
 
     def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:

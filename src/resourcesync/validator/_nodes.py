@@ -7,7 +7,7 @@ from typing import Final
 TEXT: Final = "#text"
 """Names the text of an element where otherwise an attribute is named."""
 
-_KEPT: Final = 2**20
+_WINDOW_SIZE: Final = 2**20
 _CONTEXT: Final = 512
 _SHOWN: Final = 160
 _BEFORE: Final = 80
@@ -62,7 +62,7 @@ class Window:
     def push(self, block: bytes, *, keep_from: int) -> None:
         """Take the next bytes and forget those before ``keep_from``."""
         end = self._base + len(self._bytes)
-        start = max(keep_from - _CONTEXT, end - _KEPT, self._base)
+        start = max(keep_from - _CONTEXT, end - _WINDOW_SIZE, self._base)
         self._bytes = self._bytes[start - self._base :] + block
         self._base = start
 

@@ -279,19 +279,19 @@ class _Stream:
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
-        self._held = b""
+        self._buffered = b""
         self._began = False
         self.is_utf16 = False
 
     def read(self, size: int) -> bytes:
         """Return at most ``size`` bytes; none at the end."""
-        while not self._held:
+        while not self._buffered:
             piece = next(self._chunks, None)
             if piece is None:
                 return b""
-            self._held = bytes(piece)
+            self._buffered = bytes(piece)
         if not self._began:
             self._began = True
-            self.is_utf16 = self._held.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        piece, self._held = self._held[:size], self._held[size:]
+            self.is_utf16 = self._buffered.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        piece, self._buffered = self._buffered[:size], self._buffered[size:]
         return piece

@@ -7,7 +7,7 @@ from typing import Final
 
 from resourcesync.validator.rule import Rule, Severity
 
-_HELD: Final = 1_000
+_MAX_WAITING: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def by_place(findings: Iterable[Finding]) -> Iterator[Finding]:
     waiting: list[tuple[int, int, int, Finding]] = []
     for number, finding in enumerate(findings):
         heappush(waiting, (finding.line, finding.column, number, finding))
-        if len(waiting) > _HELD:
+        if len(waiting) > _MAX_WAITING:
             yield heappop(waiting)[3]
     while waiting:
         yield heappop(waiting)[3]

@@ -20,7 +20,7 @@ TURN: Final = 600.0
 """Seconds that a pull may take while others wait for its place; doubled each time it stops."""
 
 _MOST_DOUBLINGS: Final = 7
-HELD_PAUSE: Final = 60.0
+LOCKED_PAUSE: Final = 60.0
 """Seconds until a mirror is tried again that another process holds."""
 
 HINT_GAP: Final = 0.2
@@ -59,7 +59,7 @@ class Verdict(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
-    HELD = "held"
+    LOCKED = "held"
     CUT = "cut"
 
 
@@ -144,13 +144,13 @@ class Ended:
 _CALM: Final = {
     Verdict.DONE: HINT_GAP,
     Verdict.FAILED: HINT_GAP_FAILING,
-    Verdict.HELD: HELD_PAUSE,
+    Verdict.LOCKED: LOCKED_PAUSE,
     Verdict.CUT: HINT_GAP,
 }
 _REASONS: Final = {
     Verdict.DONE: Why.SCHEDULED,
     Verdict.FAILED: Why.RETRY,
-    Verdict.HELD: Why.LOCKED,
+    Verdict.LOCKED: Why.LOCKED,
     Verdict.CUT: Why.TURN,
 }
 _NO_PAST: Final = Past()
@@ -443,8 +443,8 @@ class Rota:
 
     def _again(self, row: _Row, kind: Kind, how: Ended, now: Now) -> float:
         table = row.wanted.audit if kind is Kind.AUDIT else row.wanted.pull
-        if how.verdict is Verdict.HELD:
-            return now.steady + HELD_PAUSE
+        if how.verdict is Verdict.LOCKED:
+            return now.steady + LOCKED_PAUSE
         if how.verdict is Verdict.CUT:
             return now.steady
         if how.verdict is Verdict.FAILED:

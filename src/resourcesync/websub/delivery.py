@@ -44,15 +44,15 @@ class BodySink:
     """Keeps the few bytes of an answer."""
 
     def __init__(self) -> None:
-        self.kept = bytearray()
+        self.body = bytearray()
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes."""
-        self.kept += chunk
+        self.body += chunk
 
     def restart(self) -> None:
         """Forget them."""
-        self.kept.clear()
+        self.body.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,7 +282,7 @@ class Deliveries:
     def _settle_verification(self, job: _Verification, outcome: Response | Failure) -> None:
         intent = job.intent
         if isinstance(outcome, Response):
-            is_meant = outcome.status in _SUCCESS and bytes(job.sink.kept) == job.challenge.encode()
+            is_meant = outcome.status in _SUCCESS and bytes(job.sink.body) == job.challenge.encode()
         else:
             is_meant = False
             if outcome.error.transient and intent.attempts + 1 < _ASKED_AT_MOST:

@@ -87,7 +87,7 @@ def _asked(messenger: Messenger, channel: Channel) -> tuple[Response | Failure, 
     sink = BodySink()
     request = Request(uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD)
     [outcome] = messenger.fetch([request])
-    return outcome, bytes(sink.kept)
+    return outcome, bytes(sink.body)
 
 
 def _is_passing(outcome: Response | Failure) -> bool:

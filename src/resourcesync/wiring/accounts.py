@@ -96,7 +96,7 @@ def publish_account(
         return follower.publish(follower.bring(allow_empty=asked.allow_empty), asked)
 
 
-def keep_published(
+def publish_continuously(
     followed: Followed,
     chosen: Mapping[str, object],
     *,

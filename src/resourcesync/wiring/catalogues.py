@@ -186,7 +186,7 @@ def publish(
         settings = _settle(path, out, known, chosen)
         root = path.parent
         store = held.enter_context(
-            documents.holding(root, settings.out, root, dry_run=asked.dry_run)
+            documents.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
         )
         publishing.refuse_foreign(catalogue, store, settings, known)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)

@@ -125,7 +125,7 @@ class Place:
     is_mirror: bool
     refusal: str = ""
     is_case_sensitive: bool | None = None
-    keeps_forms: bool | None = None
+    preserves_unicode_forms: bool | None = None
     room: int = 0
     inodes: int | None = None
     holder: str = ""
@@ -271,7 +271,7 @@ def judge_place(place: Place) -> Iterator[Verdict]:
 def _names(place: Place) -> Iterator[Verdict]:
     if place.is_case_sensitive is None:
         return
-    if place.is_case_sensitive and place.keeps_forms:
+    if place.is_case_sensitive and place.preserves_unicode_forms:
         yield Verdict("names", "ok", "the file system tells all names apart")
         return
     what = (

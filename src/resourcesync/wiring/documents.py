@@ -65,7 +65,9 @@ def shared_documents_at(place: str) -> DocumentStore:
 
 
 @contextmanager
-def holding(root: Path, out: str, own: Path, *, dry_run: bool = False) -> Iterator[DocumentStore]:
+def locked_documents(
+    root: Path, out: str, own: Path, *, dry_run: bool = False
+) -> Iterator[DocumentStore]:
     """Return the same to write to: while the block runs, no other machine publishes there.
 
     A folder needs no holding: its catalogue is held. Nor does a dry run, which writes nothing.
@@ -84,5 +86,5 @@ def holding(root: Path, out: str, own: Path, *, dry_run: bool = False) -> Iterat
         yield documents_at(root, out)
         return
     store = stores.open_store(out)
-    with stores.held(store, own / _NAME):
+    with stores.lock_store(store, own / _NAME):
         yield StoredDocuments(store)

@@ -94,7 +94,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
             made_in=str(there),
             refusal=found_there.refusal,
             is_case_sensitive=found_there.distinguishes_case,
-            keeps_forms=found_there.keeps_forms,
+            preserves_unicode_forms=found_there.preserves_unicode_forms,
             room=found_there.room,
             inodes=found_there.inodes,
         )
@@ -109,7 +109,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
         is_mirror=is_mirror,
         refusal=found.refusal,
         is_case_sensitive=found.distinguishes_case,
-        keeps_forms=found.keeps_forms,
+        preserves_unicode_forms=found.preserves_unicode_forms,
         room=found.room,
         inodes=found.inodes,
         holder=holder,

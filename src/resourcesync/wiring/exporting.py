@@ -28,7 +28,7 @@ from resourcesync.wiring import plugins, states, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
 
 _ALL: Final = (1 << 63) - 1
-_KEPT_FINDINGS: Final = 1_000
+_MAX_FINDINGS: Final = 1_000
 _EVERY: Final = 256
 
 
@@ -91,7 +91,7 @@ def export_mirror(
     exporter = cast("Exporter", plugins.load(plugins.EXPORTERS, form))
     _check_place(folder, out)
     target = NewExport(out)
-    with _holdings(folder, report, clock) as holdings:
+    with _open_copies(folder, report, clock) as holdings:
         if options.since is not None and not holdings.limit_to(to_microseconds(options.since)):
             return holdings.exported(0)
         try:
@@ -118,17 +118,17 @@ def _check_place(folder: Path, out: Path) -> None:
 
 
 @contextmanager
-def _holdings(folder: Path, report: Reporter, clock: Clock) -> Iterator["_Holdings"]:
+def _open_copies(folder: Path, report: Reporter, clock: Clock) -> Iterator["_ExportedCopies"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
     with states.open_snapshot(state_file) as state, stores.looking(folder) as look:
-        yield _Holdings(folder, state, look, report, clock)
+        yield _ExportedCopies(folder, state, look, report, clock)
 
 
 class _DamagedError(Exception):
     """A copy is not what the mirror's memory says: this export is not going to be."""
 
 
-class _Holdings:
+class _ExportedCopies:
     """The copies of one moment, each compared with the state of the mirror."""
 
     def __init__(
@@ -256,7 +256,7 @@ class _Holdings:
             kind, reason = FindingKind.FAILED, "a pull changed it meanwhile"
         self._damaged += 1
         found = Finding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
-        if len(self._findings) < _KEPT_FINDINGS:
+        if len(self._findings) < _MAX_FINDINGS:
             self._findings.append(found)
         fields = {"kind": kind.value, "uri": copy.uri, "path": copy.path, "reason": reason}
         self._report("finding", fields)

@@ -99,7 +99,7 @@ def publish_table(
         inventory = _decoded(folder.read())
         known = decode_settings(inventory.settings or None)
         settings = _settle(source, known, chosen)
-        store = held.enter_context(documents.holding(source.root, settings.out, own))
+        store = held.enter_context(documents.locked_documents(source.root, settings.out, own))
         if _is_elsewhere(settings, known):
             refuse_foreign(store)
             inventory = _begun_anew(inventory)

@@ -17,21 +17,21 @@ from resourcesync.source.patches import Patches
 from resourcesync.source.policy import GRACE
 from resourcesync.source.version_retention import Retention, retain
 from resourcesync.source.versions import (
-    Keeper,
-    Keeping,
     VersionedContents,
     VersionedOriginals,
     VersionNames,
+    VersionPolicy,
+    VersionRecorder,
 )
 from resourcesync.wiring import plugins
-from resourcesync.wiring.versioning import Kept, Past, VersionsAsked
+from resourcesync.wiring.versioning import Past, RetentionCounts, VersionsAsked
 
 _SWEPT: Final = "versions-swept"
 _PATIENCE: Final = 31 * 24 * 3_600 * 1_000_000
 """How long changes wait for the next package of a Change Dump, microseconds."""
 
 
-class KeptPast(Past):
+class StoredTreeVersions(Past):
     """What a tree was is kept, in one run of its publication.
 
     Args:
@@ -56,20 +56,20 @@ class KeptPast(Past):
         self._index = catalogue.versions()
         self._store = FolderVersions(asked.place(root))
         patches = Patches(plugins.patch_makers, plugins.patch_formats())
-        self._keeper = Keeper(
+        self._keeper = VersionRecorder(
             self._index,
             self._store,
             VersionNames(naming=names),
             clock,
-            keeping=Keeping(is_public=asked.is_public, most=asked.most),
+            keeping=VersionPolicy(is_public=asked.is_public, most=asked.most),
             patches=patches if asked.patches else None,
         )
 
     @property
-    def kept(self) -> Kept:
+    def counts(self) -> RetentionCounts:
         """What was kept up to now."""
         keeper = self._keeper
-        return Kept(versions=keeper.kept, patches=keeper.patched, unkept=keeper.unkept)
+        return RetentionCounts(versions=keeper.stored, patches=keeper.patched, unkept=keeper.unkept)
 
     def settle(self) -> None:
         """Make durable what was kept, before the catalogue records it."""
@@ -96,7 +96,7 @@ class KeptPast(Past):
             retain(self._index, self._store, retention, self._reach(now), now)
         else:
             until = now + 1 if packed else now - _PATIENCE
-            self._store.remove(self._index.drop_kept_before(until))
+            self._store.remove(self._index.drop_stored_before(until))
         swept = int(self._catalogue.note(_SWEPT) or 0)
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)

@@ -20,7 +20,7 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explaining import Explanation, recall
 from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
-from resourcesync.destination.memory import KeptAudit, SyncState
+from resourcesync.destination.memory import AuditRecord, SyncState
 from resourcesync.destination.owners import owner_of
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
@@ -160,7 +160,7 @@ def read_run(folder: Path, run: str) -> Ran | None:
     return None if row is None else _ran(row)
 
 
-def read_audits(folder: Path) -> tuple[str, tuple[KeptAudit, ...]]:
+def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
     """Return the address of a mirror's Source, and its last audits, the oldest first."""
     if not mirrors.is_mirror(folder):
         return "", ()

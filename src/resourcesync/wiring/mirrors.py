@@ -271,7 +271,7 @@ def _has_distinct_names(folder: Path, state: MirrorState) -> bool:
     if SyncState(state).identity is not None:
         return True
     found = look_at(folder / OWN_FOLDER / "tmp")
-    return found.distinguishes_case is not False and found.keeps_forms is not False
+    return found.distinguishes_case is not False and found.preserves_unicode_forms is not False
 
 
 def _room(folder: Path | None) -> int | None:
@@ -304,7 +304,7 @@ def read_status(folder: Path) -> MirrorStatus:
     if not is_mirror(folder):
         raise not_a_mirror(folder)
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
-        return status_of(str(folder), state, running=_is_held(folder))
+        return status_of(str(folder), state, running=_is_locked(folder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +394,7 @@ def _hint_of(folder: Path) -> str:
     return f"did you mean {scheme}://{folder}? resourcesync pull {scheme}://{folder}"
 
 
-def _is_held(folder: Path) -> bool:
+def _is_locked(folder: Path) -> bool:
     try:
         lock = os.open(folder / OWN_FOLDER / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

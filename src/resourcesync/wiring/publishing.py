@@ -20,10 +20,10 @@ from resourcesync.source.publisher import Publication, Publisher
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import originals, robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
-from resourcesync.wiring.documents import documents_at, holding, is_store
+from resourcesync.wiring.documents import documents_at, is_store, locked_documents
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
-from resourcesync.wiring.versioning import NOTHING, Kept, Past, is_kept
+from resourcesync.wiring.versioning import NOTHING, Past, RetentionCounts, is_retention_enabled
 
 if TYPE_CHECKING:
     from resourcesync.ports.contents import Contents, Readable
@@ -71,7 +71,7 @@ class Published:
     scan: ScanReport
     publication: Publication
     dumped: "Dumped | None" = None
-    kept: Kept = NOTHING
+    retained: RetentionCounts = NOTHING
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
     notified: "Notified | None" = None
@@ -124,7 +124,7 @@ def publish_tree(
         if settings.robots:
             _check_robots(root, settings)
         own = (root / CATALOGUE).parent
-        store = held.enter_context(holding(root, settings.out, own, dry_run=asked.dry_run))
+        store = held.enter_context(locked_documents(root, settings.out, own, dry_run=asked.dry_run))
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(_REREAD)
         found = held.enter_context(originals.opened(root, settings, clock, reread))
@@ -194,7 +194,7 @@ class _Tree:
             omissions=tuple(islice(omissions, _SHOWN_OMISSIONS)),
             dry_run=asked.dry_run,
             dumped=dumped,
-            kept=self._past.kept,
+            retained=self._past.counts,
             notified=told,
         )
 
@@ -232,11 +232,13 @@ class _Tree:
 def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) -> Past:
     """Return what keeps what the tree was, if that is to be kept; a dry run keeps nothing."""
     names = Naming(base_uri=settings.url)
-    if not isinstance(catalogue, FileCatalogue) or not is_kept(settings.past, names, catalogue):
+    if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
+        settings.past, names, catalogue
+    ):
         return Past()
-    from resourcesync.wiring.kept_past import KeptPast  # noqa: PLC0415 - few keep versions
+    from resourcesync.wiring.kept_past import StoredTreeVersions  # noqa: PLC0415 - few keep versions
 
-    return KeptPast(root, settings.past, names, catalogue, clock)
+    return StoredTreeVersions(root, settings.past, names, catalogue, clock)
 
 
 @contextmanager

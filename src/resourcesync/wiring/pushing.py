@@ -217,7 +217,7 @@ class Push:
         self._messenger.close()
         self._held.close()
 
-    def keep(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
+    def retain(self, networks: Mapping[str, tuple[str, mirrors.Network]]) -> None:
         """End the subscriptions of all mirrors but these.
 
         Args:

@@ -30,7 +30,7 @@ def results_folder(out: Path) -> Iterator[Path]:
         StorageError: It cannot be made or written.
     """
     work = out / _UNFINISHED
-    held = _held(out, work)
+    held = _lock_folder(out, work)
     try:
         _check(out)  # again: another run may have ended just now
         _clear(work)
@@ -41,7 +41,7 @@ def results_folder(out: Path) -> Iterator[Path]:
         os.close(held)
 
 
-def _held(out: Path, work: Path) -> int:
+def _lock_folder(out: Path, work: Path) -> int:
     """Return the folder to work in, made and locked."""
     try:
         out.mkdir(parents=True, exist_ok=True)

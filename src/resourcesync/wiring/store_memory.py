@@ -40,7 +40,7 @@ _MOST_GROWTH: Final = 100
 """Times; memories grow by 5 to 20."""
 
 
-def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
+def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     """Put a copy of the memory into the store, when copies changed or the last one is a day old.
 
     Raises:
@@ -51,7 +51,7 @@ def keep(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     assert state is not None
     change, now = state.change_bounds()[1], clock.now()
     names, before = _parts_of(state), parts_named(state)
-    if names == before and _is_kept(state, change, to_microseconds(now)):
+    if names == before and _is_backed_up(state, change, to_microseconds(now)):
         return
     if names != before:  # first: killed in the middle, nobody could tell which are named there
         state.commit(Step(notes={_NAMED: " ".join(sorted(names | before))}))
@@ -86,7 +86,7 @@ def _parts_of(state: MirrorState) -> set[str]:
     return {part.name for part in state.parts} if isinstance(state, TabledState) else set()
 
 
-def _is_kept(state: MirrorState, change: int, now: int) -> bool:
+def _is_backed_up(state: MirrorState, change: int, now: int) -> bool:
     known, _, moment = (state.note(_NOTE) or "").partition(" ")
     if known != str(change) or not moment.isdecimal():
         return False

@@ -179,14 +179,14 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage_apart, clock)
-    with copies.held(_us(), _holder_of(mirror.root / OWN_FOLDER / _HOLDER)):
+    with copies.lock(_us(), _holder_of(mirror.root / OWN_FOLDER / _HOLDER)):
         copies.check(mirror.state)
         yield copies
-        store_memory.keep(store, mirror, clock)
+        store_memory.back_up(store, mirror, clock)
 
 
 @contextmanager
-def held(store: Store, name: Path) -> Iterator[None]:
+def lock_store(store: Store, name: Path) -> Iterator[None]:
     """Hold a store for what is kept in a folder of this machine, which is locked.
 
     Args:
@@ -197,9 +197,9 @@ def held(store: Store, name: Path) -> Iterator[None]:
         LockedError: Somebody else holds it.
         StorageError: It cannot be asked.
     """
-    from resourcesync.adapters.stored_copies import holding  # noqa: PLC0415 - seldom
+    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - seldom
 
-    with holding(store, _us(), _holder_of(name)):
+    with lock_store(store, _us(), _holder_of(name)):
         yield
 
 

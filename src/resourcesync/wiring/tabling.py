@@ -64,7 +64,7 @@ def make(home: Home, clock: Clock) -> Table:
             f"the copies of {home.folder} are in this folder, not in a store",
             hint="a table is for mirrors in a store: pull SOURCE s3://BUCKET/PREFIX",
         )
-    with _held(home, clock) as (state, table, _):
+    with _open_locked(home, clock) as (state, table, _):
         table.fold()
         return _table(home, state)
 
@@ -79,7 +79,7 @@ def take_back(home: Home, clock: Clock) -> Table:
     """
     if not states.is_tabled(home.folder):
         raise _no_table(home) if is_mirror(home.folder) else not_a_mirror(home.folder)
-    with _held(home, clock) as (state, table, keep):
+    with _open_locked(home, clock) as (state, table, keep):
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
         with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event):
             pass  # what workers of a run that was killed did is taken over
@@ -88,7 +88,7 @@ def take_back(home: Home, clock: Clock) -> Table:
 
 
 @contextmanager
-def _held(
+def _open_locked(
     home: Home, clock: Clock
 ) -> Iterator[tuple[TabledState, TableInStore, Callable[[], None]]]:
     if not is_mirror(home.folder):
@@ -99,7 +99,7 @@ def _held(
         with stores.copies_of(mirror, clock):
             store = stores.open_store(stores.store_of(home.folder))
             table = TableInStore(state, store, home.folder / OWN_FOLDER)
-            yield state, table, partial(store_memory.keep, store, mirror, clock)
+            yield state, table, partial(store_memory.back_up, store, mirror, clock)
 
 
 def _table(home: Home, state: TabledState) -> Table:

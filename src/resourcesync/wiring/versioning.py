@@ -68,7 +68,7 @@ class VersionsAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RetentionCounts:
     """What was kept in one run.
 
     Attributes:
@@ -82,14 +82,14 @@ class Kept:
     unkept: int = 0
 
 
-NOTHING: Final = Kept()
+NOTHING: Final = RetentionCounts()
 
 
 class Past:
     """Nothing is kept of what a tree was: a run of its publication, as most are."""
 
     @property
-    def kept(self) -> Kept:
+    def counts(self) -> RetentionCounts:
         """What was kept up to now."""
         return NOTHING
 
@@ -115,7 +115,7 @@ class Past:
         """
 
 
-def is_kept(asked: VersionsAsked, names: Naming, catalogue: Catalogue) -> bool:
+def is_retention_enabled(asked: VersionsAsked, names: Naming, catalogue: Catalogue) -> bool:
     """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
 
     What changes is kept then until it is packed: else a file that changes twice before that would

@@ -116,7 +116,7 @@ def audit(folder: Path, how: Audited, network: mirrors.Network, clock: Clock) ->
             kept.add(fields)
 
     opened = mirrors.open_destination(folder, network=network, report=report, clock=clock)
-    with opened as destination, mirrors.audit_files(folder).keeping() as kept:
+    with opened as destination, mirrors.audit_files(folder).write_findings() as kept:
         found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
         if not found.in_sync or found.foreign or found.unlisted:
             kept.call(found.run, clock.now().strftime("%Y%m%d%H%M%S"))

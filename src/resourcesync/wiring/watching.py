@@ -39,7 +39,7 @@ class Pace:
     retry: float = 2
 
 
-class Keeper:
+class PublishLoop:
     """Keeps a tree published: at once, and from then on whenever that is called for.
 
     A hint leads to a look at the whole tree. What fails later than at the first time is told and
@@ -79,7 +79,7 @@ class Keeper:
         """
         return FolderWatcher(Path(self._top), self._is_ours)
 
-    def keep(self, watcher: Watcher, chosen: Mapping[str, object], asked: Asked) -> None:
+    def run(self, watcher: Watcher, chosen: Mapping[str, object], asked: Asked) -> None:
         """Publish, wait, and publish again; this never ends.
 
         Args:

@@ -39,7 +39,7 @@ class _Way(NamedTuple):
     in_head: bool = True
 
 
-class _Held:
+class _SetMembership:
     """Which of the pages that lead to a set are in it, told by the marks that summaries keep.
 
     Args:
@@ -76,7 +76,7 @@ class WaysIn:
         self._known = known
         self._ways: list[_Way] = []
         self._fetched: dict[str, DocumentSummary | None] = {}
-        self._sets: dict[str, _Held | None] = {}
+        self._sets: dict[str, _SetMembership | None] = {}
 
     def see(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
         """Take an answer: its header fields, names in small letters, and how its body starts."""
@@ -176,13 +176,13 @@ class WaysIn:
                 pass  # what is wrong within is not asked: it is none of the Source's own documents
             return examination.summary if examination.summary.label else None
 
-    def _set_of(self, target: DocumentSummary) -> _Held | None:
+    def _set_of(self, target: DocumentSummary) -> _SetMembership | None:
         """Return the resources of a Capability List's set, if all of its lists were read whole."""
         if target.uri not in self._sets:
             lists = self._lists_of(target)
             is_told = any(it.capability is Capability.RESOURCE_LIST for it in lists or ())
             pages = {hash(way.uri) for way in self._ways}
-            self._sets[target.uri] = _Held(lists, pages) if lists and is_told else None
+            self._sets[target.uri] = _SetMembership(lists, pages) if lists and is_told else None
         return self._sets[target.uri]
 
     def _lists_of(self, target: DocumentSummary) -> list[DocumentSummary] | None:

@@ -35,13 +35,13 @@ _RESOURCE: Final = """
 SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource
 WHERE uri = CAST(? AS TEXT)
 """
-_KEEP_CHANGE: Final = """
+_QUARANTINE_CHANGE: Final = """
 INSERT INTO set_aside (taken_us, reason, seq, change, datetime_us, uri, lastmod_us, length, hash,
     media_type, more)
 SELECT ?, ?, seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
 FROM change WHERE seq = ?
 """
-_KEEP_RESOURCE: Final = """
+_QUARANTINE_RESOURCE: Final = """
 INSERT INTO set_aside (taken_us, reason, uri, lastmod_us, length, hash, media_type, more)
 SELECT ?, ?, uri, lastmod_us, length, hash, media_type, more FROM resource
 WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
@@ -129,12 +129,12 @@ def set_aside(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -
 def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known: bool) -> None:
     reason = row.reason.encode("utf-8", "backslashreplace").decode()
     if row.table == "change":
-        connection.execute(_KEEP_CHANGE, (moment, reason, row.number))
+        connection.execute(_QUARANTINE_CHANGE, (moment, reason, row.number))
         connection.execute(_DROP_CHANGE, (row.number,))
         return
     uri = row.uri.encode("utf-8", "surrogateescape")
     key = (row.is_text, uri, uri)
-    connection.execute(_KEEP_RESOURCE, (moment, reason, *key))
+    connection.execute(_QUARANTINE_RESOURCE, (moment, reason, *key))
     connection.execute(_BARE if is_known else _DROP_RESOURCE, key)
     if not is_known:
         connection.execute(_DROP_EDIT, key)

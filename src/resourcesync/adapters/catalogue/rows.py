@@ -23,7 +23,7 @@ _TEXT: Final = frozenset({str})
 _NUMBER: Final = frozenset({int, type(None)})
 _TYPES: Final = (_TEXT, _NUMBER, _NUMBER, _TEXT, _TEXT, _TEXT)
 _BAD: Final = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
-_KEPT: Final = ("kept", "what was published before")
+_UNCHANGED: Final = ("kept", "what was published before")
 _KINDS: Final = {kind.value: kind for kind in ChangeKind}
 
 
@@ -64,7 +64,7 @@ def from_row(row: Row) -> Resource:
 def _unclear(uri: object, error: Exception, more: object) -> StateError:
     return StateError(
         f"the catalogue says of {uri!s:.300} what cannot be understood: {error!s:.300}",
-        evidence=(*((("more", str(more)[:200]),) if more else ()), _KEPT),
+        evidence=(*((("more", str(more)[:200]),) if more else ()), _UNCHANGED),
         code=BAD_ROW,
     )
 
@@ -124,7 +124,7 @@ def check_types(row: Row) -> None:
             raise StateError(
                 f"the catalogue has a {name} of {row[0]!r:.300} that cannot be published:"
                 f" {value!r:.300}",
-                evidence=(_KEPT,),
+                evidence=(_UNCHANGED,),
                 code=BAD_ROW,
             )
 
@@ -138,7 +138,7 @@ def change_from_row(number: int, kind: object, moment: object, row: Row) -> Chan
     if kind not in _KINDS:
         raise StateError(
             f"change {number} in the catalogue, of {row[0]!s:.300}, is called {kind!r:.300}",
-            evidence=(("known", ", ".join(_KINDS)), _KEPT),
+            evidence=(("known", ", ".join(_KINDS)), _UNCHANGED),
             code=BAD_ROW,
         )
     time = moment_of(moment, f"change {number}, of {row[0]!s:.300},")
@@ -158,7 +158,7 @@ def moment_of(value: object, what: str) -> datetime:
         pass
     raise StateError(
         f"{what} has a time in the catalogue that is none: {value!r:.300}",
-        evidence=(_KEPT,),
+        evidence=(_UNCHANGED,),
         code=BAD_ROW,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.catalogue.database import guarded, reading
-from resourcesync.ports.versions import Content, KeptPatch, Version
+from resourcesync.ports.versions import Content, Version, VersionPatch
 
 _COLUMNS: Final = """
 uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length, patch_type
@@ -85,7 +85,7 @@ class FileVersions:
             ).fetchone()
         return "" if row is None else str(row[0])
 
-    def bytes_kept(self) -> int:
+    def stored_bytes(self) -> int:
         """Return the bytes of all that is kept, each content once."""
         with guarded(self._path):
             row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
@@ -106,7 +106,7 @@ class FileVersions:
             rows = self._connection.execute(_FORMER, (before, least)).fetchall()
         return self._drop(rows)
 
-    def drop_kept_before(self, moment: int) -> tuple[Content, ...]:
+    def drop_stored_before(self, moment: int) -> tuple[Content, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         with guarded(self._path):
             rows = self._connection.execute(
@@ -217,7 +217,7 @@ class FilePastVersions:
 
 def _version(row: tuple[Any, ...]) -> Version:
     uri, moment, since, length, sha256, media_type, patch, patch_length, patch_type, former = row
-    kept = KeptPatch(sha256=patch, length=patch_length, media_type=patch_type) if patch else None
+    kept = VersionPatch(sha256=patch, length=patch_length, media_type=patch_type) if patch else None
     return Version(
         uri=uri,
         moment=moment,

@@ -23,7 +23,7 @@ Hit = Mapping[str, Any]
 
 PAGE: Final = 5_000
 """Documents of one answer."""
-_KEEP: Final = "5m"
+_KEEP_ALIVE: Final = "5m"
 _ORDERS: Final = ("_shard_doc", "_id")
 
 _log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class View:
     def _opened(self) -> Iterator[str]:
         try:
             answer = self._server.ask(
-                "POST", f"/{segment(self._index)}/{self._path}", query={"keep_alive": _KEEP}
+                "POST", f"/{segment(self._index)}/{self._path}", query={"keep_alive": _KEEP_ALIVE}
             )
         except RequestRefusedError as error:
             raise ConfigurationError(
@@ -122,7 +122,7 @@ class View:
             body = {
                 **request,
                 "size": self._page,
-                "pit": {"id": name, "keep_alive": _KEEP},
+                "pit": {"id": name, "keep_alive": _KEEP_ALIVE},
                 "sort": [{self._order: "asc"}],
             }
             if after is not None:

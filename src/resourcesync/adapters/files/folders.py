@@ -14,7 +14,7 @@ GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}
 """What the system says when a name is no longer, or no longer of the kind, that was listed."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
-_HELD: Final = 64  # descriptors of ancestors kept open; deeper trees are walked down again
+_MAX_OPEN: Final = 64  # descriptors of ancestors kept open; deeper trees are walked down again
 _WINDOW: Final = 500_000  # names of one folder in memory; larger folders are listed again
 
 
@@ -107,8 +107,8 @@ class Descent:
     def enter(self, folder: Folder) -> None:
         """Go down one level."""
         self._folders.append(folder)
-        if len(self._folders) > _HELD + 1:
-            self._folders[-_HELD - 1].close()
+        if len(self._folders) > _MAX_OPEN + 1:
+            self._folders[-_MAX_OPEN - 1].close()
 
     def leave(self) -> None:
         """Go up one level."""

@@ -10,13 +10,13 @@ MAX_URI: Final = 2_048
 
 # Unreserved characters, and those of pchar that need no escape in XML, in a shell, or in a server
 # that takes "+" for a blank or ";" for a parameter.
-_KEPT: Final = "():,=@"
-_plain: Final = re.compile(rf"[A-Za-z0-9._~{_KEPT}-]+").fullmatch
+_UNESCAPED: Final = "():,=@"
+_plain: Final = re.compile(rf"[A-Za-z0-9._~{_UNESCAPED}-]+").fullmatch
 
 
 def to_segment(name: str) -> str:
     """Return a file name as a URI segment; names that are not UTF-8 keep their bytes."""
-    return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=_KEPT)
+    return name if _plain(name) else quote_from_bytes(os.fsencode(name), safe=_UNESCAPED)
 
 
 def to_name(segment: str) -> str | None:

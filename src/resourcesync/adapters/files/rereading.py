@@ -24,7 +24,7 @@ _MIXER: Final = 2_654_435_761
 """Spreads numbers that lie beside each other over the whole round."""
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _RereadState(msgspec.Struct, frozen=True):
     """What is remembered from one scan to the next.
 
     Attributes:
@@ -62,7 +62,7 @@ class Rereading(NamedTuple):
             now: Microseconds.
         """
         try:
-            kept = msgspec.json.decode(note or "null", type=_Kept | None)
+            kept = msgspec.json.decode(note or "null", type=_RereadState | None)
         except msgspec.MsgspecError:
             kept = None
         if kept is None:
@@ -74,7 +74,7 @@ class Rereading(NamedTuple):
     def note(self) -> str:
         """Return what to remember once the scan is recorded."""
         place = (self.place + self.width) % _ROUND
-        return msgspec.json.encode(_Kept(at=self.now, place=place)).decode()
+        return msgspec.json.encode(_RereadState(at=self.now, place=place)).decode()
 
     def has(self, inode: int, modified: int) -> bool:
         """Whether a file is due.

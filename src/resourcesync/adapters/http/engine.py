@@ -19,7 +19,7 @@ from resourcesync.ports import Clock
 
 _HIGHEST_SELECTABLE = 1000
 _BLIND_WAIT = 0.005
-_KEPT = 64
+_IDLE_CONNECTIONS = 64
 _SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_SUPPRESS_CONNECT_HEADERS, which PycURL does not name
 _HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
 
@@ -44,7 +44,7 @@ class Engine:
         # All hosts by a proxy are one host to libcurl; the lanes hold each of them to its own most.
         most = settings.jobs if settings.proxy else settings.per_host
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _KEPT)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _IDLE_CONNECTIONS)
         self._idle: list[Transfer] = []
         self._blind = False
         self._opened: list[socket.socket] = []

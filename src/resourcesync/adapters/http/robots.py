@@ -69,7 +69,7 @@ class RobotsSink:
     """Keeps the part of a ``robots.txt`` that is read."""
 
     def __init__(self) -> None:
-        self.kept = bytearray()
+        self.content = bytearray()
 
     def write(self, chunk: bytes) -> None:
         """Take the next bytes.
@@ -77,13 +77,13 @@ class RobotsSink:
         Raises:
             EnoughReadError: There are more than are read.
         """
-        self.kept += chunk[: READ_AT_MOST - len(self.kept)]
-        if len(self.kept) == READ_AT_MOST:
+        self.content += chunk[: READ_AT_MOST - len(self.content)]
+        if len(self.content) == READ_AT_MOST:
             raise EnoughReadError("the rest of robots.txt is not read")
 
     def restart(self) -> None:
         """Forget all bytes so far."""
-        self.kept.clear()
+        self.content.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

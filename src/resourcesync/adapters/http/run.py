@@ -342,7 +342,7 @@ class Run:
     def _succeed(self, errand: Errand, head: Head, received: int) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, read_rules(bytes(sink.kept)), bytes(sink.kept))
+            self._rule(errand, read_rules(bytes(sink.content)), bytes(sink.content))
             return
         self._conclude(
             Response(
@@ -358,7 +358,7 @@ class Run:
     def _fail(self, errand: Errand, error: SourceError | StorageError) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, rules_after(error, bytes(sink.kept)), bytes(sink.kept))
+            self._rule(errand, rules_after(error, bytes(sink.content)), bytes(sink.content))
             return
         self._conclude(Failure(request=errand.request, error=error, tries=errand.tries))
 

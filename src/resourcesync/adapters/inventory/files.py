@@ -24,18 +24,18 @@ class GroupWriter:
 
         self._writer = parquet.ParquetWriter(stream, schema, compression="zstd")
         self._waiting: list[Any] = []
-        self._held = 0
+        self._buffered = 0
 
     def add(self, rows: Any) -> None:
         """Add some rows."""
         self._waiting.append(rows)
-        self._held += rows.num_rows
-        if self._held >= _AHEAD:
-            self._flush(self._held - self._held % GROUP)
+        self._buffered += rows.num_rows
+        if self._buffered >= _AHEAD:
+            self._flush(self._buffered - self._buffered % GROUP)
 
     def close(self) -> None:
         """Write what is left, and end the file."""
-        self._flush(self._held)
+        self._flush(self._buffered)
         self._writer.close()
 
     def _flush(self, count: int) -> None:
@@ -46,7 +46,7 @@ class GroupWriter:
         table = pyarrow.Table.from_batches(self._waiting)
         self._writer.write_table(table.slice(0, count), row_group_size=GROUP)
         self._waiting = table.slice(count).to_batches()
-        self._held -= count
+        self._buffered -= count
 
 
 @contextmanager

@@ -12,8 +12,8 @@ import msgspec
 from resourcesync.adapters.mirror.staged import storage_error
 from resourcesync.errors import ConfigurationError, StateError
 
-KEPT_AUDITS: Final = 20
-KEPT_FINDINGS: Final = 100_000
+MAX_AUDITS: Final = 20
+MAX_FINDINGS: Final = 100_000
 _NAME: Final = re.compile(r"[0-9]{14}-([0-9a-f]{12})\.ndjson")
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
@@ -31,7 +31,7 @@ class AuditFiles:
         self._folder = own / "reports"
 
     @contextmanager
-    def keeping(self) -> Iterator["Kept"]:
+    def write_findings(self) -> Iterator["AuditFindingWriter"]:
         """Keep the findings of one audit; without ``Kept.name`` nothing stays.
 
         Raises:
@@ -41,7 +41,7 @@ class AuditFiles:
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             with os.fdopen(os.open(unnamed, _FLAGS, 0o600), "wb") as stream:
-                kept = Kept(stream)
+                kept = AuditFindingWriter(stream)
                 yield kept
             if kept.name:
                 unnamed.rename(self._folder / kept.name)
@@ -89,11 +89,11 @@ class AuditFiles:
         return sorted(name for name in names if _NAME.fullmatch(name))
 
     def _forget_old(self) -> None:
-        for name in self._names()[:-KEPT_AUDITS]:
+        for name in self._names()[:-MAX_AUDITS]:
             (self._folder / name).unlink(missing_ok=True)
 
 
-class Kept:
+class AuditFindingWriter:
     """Takes the findings of one audit.
 
     Args:
@@ -108,7 +108,7 @@ class Kept:
     def add(self, fields: Mapping[str, object]) -> None:
         """Take one finding; beyond 100,000 they are only counted elsewhere."""
         self._count += 1
-        if self._count <= KEPT_FINDINGS:
+        if self._count <= MAX_FINDINGS:
             row = {name: str(fields[name]) for name in ("kind", "uri", "path", "reason")}
             self._stream.write(_encode(row) + b"\n")
 

@@ -20,8 +20,8 @@ from resourcesync.model.digests import agree, parse_digests
 from resourcesync.ports.changes import Arrival, Logged, LoggedKind
 from resourcesync.ports.mirror import Copy, Step
 
-KEPT_CHANGES: Final = 1_000_000
-KEPT_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
+MAX_CHANGES: Final = 1_000_000
+MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
 _NOTE: Final = "in-doubt"
 _Before = tuple[int, str]
@@ -132,7 +132,7 @@ def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: 
     last: int = (db.execute("SELECT max(seq) FROM change").fetchone()[0] or 0) + len(entries)
     row = (last, now, len(entries), _encode(entries).decode(), dated)
     db.execute("INSERT INTO change VALUES (?,?,?,?,?)", row)
-    db.execute("DELETE FROM change WHERE seq <= ?", (last - KEPT_CHANGES,))
+    db.execute("DELETE FROM change WHERE seq <= ?", (last - MAX_CHANGES,))
     return last
 
 
@@ -154,7 +154,7 @@ def forget_old(db: sqlite3.Connection, now: int) -> None:
     """Forget the changes that are older than 90 days, but never the newest: it has the number."""
     db.execute(
         "DELETE FROM change WHERE time < ? AND seq < (SELECT max(seq) FROM change)",
-        (now - KEPT_MICROSECONDS,),
+        (now - MAX_AGE_MICROSECONDS,),
     )
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror import quarantine
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, HeldFolders
+from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, OpenFolders
 from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
@@ -156,7 +156,7 @@ class FileTreeCopies:
             folders.sync()
         return results
 
-    def _place(self, folders: HeldFolders, installation: Installation) -> str | StorageError:
+    def _place(self, folders: OpenFolders, installation: Installation) -> str | StorageError:
         staged, path = _file(installation), installation.path
         try:
             signature = staged.signature()
@@ -222,7 +222,7 @@ class FileTreeCopies:
         self._drop_empty_folders({removal.path for removal in batch})
         return results
 
-    def _throw_away(self, folders: HeldFolders, removal: Removal) -> str | StorageError:
+    def _throw_away(self, folders: OpenFolders, removal: Removal) -> str | StorageError:
         try:
             folder, leaf = folders.place(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -266,7 +266,7 @@ class FileTreeCopies:
         self._drop_empty_folders({move.path for move in batch})
         return results
 
-    def _move(self, sources: HeldFolders, targets: HeldFolders, move: Move) -> str | StorageError:
+    def _move(self, sources: OpenFolders, targets: OpenFolders, move: Move) -> str | StorageError:
         try:
             folder, leaf = sources.place(move.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -346,8 +346,8 @@ class FileTreeCopies:
     # --- looking ---
 
     @contextmanager
-    def _folders(self, *, at_once: bool = False) -> Iterator[HeldFolders]:
-        folders = HeldFolders(self._root, at_once=at_once)
+    def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:
+        folders = OpenFolders(self._root, at_once=at_once)
         try:
             yield folders
         finally:
@@ -401,7 +401,7 @@ class FileTreeCopies:
                 yield entries
 
 
-def _sync_if_there(folders: HeldFolders, folder: str) -> None:
+def _sync_if_there(folders: OpenFolders, folder: str) -> None:
     with suppress(FileNotFoundError, StorageError):
         folders.place(f"{folder}/-".lstrip("/"), create=False)
         folders.changed(f"{folder}/-".lstrip("/"))

@@ -27,7 +27,7 @@ class FileSystem:
 
     refusal: str = ""
     distinguishes_case: bool | None = None
-    keeps_forms: bool | None = None
+    preserves_unicode_forms: bool | None = None
     room: int = 0
     inodes: int | None = None
 
@@ -47,7 +47,7 @@ def look_at(folder: Path) -> FileSystem:
     except OSError as error:
         return FileSystem(refusal=error.strerror or str(error), room=room, inodes=inodes)
     return FileSystem(
-        distinguishes_case=tells_case, keeps_forms=keeps_forms, room=room, inodes=inodes
+        distinguishes_case=tells_case, preserves_unicode_forms=keeps_forms, room=room, inodes=inodes
     )
 
 

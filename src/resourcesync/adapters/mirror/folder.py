@@ -75,11 +75,11 @@ class MirrorFolder:
     def _prepare(self, clock: Clock) -> None:
         try:
             make_folder(self.root)
-            root = self._hold(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
+            root = self._register(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
             with suppress(FileExistsError):
                 os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)
                 sync_folder(root)
-            self._own = self._hold(os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root))
+            self._own = self._register(os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root))
             for name in _SUBFOLDERS:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self._own)
@@ -95,7 +95,7 @@ class MirrorFolder:
             self.state.check()
         self.check_marker()
 
-    def _hold(self, descriptor: int) -> int:
+    def _register(self, descriptor: int) -> int:
         self._descriptors.append(descriptor)
         return descriptor
 
@@ -112,7 +112,7 @@ class MirrorFolder:
                     )
 
     def _lock(self, clock: Clock) -> None:
-        lock = self._hold(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
+        lock = self._register(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

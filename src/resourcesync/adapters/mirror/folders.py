@@ -11,11 +11,11 @@ from resourcesync.errors import StorageError
 from resourcesync.ports.copies import is_place
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_HELD: Final = 128
+_MAX_OPEN: Final = 128
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
-class HeldFolders:
+class OpenFolders:
     """The folders that one batch of work touches, opened once each and closed together.
 
     Args:
@@ -27,7 +27,7 @@ class HeldFolders:
     def __init__(self, root: int, *, at_once: bool = False) -> None:
         self._root = root
         self._at_once = at_once
-        self._held: dict[str, int] = {}
+        self._descriptors: dict[str, int] = {}
         self._changed: set[str] = set()
 
     def place(self, path: str, *, create: bool) -> tuple[int, str]:
@@ -58,15 +58,15 @@ class HeldFolders:
     def _open(self, folder: str, *, create: bool) -> int:
         if not folder:
             return self._root
-        held = self._held.get(folder)
+        held = self._descriptors.get(folder)
         if held is not None:
             return held
         above, _, name = folder.rpartition("/")
         parent = self._open(above, create=create)
-        if len(self._held) >= _HELD:
+        if len(self._descriptors) >= _MAX_OPEN:
             self._make_room(keep=above)
             parent = self._open(above, create=create)
-        self._held[folder] = opened = self._step(parent, above, name, create=create)
+        self._descriptors[folder] = opened = self._step(parent, above, name, create=create)
         return opened
 
     def _step(self, parent: int, above: str, name: str, *, create: bool) -> int:
@@ -93,11 +93,11 @@ class HeldFolders:
         return os.open(name, FOLDER_FLAGS, dir_fd=parent)
 
     def _make_room(self, *, keep: str) -> None:
-        for folder in [f for f in self._held if not f"{keep}/".startswith(f"{f}/")]:
+        for folder in [f for f in self._descriptors if not f"{keep}/".startswith(f"{f}/")]:
             if folder in self._changed:
-                sync_folder(self._held[folder])
+                sync_folder(self._descriptors[folder])
                 self._changed.discard(folder)
-            os.close(self._held.pop(folder))
+            os.close(self._descriptors.pop(folder))
 
     def changed(self, path: str) -> None:
         """Note that a name in the folder of ``path`` came, went or was replaced."""
@@ -111,13 +111,13 @@ class HeldFolders:
         """
         for folder in sorted(self._changed, reverse=True):
             try:
-                sync_folder(self._held.get(folder, self._root))
+                sync_folder(self._descriptors.get(folder, self._root))
             except OSError as error:
                 raise storage_error(error, "making a folder durable") from error
         self._changed.clear()
 
     def close(self) -> None:
         """Close all folders."""
-        for descriptor in self._held.values():
+        for descriptor in self._descriptors.values():
             os.close(descriptor)
-        self._held.clear()
+        self._descriptors.clear()

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from resourcesync.adapters.mirror.folders import HeldFolders
+from resourcesync.adapters.mirror.folders import OpenFolders
 from resourcesync.adapters.mirror.staged import (
     digest_of,
     is_regular,
@@ -28,7 +28,7 @@ class Look:
     """
 
     def __init__(self, root: int) -> None:
-        self._folders = HeldFolders(root)
+        self._folders = OpenFolders(root)
 
     def close(self) -> None:
         """Let go of the folders."""

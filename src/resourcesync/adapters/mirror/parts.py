@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.adapters.mirror.staged import WORTH_KEEPING, is_regular
+from resourcesync.adapters.mirror.staged import MIN_SAVED_BYTES, is_regular
 
 MOST_PARTS: Final = 64
 MOST_BYTES: Final = 16 << 30
@@ -26,7 +26,7 @@ _NOTE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedPart:
     """A part that a run left.
 
     Attributes:
@@ -51,28 +51,28 @@ class Parts:
 
     def __init__(self, folder: int) -> None:
         self._folder = folder
-        self._kept: dict[str, Kept] = {}
+        self._saved: dict[str, SavedPart] = {}
         self._noted: set[str] = set()
 
     def clear(self, oldest: float) -> None:
         """Remove all temporary files but the parts that were written since ``oldest``."""
-        found: list[tuple[str, Kept]] = []
+        found: list[tuple[str, SavedPart]] = []
         with os.scandir(self._folder) as entries:
             names = {entry.name for entry in entries}
         for name in names:
             part = self._read(name) if name.endswith(PART_NOTE) else None
             if part is not None and part[1].written >= oldest:
                 found.append(part)
-        self._kept = self._choose(found)
-        good = {part.name for part in self._kept.values()}
+        self._saved = self._choose(found)
+        good = {part.name for part in self._saved.values()}
         for name in names:
             if name.removesuffix(PART_NOTE) not in good:
                 self._unlink(name)
         self._noted = good
 
-    def _choose(self, found: list[tuple[str, Kept]]) -> dict[str, Kept]:
+    def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
         """Return the newest parts that there is room for, by what they are of."""
-        chosen: dict[str, Kept] = {}
+        chosen: dict[str, SavedPart] = {}
         room = MOST_BYTES
         for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):
             if of not in chosen and part.length <= room and len(chosen) < MOST_PARTS:
@@ -80,7 +80,7 @@ class Parts:
                 room -= part.length
         return chosen
 
-    def _read(self, note: str) -> tuple[str, Kept] | None:
+    def _read(self, note: str) -> tuple[str, SavedPart] | None:
         try:
             file = os.open(note, _READ_FLAGS, dir_fd=self._folder)
             try:
@@ -97,13 +97,13 @@ class Parts:
             return None
         if not (isinstance(of, str) and isinstance(validator, str) and is_regular(info)):
             return None
-        if info.st_size < WORTH_KEEPING or not is_validator(validator):
+        if info.st_size < MIN_SAVED_BYTES or not is_validator(validator):
             return None
-        return of, Kept(name, validator, info.st_size, info.st_mtime)
+        return of, SavedPart(name, validator, info.st_size, info.st_mtime)
 
-    def take(self, of: str) -> Kept | None:
+    def take(self, of: str) -> SavedPart | None:
         """Return the part of something, which is the caller's from now on; ``None`` for none."""
-        return self._kept.pop(of, None)
+        return self._saved.pop(of, None)
 
     def note(self, name: str, of: str, validator: str) -> bool:
         """Write down what a temporary file is the beginning of; whether that was done."""

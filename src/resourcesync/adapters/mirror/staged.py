@@ -25,7 +25,7 @@ _CONSTRUCTORS: Final = {
     "sha-512": hashlib.sha512,
 }
 _BLOCK: Final = 1 << 20
-WORTH_KEEPING: Final = 1 << 20
+MIN_SAVED_BYTES: Final = 1 << 20
 """Bytes below which a part is fetched anew rather than kept."""
 
 _CLONE: Final = 0x40049409  # FICLONE of ioctl_ficlone(2)
@@ -116,7 +116,7 @@ class StagedFile:
         self.length += len(chunk)
         for hasher in self._hashers.values():
             hasher.update(chunk)
-        if self._validator and self.length >= WORTH_KEEPING:
+        if self._validator and self.length >= MIN_SAVED_BYTES:
             self._note()
 
     def _put(self, chunk: bytes) -> None:

@@ -42,8 +42,8 @@ from resourcesync.ports.naming import Key, near
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000
-_KEPT_RUNS: Final = 10_000
-_KEPT_DOCUMENTS: Final = 100_000
+_MAX_RUNS: Final = 10_000
+_MAX_DOCUMENTS: Final = 100_000
 _NOTHING: Final = Step()
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
@@ -414,7 +414,7 @@ class SqliteMirrorState(MirrorLogs):
             )
             db.execute(
                 "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?",
-                (_KEPT_RUNS,),
+                (_MAX_RUNS,),
             )
             change_log.forget_old(db, row.ended)
 
@@ -434,4 +434,4 @@ def _put_documents(db: sqlite3.Connection, documents: Sequence[SeenDocument]) ->
         [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
     )
     # A list that was reset or replaced is never asked for again: only the newest rows matter.
-    db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _KEPT_DOCUMENTS,))
+    db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _MAX_DOCUMENTS,))

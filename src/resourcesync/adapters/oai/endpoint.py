@@ -39,7 +39,7 @@ NOTHING: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataForma
 """Errors of OAI-PMH that say that there is nothing, which is no error."""
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
-KEPT: Final = ("kept", "what was published before")
+RETAINED: Final = ("kept", "what was published before")
 _LOOK: Final = "open that address in a browser; if it says the same there, tell the repository"
 _SHORTER: Final = "run it again; if its tokens always die, read shorter lists: --with window=30d"
 _AGAIN: Final = "run the same command again: it goes on from there"
@@ -65,7 +65,7 @@ class ProviderError(BadResponseError):
             f"the provider refuses with {fault.code or 'an error'}",
             uri=uri,
             status=200,
-            evidence=(("got", said[:500]), sent(uri), KEPT),
+            evidence=(("got", said[:500]), sent(uri), RETAINED),
             hint=_SHORTER if fault.code == BAD_TOKEN else _LOOK,
         )
         self.fault = fault
@@ -83,7 +83,7 @@ class _Spool:
         except OSError as error:
             raise StorageError(
                 f"an answer cannot be kept for now: {error.strerror}",
-                evidence=(KEPT,),
+                evidence=(RETAINED,),
                 hint="make room where temporary files are, then run the same command",
             ) from error
 
@@ -117,7 +117,7 @@ class Reply:
                 error.message,
                 uri=self._uri,
                 status=200,
-                evidence=(sent(self._uri), KEPT),
+                evidence=(sent(self._uri), RETAINED),
                 hint=_AGAIN,
                 code="truncated",
             ) from error
@@ -127,7 +127,7 @@ class Reply:
                 error.message,
                 uri=self._uri,
                 status=200,
-                evidence=(*error.evidence, *place, sent(self._uri), KEPT),
+                evidence=(*error.evidence, *place, sent(self._uri), RETAINED),
                 hint=error.hint or _LOOK,
                 code=error.code,
             ) from error
@@ -141,7 +141,7 @@ class Reply:
                 "the answer says nothing",
                 uri=self._uri,
                 status=200,
-                evidence=(sent(self._uri), KEPT),
+                evidence=(sent(self._uri), RETAINED),
                 hint=_LOOK,
             )
 
@@ -281,7 +281,7 @@ def open_provider(endpoint: Endpoint, choice: Choice, *, has_sets: bool) -> Prov
         raise BadResponseError(
             "the provider does not say what it is",
             uri=endpoint.address,
-            evidence=(sent(f"{endpoint.address}: Identify"), KEPT),
+            evidence=(sent(f"{endpoint.address}: Identify"), RETAINED),
             hint="give the base URL of its OAI-PMH, such as oai:https://HOST/oai/request",
         )
     formats = {it.prefix: it.namespace or it.schema for it in endpoint.formats()}

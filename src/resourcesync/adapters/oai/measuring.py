@@ -51,9 +51,9 @@ class Measures:
         for outcome in self._fetcher.fetch(self._requests()):
             rows.append(self._learnt(outcome))
             if len(rows) >= _BATCH:
-                self._keep(rows)
+                self._store_rows(rows)
                 rows = []
-        self._keep(rows)
+        self._store_rows(rows)
 
     def _requests(self) -> Iterator[Request]:
         last = ""
@@ -88,7 +88,7 @@ class Measures:
         except (ValueError, TypeError, OverflowError):
             return ""
 
-    def _keep(self, rows: list[Row]) -> None:
+    def _store_rows(self, rows: list[Row]) -> None:
         with self._memory.writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
 

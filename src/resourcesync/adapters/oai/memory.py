@@ -60,7 +60,7 @@ _ALL_BUT_DOCUMENTS: Final = (
     "note", "record", "mention", "file", "touched_item", "touched_file", "told",
 )  # fmt: skip
 
-_KEPT: Final = ("kept", "what was harvested and published before")
+_RETAINED: Final = ("kept", "what was harvested and published before")
 _HINT: Final = "make room, or let this user write there; then run the same command: it goes on"
 
 Row = tuple[Any, ...]
@@ -85,7 +85,7 @@ class RepositoryState:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600))
         except OSError as error:
             raise StorageError(
-                f"cannot open {self.path}: {error.strerror}", evidence=(_KEPT,), hint=_HINT
+                f"cannot open {self.path}: {error.strerror}", evidence=(_RETAINED,), hint=_HINT
             ) from error
         with self._guarded():
             connection = sqlite3.connect(self.path, isolation_level=None)
@@ -199,10 +199,10 @@ class RepositoryState:
                 ) from error
             if _FULL in str(error):
                 raise DiskFullError(
-                    f"no space is left for {self.path}", evidence=(_KEPT,), hint=_HINT
+                    f"no space is left for {self.path}", evidence=(_RETAINED,), hint=_HINT
                 ) from error
             raise StorageError(
-                f"cannot use {self.path}: {error}", evidence=(_KEPT,), hint=_HINT
+                f"cannot use {self.path}: {error}", evidence=(_RETAINED,), hint=_HINT
             ) from error
         except sqlite3.Error as error:
             raise StateError(

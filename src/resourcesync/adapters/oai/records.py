@@ -23,7 +23,7 @@ _KNOWN: Final = """
 SELECT datestamp, sets, is_gone, is_restricted, path, attempt FROM record
 WHERE identifier = ? AND prefix = ?
 """
-_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_STORE: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _SEEN: Final = "UPDATE record SET attempt = ? WHERE identifier = ? AND prefix = ?"
 _MENTIONED: Final = """
 SELECT uri, length, hash, media_type, is_restricted FROM mention
@@ -122,7 +122,7 @@ class Records:
         except DocumentError as error:
             _log.warning("no files are found in %s in %s: %s", *key, error.message)
             findings = Findings()
-        self._keep(connection, key, record, findings, known=known, attempt=attempt)
+        self._store_found(connection, key, record, findings, known=known, attempt=attempt)
 
     def _delete(
         self,
@@ -135,7 +135,7 @@ class Records:
         if known is not None and not known[2]:
             self._withdraw(connection, *key, known[4])
         row = (*key, header.datestamp, "[]", 1, 0, known[4] if known else "", attempt)
-        connection.execute(_KEEP, row)
+        connection.execute(_STORE, row)
 
     def _withdraw(
         self, connection: sqlite3.Connection, identifier: str, prefix: str, path: str
@@ -153,7 +153,7 @@ class Records:
         )
         connection.execute("INSERT OR IGNORE INTO touched_item VALUES (?)", (identifier,))
 
-    def _keep(
+    def _store_found(
         self,
         connection: sqlite3.Connection,
         key: tuple[str, str],
@@ -171,15 +171,15 @@ class Records:
         if key[1] in self._names:
             name = self._names[key[1]]
             path = path_of(header.identifier, name, self._namespace, self._all_names)
-        is_new_text = path and self._keep_document(connection, path, header, record.metadata)
+        is_new_text = path and self._store_document(connection, path, header, record.metadata)
         files = self._files(findings.files)
         differs = files != connection.execute(_MENTIONED, key).fetchall()
         if differs:
-            self._keep_mentions(connection, key, files)
+            self._store_mentions(connection, key, files)
         now = (header.datestamp, sets, 0, restricted, path)
         if known is None or is_new_text or differs or known[:5] != now:
             connection.execute("INSERT OR IGNORE INTO touched_item VALUES (?)", key[:1])
-        connection.execute(_KEEP, (*key, *now, attempt))
+        connection.execute(_STORE, (*key, *now, attempt))
 
     def _files(self, found: Iterable[FoundFile]) -> list[Row]:
         today = format_w3c(self._now)
@@ -195,7 +195,7 @@ class Records:
             for file in chosen
         )
 
-    def _keep_mentions(
+    def _store_mentions(
         self, connection: sqlite3.Connection, key: tuple[str, str], files: list[Row]
     ) -> None:
         connection.execute(
@@ -211,7 +211,7 @@ class Records:
             "INSERT OR IGNORE INTO touched_file VALUES (?)", ((row[0],) for row in files)
         )
 
-    def _keep_document(
+    def _store_document(
         self, connection: sqlite3.Connection, path: str, header: RecordHeader, content: bytes
     ) -> bool:
         """Keep the bytes until they are written; return whether they are other ones than before."""

@@ -33,7 +33,7 @@ def _stopwatch() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class _Held(NamedTuple):
+class _LeaseRecord(NamedTuple):
     """What a lease says of its holder; ``seconds`` is 0 when nobody holds it."""
 
     who: str
@@ -125,7 +125,7 @@ class Lease:
             raise self._taken("another run, since this moment", self._seconds)
         return version
 
-    def _left(self, found: Found, held: _Held) -> float:
+    def _left(self, found: Found, held: _LeaseRecord) -> float:
         """Return the seconds that a lease has still to live, by the server's own dates."""
         if not held.seconds:
             return 0.0
@@ -172,10 +172,10 @@ class Lease:
             self._version, self._until = version, began + self._seconds
 
 
-def _read(body: bytes) -> _Held:
+def _read(body: bytes) -> _LeaseRecord:
     """Return what a lease says; one that cannot be read is nobody's once it is old."""
     with suppress(ValueError, KeyError, TypeError):
         told = json.loads(body)
         seconds = min(max(float(told["seconds"]), 0.0), _LONGEST)
-        return _Held(str(told["who"])[:200], str(told["holder"])[:200], seconds)
-    return _Held("unknown", "", SECONDS)
+        return _LeaseRecord(str(told["who"])[:200], str(told["holder"])[:200], seconds)
+    return _LeaseRecord("unknown", "", SECONDS)

@@ -20,7 +20,7 @@ from resourcesync.model.timestamps import floor_to_second, from_microseconds, to
 from resourcesync.ports import Omission, Original
 from resourcesync.ports.originals import OriginalsOptions
 
-_KEPT: Final = "/():,=@"  # as file names are written as URIs
+_UNESCAPED: Final = "/():,=@"  # as file names are written as URIs
 _MOST_URI: Final = 2_048
 _MAX_OMISSIONS: Final = 10_000
 _BLOCK: Final = 1 << 20
@@ -168,7 +168,7 @@ class BucketOriginals:
         return None if key is None else self._bucket.open(key)
 
     def _uri(self, key: str) -> str:
-        return self._base + quote(key, safe=_KEPT)
+        return self._base + quote(key, safe=_UNESCAPED)
 
     def _key(self, uri: str) -> str | None:
         """Return the key that a URI stands for; ``None`` for one that is written otherwise."""

@@ -132,12 +132,12 @@ class BucketStore:
         """Yield all keys that begin so, but for those of what is on its way and of the hold."""
         return (one.key for one in self._bucket.list(prefix) if not one.key.startswith(_OWN))
 
-    def hold(self, who: str) -> AbstractContextManager[None]:
+    def lock(self, who: str) -> AbstractContextManager[None]:
         """Keep every other holder out while the block runs; see ``Lease``."""
-        return self.hold_as(who, "")
+        return self.lock_as(who, "")
 
     @contextmanager
-    def hold_as(self, who: str, holder: str) -> Iterator[None]:
+    def lock_as(self, who: str, holder: str) -> Iterator[None]:
         """Do the same; take over at once what a dead run of the same holder left.
 
         Raises:

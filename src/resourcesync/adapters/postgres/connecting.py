@@ -32,7 +32,7 @@ _USUAL: Final = {
     "tcp_user_timeout": 60_000,
     "fallback_application_name": "resourcesync",
 }
-_KEPT: Final = ("kept", "what was known before")
+_RETAINED: Final = ("kept", "what was known before")
 _REFUSED: Final = ("authentication failed", "no password supplied", "pg_hba.conf", "permission")
 _MAY_READ: Final = (
     "it must be allowed to SELECT what is read, and the log: resourcesync config"
@@ -137,7 +137,7 @@ class Session:
             self.close()
             raise SourceError(
                 f"{self._address}: a text in the database is no UTF-8",
-                evidence=(_KEPT,),
+                evidence=(_RETAINED,),
                 hint="the database has the encoding SQL_ASCII; select other columns, or convert",
             ) from error
         except BaseException:
@@ -213,7 +213,7 @@ def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
     said = error.diag.message_primary or str(error).strip() or type(error).__name__
     message = f"{address}: {said.splitlines()[0]:.300}"
     state = error.sqlstate or ""
-    evidence = (*((("SQLSTATE", state),) if state else ()), _KEPT)
+    evidence = (*((("SQLSTATE", state),) if state else ()), _RETAINED)
     if state.startswith("28") or state == "42501" or (not state and _refuses(said)):
         hint = _MAY_READ if state == "42501" else _MAY_ENTER
         return SourceRefusedError(message, uri=address, evidence=evidence, hint=hint)

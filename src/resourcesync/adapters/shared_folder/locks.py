@@ -83,7 +83,7 @@ class Locks:
             pause = min(2 * pause, _LONGEST)
 
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock_store(self, who: str) -> Iterator[None]:
         """Keep every other holder out while the block runs.
 
         Raises:

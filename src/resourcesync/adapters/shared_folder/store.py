@@ -211,7 +211,7 @@ class FolderStore:
     # --- who holds it ---
 
     @contextmanager
-    def hold(self, who: str) -> Iterator[None]:
+    def lock(self, who: str) -> Iterator[None]:
         """Keep every other holder out while the block runs; its end, or its death, ends it.
 
         What others left half-written more than a day ago is removed.
@@ -227,7 +227,7 @@ class FolderStore:
                 evidence=(("found", found[0]), ("kept", "nothing was changed")),
                 hint="name another folder for the copies, or for --state",
             )
-        with self._locks.hold(who):
+        with self._locks.lock_store(who):
             self._clear_temporary()
             yield
 

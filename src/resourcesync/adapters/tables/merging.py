@@ -17,7 +17,7 @@ from resourcesync.adapters.tables.session import Session, scan
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import Part
 
-Kept = tuple[Part, str]
+PartFile = tuple[Part, str]
 
 _FIELDS: Final = ("uri", *(f"{COPY}{name}" for name in Copy._fields))
 _COLUMNS: Final = ", ".join(_FIELDS)
@@ -48,7 +48,7 @@ def settled(work: Session, done: Sequence[str]) -> Iterator[Any]:
     return work.batches(_SETTLED)
 
 
-def merge(parts: Sequence[Kept], done: Iterator[Any], cut: "Cutter") -> list[Kept]:
+def merge(parts: Sequence[PartFile], done: Iterator[Any], cut: "Cutter") -> list[PartFile]:
     """Return the next table.
 
     Args:
@@ -56,7 +56,7 @@ def merge(parts: Sequence[Kept], done: Iterator[Any], cut: "Cutter") -> list[Kep
         done: What is done, as ``settled`` gives it.
         cut: Writes new parts.
     """
-    table: list[Kept] = []
+    table: list[PartFile] = []
     changes = _Ahead(done)
     if not parts:
         for batch in changes.below(None):
@@ -162,7 +162,7 @@ class Cutter:
         self._into, self._stem = into, stem
         self._number = 0
         self._open: list[_Growing] = []
-        self._made: list[Kept] = []
+        self._made: list[PartFile] = []
 
     @property
     def has_begun(self) -> bool:
@@ -181,7 +181,7 @@ class Cutter:
             if len(self._open) > 1 and growing.rows >= self.rows // 2:
                 self._made.append(self._open.pop(0).end())
 
-    def end(self) -> list[Kept]:
+    def end(self) -> list[PartFile]:
         """End a row of parts; return them, in order."""
         if len(self._open) > 1:  # a little is left over: it goes to the part before
             last, little = self._open
@@ -226,7 +226,7 @@ class _Growing:
         self._last = uris[-1].as_py()
         self._writer.write(batch)
 
-    def end(self) -> Kept:
+    def end(self) -> PartFile:
         self._writer.close()
         file = self._writer.file
         size = file.stat().st_size

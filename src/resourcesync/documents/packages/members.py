@@ -28,9 +28,9 @@ from resourcesync.documents.packages.records import (
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
-__all__ = ["HELD", "MADE_BY", "WIDE_MARGIN", "MemberWriter", "short_member"]
+__all__ = ["BUFFERED", "MADE_BY", "WIDE_MARGIN", "MemberWriter", "short_member"]
 
-HELD: Final = 262_144
+BUFFERED: Final = 262_144
 """Bytes of a member that are held to learn its CRC; a longer member is followed by its CRC."""
 MADE_BY: Final = 3 << 8  # Unix, so that the attributes count
 WIDE_MARGIN: Final = 2**24
@@ -95,7 +95,7 @@ class MemberWriter:
         held: list[bytes] = []
         for chunk in chunks:
             held.append(self._seen(chunk))
-            if self._size > HELD:
+            if self._size > BUFFERED:
                 break
         else:
             self._finished()

@@ -45,7 +45,7 @@ class Unpacked:
         self.is_packed = self._new is not None
         self.rewinds = 0
         self.position = 0
-        self._held = b""
+        self._buffered = b""
         self._pieces = self._all()
 
     def go_to(self, position: int) -> None:
@@ -55,11 +55,11 @@ class Unpacked:
             PackageError: The data on the way is damaged.
         """
         if not self.is_packed:
-            self.position, self._held = position, b""
+            self.position, self._buffered = position, b""
             return
         if position < self.position:
             self.rewinds += 1
-            self.position, self._held = 0, b""
+            self.position, self._buffered = 0, b""
             self._pieces = self._all()
         self.skip(position - self.position)
 
@@ -92,13 +92,13 @@ class Unpacked:
             TruncatedPackageError: The compressed data stops before its end.
             PackageError: It is damaged, or unpacks to more than it may.
         """
-        if not self._held:
+        if not self._buffered:
             if self.is_packed:
-                self._held = next(self._pieces, b"")
+                self._buffered = next(self._pieces, b"")
             else:
                 self._file.seek(self.position)
-                self._held = self._file.read(min(count, _BLOCK))
-        piece, self._held = self._held[:count], self._held[count:]
+                self._buffered = self._file.read(min(count, _BLOCK))
+        piece, self._buffered = self._buffered[:count], self._buffered[count:]
         self.position += len(piece)
         if self.position > self._budget:
             raise over_budget(self._budget, uri=self._uri, code="tar-ratio")

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final, TypeGuard
 
 from resourcesync.documents.packages.members import (
-    HELD,
+    BUFFERED,
     MADE_BY,
     WIDE_MARGIN,
     MemberWriter,
@@ -99,7 +99,7 @@ def _pieces(
 
 
 def _is_short(chunks: Iterable[bytes]) -> TypeGuard[tuple[bytes]]:
-    return isinstance(chunks, tuple) and len(chunks) == 1 and len(chunks[0]) <= HELD
+    return isinstance(chunks, tuple) and len(chunks) == 1 and len(chunks[0]) <= BUFFERED
 
 
 def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:

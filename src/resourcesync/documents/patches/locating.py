@@ -259,7 +259,7 @@ class _Locator(Scanner):
             target.closing = self.at()
             target.end = self.markup_end(target.closing)
         if self._kind is Kind.ELEMENT:
-            self._keep(target)
+            self._add_found(target)
 
     def _count_child(self) -> None:
         if self._is_in_target():
@@ -271,7 +271,7 @@ class _Locator(Scanner):
         target = self._target
         assert target is not None, "it is within"
         if self._selector.position in (0, self._seen):
-            self._keep(
+            self._add_found(
                 Place(
                     start=start,
                     opened=target.opened,
@@ -284,7 +284,7 @@ class _Locator(Scanner):
                 )
             )
 
-    def _keep(self, place: Place) -> None:
+    def _add_found(self, place: Place) -> None:
         if len(self.found) < 2:  # noqa: PLR2004 - a second one shows that it is not the only one
             self.found.append(place)
             self._ends_next = place
