@@ -195,7 +195,7 @@ def test_consistency_is_what_it_is_when_counted_moment_by_moment(
         for at, side, name, digest in happenings:
             if at == second:
                 sides[side][name] = digest
-                note = compared.happened if side == "there" else compared.brought
+                note = compared.happened if side == "there" else compared.record_copy_change
                 note(name, digest, at)
         if second == began:
             compared.begin(second)

@@ -76,7 +76,7 @@ class SharedCampaign(Campaign):
             dying = self._dying(copies, state)
             crew = Crew(
                 read=lambda units: self._do(work.read_list, units, dying[0], copies.scratch),
-                bring=lambda units: self._do(work.bring, units, dying[0], copies.scratch),
+                fetch=lambda units: self._do(work.fetch_slice, units, dying[0], copies.scratch),
                 unpack=lambda units: self._do(package_work.unpack, units, dying[0], copies.scratch),
                 exchange=self.exchange,
                 tables=self.tables,
@@ -134,12 +134,12 @@ class SharedCampaign(Campaign):
         for unit in units:
             for _ in range(_TRIES):
                 fuse = None
-                if task is work.bring and self.luck.random() < 0.2:
+                if task is work.fetch_slice and self.luck.random() < 0.2:
                     fuse = Fuse(self.luck.randrange(2), how=self.luck.randrange(3))
                 used = copies if fuse is None else Dying(copies, fuse)
                 try:
                     outcome = task(unit, self._tools(used, scratch))
-                    self.brought += task is work.bring
+                    self.brought += task is work.fetch_slice
                     break
                 except Killed:
                     if fuse is None or not fuse.is_burnt:

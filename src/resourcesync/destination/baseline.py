@@ -93,7 +93,7 @@ class Baseline:
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
             self._linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
-            return self._bring_in_step(snapshot, history, spools)
+            return self._synchronize(snapshot, history, spools)
 
     def account(self, held: ExitStack) -> Account:
         """Read what the Source lists now, without acting on it.
@@ -215,7 +215,7 @@ class Baseline:
             return at, True
         return known, False
 
-    def _bring_in_step(
+    def _synchronize(
         self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
     ) -> Pulled:
         through, sweeping = self._judge(snapshot, history)
@@ -315,7 +315,7 @@ class Baseline:
         transfer = self._pull.transfer(through)
         wanted = partial(self._wanted, spools, sweeping=sweeping)
         dumps = Dumps(self._pull, plan, wanted, through)
-        brought = dumps.bring((found.resource_dump, found.change_dump))
+        brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
         total, size = plan.create + plan.update - brought.done, plan.size - brought.useful

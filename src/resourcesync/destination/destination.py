@@ -241,11 +241,11 @@ class Destination:
         report_source(pull)
         lists = Whereabouts(pull)
         with pull.packages.retaining_packages():
-            pulled = self._bring_in_step(pull, options, lists, anew=anew)
+            pulled = self._synchronize(pull, options, lists, anew=anew)
         pull.warn_dropped_values()
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
-    def _bring_in_step(
+    def _synchronize(
         self, pull: Pull, options: PullOptions, lists: Whereabouts, *, anew: bool
     ) -> Pulled | None:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""

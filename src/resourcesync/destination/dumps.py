@@ -100,7 +100,7 @@ class Dumps:
         # In a folder without a file nothing is in place already: not worth a look each time.
         self._is_bare = next(iter(equipment.copies.paths()), None) is None
 
-    def bring(self, uris: Sequence[str | None]) -> Tally:
+    def fetch_from_dumps(self, uris: Sequence[str | None]) -> Tally:
         """Install what the dumps at these addresses hold of what is wanted.
 
         Whatever is wrong with a dump is told as a warning.
@@ -116,7 +116,7 @@ class Dumps:
             for uri in dict.fromkeys(filter(None, uris)):
                 rest, self._policy = self._rest(), self._policy_for(uri)
                 if is_worth_asking(rest, self._policy) or (rest.count and packages.are_waiting):
-                    self._bring_from(uri)
+                    self._fetch_from(uri)
         except BudgetError:
             self._pull.budget.end_of_time()
         finally:
@@ -139,7 +139,7 @@ class Dumps:
         """Return how much nothing has brought yet."""
         return Need(count=self._count - self._landing.tally.done)
 
-    def _bring_from(self, uri: str) -> None:
+    def _fetch_from(self, uri: str) -> None:
         try:
             packages = self._pull.packages.at(uri)
         except (SourceError, DocumentError) as error:

@@ -351,7 +351,7 @@ class Incremental:
             return pulled
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
-            self._bring(pulled, through)
+            self._fetch_due(pulled, through)
             self._doubt_changes(pulled)
         self._pull.sweep(pulled)
         return pulled
@@ -369,14 +369,14 @@ class Incremental:
                 self._pull.sync_state.write(baseline_due=True)
                 return
 
-    def _bring(self, pulled: Pulled, through: int) -> None:
+    def _fetch_due(self, pulled: Pulled, through: int) -> None:
         """Fetch what is due, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
         from resourcesync.destination.dumps import Dumps, together  # noqa: PLC0415 - seldom
 
         dumps = Dumps(self._pull, plan, self._due, through)
-        brought = dumps.bring((found.change_dump, found.resource_dump))
+        brought = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
         total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
         with closing(self._due()) as fetches:
             fetched = transfer.carry_out(fetches, total=total, size=max(0, size))

@@ -96,7 +96,7 @@ class Repair:
             lambda: self._doubted(self._fetches(account, wanted, look)),
             account.through,
         )
-        brought = dumps.bring((found.resource_dump, found.change_dump))
+        brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         fetches = self._doubted(self._fetches(account, wanted, look))
         with closing(fetches):
             total, size = plan.create + plan.update - brought.done, plan.size - brought.useful

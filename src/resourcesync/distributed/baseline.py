@@ -193,7 +193,7 @@ class SharedBaseline(Baseline):
             pulled.is_swept = False
             self._write_down(self._in_slices(joined), through)
         else:
-            self._bring(pulled, joined, through)
+            self._fetch_slices(pulled, joined, through)
         self._note_unread(pulled)
         self._is_undecided = pulled.tally.undecided > 0
         if pulled.complete:
@@ -276,14 +276,14 @@ class SharedBaseline(Baseline):
                 rows = []
         self._pull.state.commit(Step(pending=rows))
 
-    def _bring(self, pulled: Pulled, joined: Joined, through: int) -> None:
+    def _fetch_slices(self, pulled: Pulled, joined: Joined, through: int) -> None:
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through)
         slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
-        packed = PackageUnits(pull, crew, slices).bring(joined, terms)
+        packed = PackageUnits(pull, crew, slices).fetch(joined, terms)
         if packed is not None:
             joined = self._join_again()
-        ended = slices.bring(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)
+        ended = slices.fetch(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)
         tally = ended.tally if packed is None else together(packed.tally, ended.tally)
         pulled.tally = tally
         pulled.complete = pulled.is_swept = ended.complete

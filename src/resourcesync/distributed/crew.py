@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from resourcesync.distributed.units import Bringing, Reading, Unpacking
+from resourcesync.distributed.units import Reading, SliceUnit, Unpacking
 from resourcesync.ports.engines import Outcome
 from resourcesync.ports.exchanging import Exchange
 from resourcesync.ports.mirror import MirrorState
@@ -67,7 +67,7 @@ class Crew:
     """
 
     read: Callable[[Iterable[Reading]], Iterator[Outcome]]
-    bring: Callable[[Iterable[Bringing]], Iterator[Outcome]]
+    fetch: Callable[[Iterable[SliceUnit]], Iterator[Outcome]]
     unpack: Callable[[Iterable[Unpacking]], Iterator[Outcome]]
     exchange: Exchange
     tables: Tables

@@ -53,15 +53,15 @@ class SharedIncremental(Incremental):
             self._crew.state.recall([row.uri for row in group])
             yield from group
 
-    def _bring(self, pulled: Pulled, through: int) -> None:
+    def _fetch_due(self, pulled: Pulled, through: int) -> None:
         """Fetch what is due: a little of it here, much of it by workers."""
         if pulled.plan.create + pulled.plan.update <= self._crew.slice_rows:
-            super()._bring(pulled, through)
+            super()._fetch_due(pulled, through)
             return
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through)
         slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
-        ended = slices.bring(
+        ended = slices.fetch(
             self._slices(),
             terms,
             pull.budget,

@@ -15,7 +15,7 @@ from resourcesync.destination.plan import Fetch, decide
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.distributed.rows import listed_of
-from resourcesync.distributed.units import Brought, Unpacking
+from resourcesync.distributed.units import SliceOutcome, Unpacking
 from resourcesync.distributed.work import Fenced, Tools, failed, selection_of
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports.engines import Outcome
@@ -51,12 +51,12 @@ def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
     package = _OnePackage(pull, unit, tools)
     package.take()
     work, done = tools.file(f"{unit.name}{PAIRS}"), tools.file(unit.name)
-    count = tools.tables.write_work(work, (row for row, _ in package.brought()))
-    tools.tables.write_done(done, (row for _, row in package.brought()))
+    count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
+    tools.tables.write_done(done, (row for _, row in package.fetched()))
     tools.exchange.send(f"{unit.name}{PAIRS}", work)
     tools.exchange.send(unit.name, done)
     requests, received = tools.traffic()
-    told = Brought(tally=package.tally, requests=requests, received=received)
+    told = SliceOutcome(tally=package.tally, requests=requests, received=received)
     return Outcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
 
 
@@ -146,7 +146,7 @@ class _OnePackage(Dumps):
             if slice_ is not None:
                 yield from self._tools.tables.read_work(slice_)
 
-    def brought(self) -> Iterator[tuple[WorkRow, DoneRow]]:
+    def fetched(self) -> Iterator[tuple[WorkRow, DoneRow]]:
         """Yield what was wanted and is in place now, with the rows that it was."""
         state = self._pull.state
         for row in self._matched:

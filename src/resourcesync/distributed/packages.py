@@ -33,7 +33,7 @@ class PackageUnits:
         self._crew = crew
         self._slices = slices
 
-    def bring(self, joined: Joined, terms: Terms) -> Ended | None:
+    def fetch(self, joined: Joined, terms: Terms) -> Ended | None:
         """Have packages unpacked; ``None`` when that is not worth it, or nothing offers any.
 
         All packages are taken or none: their manifests are not looked at before. So it is worth

@@ -17,7 +17,7 @@ from resourcesync.distributed.crew import Crew
 from resourcesync.distributed.fitting import fitting
 from resourcesync.distributed.lists import READ, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
-from resourcesync.distributed.units import Bringing, Brought, Terms
+from resourcesync.distributed.units import SliceOutcome, SliceUnit, Terms
 from resourcesync.distributed.work import BEGUN, REPORT_SUFFIX
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
     tally: Tally
     complete: bool = True
 
-    def plus(self, told: Brought) -> "Ended":
+    def plus(self, told: SliceOutcome) -> "Ended":
         """Return it with what one more unit did."""
         return Ended(_sum(self.tally, told.tally), self.complete)
 
@@ -156,13 +156,13 @@ class Slices:
 
     # --- bringing ---
 
-    def decode_outcome(self, outcome: Outcome) -> Brought:
+    def decode_outcome(self, outcome: Outcome) -> SliceOutcome:
         """Return what a unit tells of what it did; what the network took is counted."""
-        told = msgspec.json.decode(outcome.details, type=Brought)
+        told = msgspec.json.decode(outcome.details, type=SliceOutcome)
         self._crew.traffic.add(told.requests, told.received)
         return told
 
-    def bring(
+    def fetch(
         self,
         slices: Iterable[Slice],
         terms: Terms,
@@ -177,19 +177,19 @@ class Slices:
             slices: Files of this machine.
             terms: Of the pull.
             budget: What the run may take.
-            is_decided: Whether every row is to be asked for; see ``Bringing``.
+            is_decided: Whether every row is to be asked for; see ``SliceUnit``.
             fail_fast: Whether no more are handed out once something could not be fetched.
 
         Raises:
             EngineError: The engine cannot do it; what was complete is kept.
             StorageError: The mirror cannot be written; the same holds.
         """
-        waiting: dict[str, Bringing] = {}
+        waiting: dict[str, SliceUnit] = {}
         ended = Ended(Tally())
         total = _Total()
         units = self._units(slices, terms, budget, waiting, total, is_decided=is_decided)
         try:
-            with closing(closable(self._crew.bring(units))) as outcomes:
+            with closing(closable(self._crew.fetch(units))) as outcomes:
                 for outcome in outcomes:
                     unit = waiting.pop(outcome.name)
                     budget.end(unit.size)
@@ -209,11 +209,11 @@ class Slices:
         slices: Iterable[Slice],
         terms: Terms,
         budget: Budget,
-        waiting: dict[str, Bringing],
+        waiting: dict[str, SliceUnit],
         total: "_Total",
         *,
         is_decided: bool,
-    ) -> Iterator[Bringing]:
+    ) -> Iterator[SliceUnit]:
         for number, whole in enumerate(slices):
             one = fitting(whole, budget, self._crew.tables)
             if not budget.begin(one.size):
@@ -222,7 +222,7 @@ class Slices:
                 budget.spent = budget.spent or "bytes"
             name = f"{terms.run}-{number:06}"
             self._crew.exchange.send(f"{_WORK}{name}", one.file)
-            unit = Bringing(
+            unit = SliceUnit(
                 name=f"{_DONE}{name}",
                 host=self._host(one),
                 work=f"{_WORK}{name}",
@@ -242,7 +242,7 @@ class Slices:
         hosts = Counter(host_of(row.listed.loc) for row in rows)
         return hosts.most_common(1)[0][0] if hosts else ""
 
-    def _took(self, unit: Bringing, outcome: Outcome, before: Ended) -> Ended:
+    def _took(self, unit: SliceUnit, outcome: Outcome, before: Ended) -> Ended:
         if outcome.failed is not None:
             self._forget(_of_slice(unit.work))
             code, reason = outcome.failed

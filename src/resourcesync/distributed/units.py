@@ -77,7 +77,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bringing:
+class SliceUnit:
     """A slice of what is to be fetched.
 
     Attributes:
@@ -142,7 +142,7 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     received: int
 
 
-class Brought(msgspec.Struct, frozen=True, kw_only=True):
+class SliceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a unit tells of a slice: what it did, and what the network took."""
 
     tally: Tally

@@ -31,7 +31,14 @@ from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import listed_of, row_of
-from resourcesync.distributed.units import Bringing, Brought, ListRead, Reading, Terms, fault_of
+from resourcesync.distributed.units import (
+    ListRead,
+    Reading,
+    SliceOutcome,
+    SliceUnit,
+    Terms,
+    fault_of,
+)
 from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Fetcher, Installation, Removal
@@ -138,7 +145,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
 # --- slices ---
 
 
-def bring(unit: Bringing, tools: Tools) -> Outcome:
+def fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
     """Fetch a slice into the store, and say in a file what became of each row.
 
     Done again, it does nothing when that file is there; else it takes over what is in place.
@@ -147,12 +154,12 @@ def bring(unit: Bringing, tools: Tools) -> Outcome:
         known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
         if known is not None and tools.exchange.receive(unit.name) is not None:
             return Outcome(unit.name, unit.rows, details=_read(known))
-        return _bring(unit, tools)
+        return _fetch_slice(unit, tools)
     except ResourceSyncError as error:
         return failed(unit.name, error, tools)
 
 
-def _bring(unit: Bringing, tools: Tools) -> Outcome:
+def _fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
     work = tools.exchange.receive(unit.work)
     if work is None:
         raise run_over(unit.work)
@@ -171,7 +178,7 @@ def _bring(unit: Bringing, tools: Tools) -> Outcome:
 class _Slice:
     """A slice as a small mirror of its own: its copies, its memory, and what is listed."""
 
-    def __init__(self, unit: Bringing, tools: Tools, rows: list[WorkRow]) -> None:
+    def __init__(self, unit: SliceUnit, tools: Tools, rows: list[WorkRow]) -> None:
         self._unit = unit
         self._tools = tools
         self._rows = rows
@@ -181,7 +188,7 @@ class _Slice:
         for start in range(0, len(copies), _GROUP):
             self._state.commit(Step(doubted=copies[start : start + _GROUP]))
 
-    def carry_out(self) -> Brought:
+    def carry_out(self) -> SliceOutcome:
         terms, tools, unit = self._unit.terms, self._tools, self._unit
         policy = TransferPolicy(
             lenient=terms.lenient,
@@ -203,7 +210,7 @@ class _Slice:
         tally = transfer.carry_out(self._fetches(), total=unit.rows, size=unit.size)
         tally.same += self._tally.same
         requests, received = tools.traffic()
-        return Brought(tally=tally, requests=requests, received=received)
+        return SliceOutcome(tally=tally, requests=requests, received=received)
 
     def _is_begun(self) -> bool:
         """Whether the slice was begun before; from now on it was."""

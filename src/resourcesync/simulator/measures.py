@@ -113,7 +113,7 @@ class Comparison:
         self._put(self._there, name, digest)
         self._judge(name, at)
 
-    def brought(self, name: str, digest: str, at: float) -> None:
+    def record_copy_change(self, name: str, digest: str, at: float) -> None:
         """Take note of a change at the Destination; ``ABSENT`` for what is gone."""
         self._pass(at)
         self._put(self._here, name, digest)

@@ -124,7 +124,12 @@ class _World:
             dumps=destination.dumps,
         )
         self.follower = Follower(
-            folders.memory, self._network, options, self._clock, self._brought, fate=self._fate
+            folders.memory,
+            self._network,
+            options,
+            self._clock,
+            self._on_copy_change,
+            fate=self._fate,
         )
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_notified = False
@@ -347,9 +352,9 @@ class _World:
     def _listed(self, name: str, digest: str) -> None:
         self._claimed.happened(name, digest, self._clock.elapsed)
 
-    def _brought(self, path: str, digest: str) -> None:
-        self._compared.brought(path, digest, self._clock.elapsed)
-        self._claimed.brought(path, digest, self._clock.elapsed)
+    def _on_copy_change(self, path: str, digest: str) -> None:
+        self._compared.record_copy_change(path, digest, self._clock.elapsed)
+        self._claimed.record_copy_change(path, digest, self._clock.elapsed)
 
     def _fault(self, kind: str, what: str) -> None:
         self._event("fault", kind=kind, what=what)

@@ -96,7 +96,7 @@ class CatalogueSuite:
         expect_equal([it.resource.length for it in catalogue.catalogued()], [4], "it is the last")
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
-    def test_it_can_be_read_while_it_is_brought_in_step(self, catalogue: Catalogue) -> None:
+    def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: Catalogue) -> None:
         """A reading goes on with what there was when it began."""
         _record(catalogue, *(sample(f"{number:05}") for number in range(self.many)))
 

@@ -93,7 +93,7 @@ def publish_account(
         StorageError: The catalogue or a document cannot be written.
     """
     with _following(followed, chosen, clock, asked) as follower:
-        return follower.publish(follower.bring(allow_empty=asked.allow_empty), asked)
+        return follower.publish(follower.synchronize(allow_empty=asked.allow_empty), asked)
 
 
 def publish_continuously(
@@ -121,7 +121,7 @@ def publish_continuously(
             goes on from what was recorded.
     """
     with _following(followed, chosen, clock, asked) as follower:
-        counts = follower.bring(allow_empty=asked.allow_empty, most=every)
+        counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
         while True:
             yield follower.publish(counts, asked)
             if follower.is_over:
@@ -207,7 +207,7 @@ class _Follower:
         self._left: int | None = None
         self.is_over = False
 
-    def bring(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
+    def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
         """Bring the catalogue in step: by the changes where that is possible, else by reading all.
 
         Args:

@@ -73,7 +73,7 @@ class TableInStore:
         self._parts = StoredExchange(store, COPIES, self._folder)
         self._own = own
 
-    def bring_here(self) -> None:
+    def fetch_parts(self) -> None:
         """Fetch the parts that are not on this machine, such as after it was replaced.
 
         Raises:
@@ -193,14 +193,14 @@ def working(
     assert isinstance(state, TabledState), "its copies are a table"
     store, workers = stores.open_store(site.store), workers or Workers()
     table = TableInStore(state, store, own)
-    table.bring_here()
+    table.fetch_parts()
     table.fold()
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
         hands = _Hands(workers, site, clock, held, report)
         crew = Crew(
             read=lambda some: hands.do(units.read_list, some),
-            bring=lambda some: hands.do(units.bring, some),
+            fetch=lambda some: hands.do(units.fetch_slice, some),
             unpack=lambda some: hands.do(units.unpack, some),
             exchange=StoredExchange(store, units.EXCHANGE, Path(folder) / "exchange"),
             tables=states.tables_of(own),

@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.staging import staging_in
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.distributed import package_work, work
-from resourcesync.distributed.units import Bringing, Reading, Terms, Unpacking
+from resourcesync.distributed.units import Reading, SliceUnit, Terms, Unpacking
 from resourcesync.ports.engines import Outcome, Share
 from resourcesync.wiring import machine, plugins, states, stores, transports
 
@@ -68,10 +68,10 @@ def read_list(unit: Reading, share: Share) -> Outcome:
         return work.read_list(unit, tools)
 
 
-def bring(unit: Bringing, share: Share) -> Outcome:
+def fetch_slice(unit: SliceUnit, share: Share) -> Outcome:
     """Fetch a slice into the store."""
     with _tools(unit.terms, share) as tools:
-        return work.bring(unit, tools)
+        return work.fetch_slice(unit, tools)
 
 
 def unpack(unit: Unpacking, share: Share) -> Outcome:
