@@ -38,7 +38,7 @@ from resourcesync.ports import Original
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.policy import Step
 from resourcesync.wiring import catalogues, dumping, mirrors
-from resourcesync.wiring.publishing import Asked as AskedOfPublish
+from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
 from resourcesync.wiring.publishing import Settings
 
 _START: Final = datetime(2026, 1, 1, 20, tzinfo=UTC)
@@ -171,7 +171,7 @@ class _Source:
         """Bring the dump in step; return how many packages were made."""
         with closing(FileCatalogue(self._path, self._clock)) as catalogue:
             dumped = dumping.dump(
-                dumping.DumpsAsked(),
+                dumping.DumpRequest(),
                 Settings(url=f"{self._web.url}/").packing,
                 catalogue,
                 FolderDocuments(self._web.root),

@@ -18,7 +18,13 @@ from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Resource
 from resourcesync.server.conditions import format_http_date, parse_http_date
 from resourcesync.server.ranges import Span, select
-from resourcesync.websub.messages import Wish, read_fields, read_question, read_wish, wish_form
+from resourcesync.websub.messages import (
+    SubscriptionRequest,
+    read_fields,
+    read_question,
+    read_subscription_request,
+    subscription_form,
+)
 
 _URI: Final = "https://source.example/a"
 _PATCHED: Final = 1 << 16
@@ -307,9 +313,9 @@ def _run_form(data: bytes) -> str:
     fields = read_fields(data)
     if fields is None:
         return "none"
-    wish = read_wish(fields)
-    if isinstance(wish, Wish) and wish.secret.isascii():
-        again = read_fields(wish_form(wish))
+    wish = read_subscription_request(fields)
+    if isinstance(wish, SubscriptionRequest) and wish.secret.isascii():
+        again = read_fields(subscription_form(wish))
         hold(again is not None, "reads what it writes")
     return f"form {fields!r} {wish!r} {read_question(data)!r}"
 

@@ -26,7 +26,7 @@ from resourcesync.server.running import ServerThread
 from resourcesync.wiring import plugins
 from resourcesync.wiring.accounts import Followed, publish_account
 from resourcesync.wiring.published import PUBLICATION
-from resourcesync.wiring.publishing import Asked
+from resourcesync.wiring.publishing import PublishRequest
 from resourcesync.wiring.serving import LateApplication
 from tests.support.aggregating import Site, via
 from tests.support.command_line import Said
@@ -254,7 +254,7 @@ def test_publishing_while_pulls_go_on_ends_with_what_the_mirror_has(chain: Chain
     )
 
     def publish() -> None:
-        publish_account(followed, {"url": second.url}, clock=SystemClock(), asked=Asked())
+        publish_account(followed, {"url": second.url}, clock=SystemClock(), asked=PublishRequest())
 
     def publish_until_told() -> int:
         count = 0

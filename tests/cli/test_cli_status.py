@@ -150,7 +150,7 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def seen(status: MirrorStatus, **limits: float) -> Seen:
-    return Check(asked=True, limits=Limits(**limits)).seen(status, Limits(), NOW)
+    return Check(is_requested=True, limits=Limits(**limits)).seen(status, Limits(), NOW)
 
 
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:

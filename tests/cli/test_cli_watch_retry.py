@@ -112,7 +112,7 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
         (Next(time=60.0, why=Why.SCHEDULED, failures=0), "13:45:00Z"),
         (Next(time=-5.0, why=Why.SCHEDULED, failures=0), "now"),
         (Next(time=-5.0, why=Why.TURN, failures=0), "now (others first)"),
-        (Next(time=86_400.0, why=Why.ASKED, failures=1), "2026-11-22T13:44Z (asked to wait)"),
+        (Next(time=86_400.0, why=Why.RETRY_AFTER, failures=1), "2026-11-22T13:44Z (asked to wait)"),
         (Next(time=None, why=Why.RUNNING, failures=0), "running"),
     ],
 )

@@ -15,7 +15,7 @@ from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import accounts, mirrors
 from resourcesync.wiring.accounts import Followed
-from resourcesync.wiring.publishing import Asked, publish_tree
+from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support import nchan
 from tests.support.event_server import EventServer
@@ -59,7 +59,11 @@ def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_
         )
         for number in range(3):
             publishing = accounts.publish_continuously(
-                followed, {"url": server.uri}, clock=SystemClock(), asked=Asked(), every=0.3
+                followed,
+                {"url": server.uri},
+                clock=SystemClock(),
+                asked=PublishRequest(),
+                every=0.3,
             )
             next(publishing)
             late.application = find_tree(root).application(SystemClock())

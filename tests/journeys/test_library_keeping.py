@@ -190,7 +190,7 @@ def test_a_source_that_hangs_does_not_keep_a_program_from_stopping(tmp_path: Pat
 def test_a_pull_may_be_stopped_wherever_it_asks(
     mirror: Mirror, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "_ASK_EVERY", 0.0)
+    monkeypatch.setattr(calls, "_CHECK_SECONDS", 0.0)
     left = iter(range(asked))
 
     is_stopped = False

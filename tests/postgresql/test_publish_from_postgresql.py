@@ -21,7 +21,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.wiring import accounts, catalogues, migrations
 from resourcesync.wiring.accounts import Followed
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 from tests.support.command_line import Said
 from tests.support.postgres_server import SECRETIVE, Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
@@ -58,7 +58,7 @@ class Site:
 
     def publish(self) -> Published:
         return accounts.publish_account(
-            self._followed, {"url": BASE}, clock=SystemClock(), asked=Asked()
+            self._followed, {"url": BASE}, clock=SystemClock(), asked=PublishRequest()
         )
 
     def lengths(self) -> dict[str, int | None]:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.source.policy import Step
-from resourcesync.wiring.publishing import Asked
+from resourcesync.wiring.publishing import PublishRequest
 from tests.support.table_world import BASE, Row, TableWorld
 
 NAMES = st.sampled_from([f"{BASE}{name}" for name in ("a", "b/%C3%A9", "b?x=1&y=2", "c", "d", "e")])
@@ -49,7 +49,7 @@ def test_who_follows_the_lists_has_what_the_table_says(
             rows = rows_of(table)
             world.clock.advance(seconds=seconds)
             world.tell(rows)
-            asked = Asked(step=step, allow_empty=True)
+            asked = PublishRequest(step=step, allow_empty=True)
             world.publish(asked, max_entries=2)
 
             wanted = sorted(rows)

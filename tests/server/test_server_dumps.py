@@ -20,7 +20,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Snapshot
 from resourcesync.server import dumps
 from resourcesync.server.running import ServerThread
-from resourcesync.wiring.publishing import Asked, publish_tree
+from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, Tree, find_tree
 from tests.support.asgi import Answer, ask
 
@@ -176,7 +176,7 @@ def test_too_large_a_set_is_refused_with_what_to_do(
 
 def test_an_empty_set_has_an_empty_dump(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
-    asked = Asked(allow_empty=True)
+    asked = PublishRequest(allow_empty=True)
     publish_tree(tmp_path / "tree", {"url": BASE}, clock=SystemClock(), asked=asked)
 
     assert packages(served(find_tree(tmp_path / "tree"))) == []

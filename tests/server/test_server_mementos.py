@@ -14,7 +14,7 @@ from resourcesync.server.conditions import format_http_date, parse_http_date
 from resourcesync.wiring import mementos as wired
 from resourcesync.wiring import serving
 from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.versioning import VersionsAsked
+from resourcesync.wiring.versioning import VersionOptions
 from tests.support.asgi import Answer, ask
 
 BASE = "https://h.example/data/"
@@ -240,7 +240,7 @@ def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGI
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
     versioned = serving.find_tree(root)
-    closed = wired.mementos(root, VersionsAsked(), versioned.base, lambda path: path != "é.txt")
+    closed = wired.mementos(root, VersionOptions(), versioned.base, lambda path: path != "é.txt")
 
     path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
     assert ask(closed, path).status == 404

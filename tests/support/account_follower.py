@@ -10,7 +10,7 @@ from resourcesync.documents import reading
 from resourcesync.model.resources import Change, Resource
 from resourcesync.wiring import accounts, catalogues
 from resourcesync.wiring.accounts import Followed
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 from tests.support.scripted_account import ScriptedSystem
 
 
@@ -32,7 +32,7 @@ class Follower:
             self.followed(**changes),
             {"url": "https://h/"},
             clock=self.clock,
-            asked=Asked(allow_empty=allow_empty),
+            asked=PublishRequest(allow_empty=allow_empty),
         )
 
     def keep(self, every: float = 60.0, **changes: Any) -> Iterator[Published]:
@@ -40,7 +40,7 @@ class Follower:
             self.followed(**changes),
             {"url": "https://h/"},
             clock=self.clock,
-            asked=Asked(),
+            asked=PublishRequest(),
             every=every,
         )
 

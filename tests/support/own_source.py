@@ -60,7 +60,7 @@ def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
             secret=b"",
             lease=864_000,
             echo="",
-            asked=now,
+            requested=now,
         )
         hub.store.add_intent(wish)
         [kept] = hub.store.due_intents(now, 1, ())

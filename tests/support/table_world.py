@@ -17,7 +17,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.wiring.inventories import TableSource, publish_table
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 
 BASE = "https://data.example/"
 SCHEMA = pa.schema(
@@ -73,7 +73,7 @@ class TableWorld:
     def tell(self, rows: Iterable[Row]) -> None:
         write_table(self.table, rows)
 
-    def publish(self, asked: Asked | None = None, /, **chosen: object) -> Published:
+    def publish(self, asked: PublishRequest | None = None, /, **chosen: object) -> Published:
         source = TableSource(
             address=f"tables:{self.table.parent}",
             values=self.values,
@@ -81,7 +81,7 @@ class TableWorld:
             out=self.out,
         )
         return publish_table(
-            source, {"url": BASE, **chosen}, clock=self.clock, asked=asked or Asked()
+            source, {"url": BASE, **chosen}, clock=self.clock, asked=asked or PublishRequest()
         )
 
     def files(self) -> dict[str, tuple[bytes, int]]:

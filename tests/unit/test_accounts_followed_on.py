@@ -14,7 +14,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.wiring import accounts, own_hub
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -119,7 +119,7 @@ def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> No
     with closing(sqlite3.connect(path)) as other:
         before = other.execute("PRAGMA data_version").fetchone()
         with accounts._following(
-            follower.followed(), {"url": "https://h/"}, follower.clock, Asked()
+            follower.followed(), {"url": "https://h/"}, follower.clock, PublishRequest()
         ) as following:
             following.follow(10.0)
         assert other.execute("PRAGMA data_version").fetchone() == before
@@ -175,7 +175,7 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
 ) -> None:
     def publish() -> Published:
         return accounts.publish_account(
-            follower.followed(), {}, clock=follower.clock, asked=Asked()
+            follower.followed(), {}, clock=follower.clock, asked=PublishRequest()
         )
 
     follower.system.put("a", b"a")
@@ -198,7 +198,7 @@ def test_the_hub_that_its_lists_name_can_be_served(follower: Follower) -> None:
         follower.followed(),
         {"url": "https://h/", "hubs": ("https://h/hub",)},
         clock=follower.clock,
-        asked=Asked(),
+        asked=PublishRequest(),
     )
 
     assert own_hub.hubs_of(follower.out) == ("https://h/hub",)
@@ -210,7 +210,7 @@ def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
             follower.followed(),
             {"url": "https://h/"},
             clock=follower.clock,
-            asked=Asked(dry_run=True),
+            asked=PublishRequest(dry_run=True),
         )
 
 

@@ -10,7 +10,7 @@ from resourcesync.errors import ConfigurationError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.scan import Left
 from resourcesync.wiring import accounts
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -23,7 +23,7 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
 
 def publish(follower: Follower, chosen: dict[str, object], **followed: Any) -> Published:
     return accounts.publish_account(
-        follower.followed(**followed), chosen, clock=follower.clock, asked=Asked()
+        follower.followed(**followed), chosen, clock=follower.clock, asked=PublishRequest()
     )
 
 

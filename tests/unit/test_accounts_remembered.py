@@ -9,7 +9,7 @@ import pytest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Clock
 from resourcesync.wiring import accounts
-from resourcesync.wiring.publishing import Asked
+from resourcesync.wiring.publishing import PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -59,7 +59,9 @@ def test_a_secret_is_remembered_by_where_it_is_and_never_itself(
 
 def test_another_address_of_the_source_leads_to_all_being_read(follower: Follower) -> None:
     def publish(url: str, clock: Clock) -> None:
-        accounts.publish_account(follower.followed(), {"url": url}, clock=clock, asked=Asked())
+        accounts.publish_account(
+            follower.followed(), {"url": url}, clock=clock, asked=PublishRequest()
+        )
 
     publish("https://h/", follower.clock)
     publish("https://h/", follower.clock)

@@ -33,8 +33,8 @@ from resourcesync.source.naming import Naming
 from resourcesync.source.policy import Step
 from resourcesync.source.publisher import Publisher
 from resourcesync.source.scan import scan
-from resourcesync.wiring.dumping import DumpsAsked
-from resourcesync.wiring.publishing import Asked, publish_tree
+from resourcesync.wiring.dumping import DumpRequest
+from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from tests.support.dumping import BASE, DumpedSource
 
 OTHER = "http://other.example/"
@@ -271,7 +271,7 @@ def test_another_base_leads_to_no_dump_of_the_former() -> None:
 
 def test_a_dump_at_another_address_is_led_to_at_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
-    both = Asked(dumps=DumpsAsked(changes=True))
+    both = PublishRequest(dumps=DumpRequest(changes=True))
     for address in (BASE, OTHER):
         publish_tree(tmp_path, {"url": address}, clock=SystemClock(), asked=both)
 

@@ -15,8 +15,8 @@ from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.believing import check_clock
 from resourcesync.source.policy import Step
-from resourcesync.wiring.dumping import DumpsAsked
-from resourcesync.wiring.publishing import CATALOGUE, Asked, Published, publish_tree
+from resourcesync.wiring.dumping import DumpRequest
+from resourcesync.wiring.publishing import CATALOGUE, Published, PublishRequest, publish_tree
 from tests.support.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -40,7 +40,7 @@ def publish(tmp_path: Path, clock: ManualClock) -> Publish:
             tmp_path,
             {"url": "https://h.example/", "max_package": 1},
             clock=clock,
-            asked=Asked(**asked),  # type: ignore[arg-type]  # by the names of its fields
+            asked=PublishRequest(**asked),  # type: ignore[arg-type]  # by the names of its fields
         )
 
     return published
@@ -136,7 +136,7 @@ def test_what_was_packed_by_a_clock_that_ran_ahead_is_offered_no_more(
 ) -> None:
     publish(1)
     clock.set(START + 300 * DAY)
-    both = DumpsAsked(resources=True, changes=True)
+    both = DumpRequest(resources=True, changes=True)
     publish(2, dumps=both)
     clock.set(START)
 

@@ -16,7 +16,7 @@ from resourcesync.destination.choosing import (
     Need,
     Prospect,
     cost_singly,
-    is_worth_asking,
+    is_dump_worth_checking,
     is_worth_looking,
     is_worth_taking,
 )
@@ -110,11 +110,11 @@ def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> 
 
 
 def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
-    assert not is_worth_asking(Need(count=LEAST - 1), "auto")
-    assert is_worth_asking(Need(count=LEAST), "auto")
-    assert is_worth_asking(Need(count=1), "always")
-    assert not is_worth_asking(Need(), "always")
-    assert not is_worth_asking(Need(count=10**6), "never")
+    assert not is_dump_worth_checking(Need(count=LEAST - 1), "auto")
+    assert is_dump_worth_checking(Need(count=LEAST), "auto")
+    assert is_dump_worth_checking(Need(count=1), "always")
+    assert not is_dump_worth_checking(Need(), "always")
+    assert not is_dump_worth_checking(Need(count=10**6), "never")
 
 
 def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
@@ -289,7 +289,7 @@ def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
 def test_orders_come_back_in_the_order_of_the_manifest_and_as_they_were() -> None:
     copy = Copy("u", "p", 1, A, A, None, "", "", "s", "verified", 7)
     orders = [
-        (12, Fetch(listed("b"), copy, ask=True)),
+        (12, Fetch(listed("b"), copy, is_conditional=True)),
         (3, Fetch(listed("c", mirrors=("m",), memento="n"), None)),
         (100, Fetch(listed("a"), None)),
     ]

@@ -118,7 +118,7 @@ def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
 
 def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
     assert list(decide([copy("a")], [listed("a")], sweeping=True)) == [
-        Fetch(listed("a"), copy("a"), ask=True)
+        Fetch(listed("a"), copy("a"), is_conditional=True)
     ]
 
 

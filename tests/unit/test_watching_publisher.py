@@ -12,7 +12,7 @@ from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.policy import Step
-from resourcesync.wiring.publishing import CATALOGUE, Asked, Published
+from resourcesync.wiring.publishing import CATALOGUE, Published, PublishRequest
 from resourcesync.wiring.watching import Pace, PublishLoop
 from tests.support.listening import Listener
 
@@ -62,10 +62,12 @@ class Kept:
         if len(self.failures) == 4:
             raise DoneError
 
-    def keep(self, *steps: Callable[[], object] | None, asked: Asked | None = None) -> Script:
+    def keep(
+        self, *steps: Callable[[], object] | None, asked: PublishRequest | None = None
+    ) -> Script:
         script = Script(self.clock, *steps)
         with pytest.raises(DoneError):
-            self.keeper.run(script, URL, asked or Asked())
+            self.keeper.run(script, URL, asked or PublishRequest())
         return script
 
     def write(self, name: str, text: str = "") -> Callable[[], object]:
@@ -109,7 +111,7 @@ def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path)
     script = Script(kept.clock, kept.write("b.txt"), None, None, None)
 
     with pytest.raises(DoneError):
-        kept.keeper.run(script, URL | {"rotate": 3_600.0}, Asked())
+        kept.keeper.run(script, URL | {"rotate": 3_600.0}, PublishRequest())
 
     assert 3_600 - Pace().least in script.waits
     assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
@@ -121,7 +123,7 @@ def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
     with Listener(lambda _: (503, b"")) as hub:
         script = Script(kept.clock, kept.write("b.txt"), None, None, lambda: None)
         with pytest.raises(DoneError):
-            kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, Asked())
+            kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, PublishRequest())
 
     assert script.waits[2] == Pace().most - Pace().least  # nothing was written, but not told either
     assert len(hub.posts()) >= 4
@@ -131,7 +133,7 @@ def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
     kept.keep()
     kept.runs.clear()
 
-    kept.keep(kept.write("b.txt"), asked=Asked(step=Step.REBASE))
+    kept.keep(kept.write("b.txt"), asked=PublishRequest(step=Step.REBASE))
 
     lists = [[it.name for it in run.publication.written] for run in kept.runs]
     assert lists == [["resourcesync/resourcelist.xml"], ["resourcesync/changelist.xml"]]
@@ -181,7 +183,7 @@ def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     script = Script(kept.clock)
     with pytest.raises(DoneError):
-        kept.keeper.run(script, URL | {"out": "lists", "robots": True}, Asked())
+        kept.keeper.run(script, URL | {"out": "lists", "robots": True}, PublishRequest())
 
     def is_ours(name: str) -> bool:
         return kept.keeper._is_ours(str(tmp_path.resolve() / name))

@@ -190,7 +190,7 @@ def test_a_source_that_asked_to_be_left_alone_is_so_whoever_asks() -> None:
     rota.retry(at(10))
 
     assert rota.next_moment() == 5_000.0
-    assert rota.planned("m") == (5_000.0, Why.ASKED, 0)
+    assert rota.planned("m") == (5_000.0, Why.RETRY_AFTER, 0)
 
 
 def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:

@@ -41,7 +41,7 @@ class Desk:
     def wish(self, peer: str = "192.0.2.1", **said: str) -> Answer:
         usual = {"mode": "subscribe", "topic": TOPIC, "callback": CALLBACK}
         fields = {f"hub.{name}": value for name, value in (usual | said).items()}
-        return self.hub.ask(urlencode(fields).encode(), peer)
+        return self.hub.handle_form(urlencode(fields).encode(), peer)
 
     def submit(self, body: bytes, **changes: object) -> int:
         usual: dict[str, object] = {
@@ -143,7 +143,7 @@ def test_a_sound_wish_is_stored_before_it_is_answered(desk: Desk, said: dict[str
     ],
 )
 def test_what_is_no_form_is_refused(desk: Desk, body: bytes) -> None:
-    assert desk.hub.ask(body, "192.0.2.1").status == 400
+    assert desk.hub.handle_form(body, "192.0.2.1").status == 400
 
 
 def test_a_secret_is_not_taken_over_a_plain_network(tmp_path: Path) -> None:
@@ -246,7 +246,9 @@ def test_submissions_that_never_end_are_slowed_down(tmp_path: Path) -> None:
 
 
 def ping(desk: Desk, topic: str, name: str = "hub.url") -> int:
-    return desk.hub.ask(urlencode({"hub.mode": "publish", name: topic}).encode(), "x").status
+    return desk.hub.handle_form(
+        urlencode({"hub.mode": "publish", name: topic}).encode(), "x"
+    ).status
 
 
 def test_a_ping_leads_to_a_look_at_our_own_topic_only(tmp_path: Path) -> None:
@@ -275,13 +277,13 @@ def test_a_wish_that_waits_is_answered_when_it_is_settled(desk: Desk) -> None:
             "hub.verify": "sync,async",
         }
     ).encode()
-    desk.hub.ask(body, "x")
+    desk.hub.handle_form(body, "x")
     assert desk.hub.outcome(body) is None
     [intent] = desk.store.due_intents(0, 10, [])
     desk.store.confirm(intent, 10**18)
     assert desk.hub.outcome(body) == Answer(status=204)
     gone = body.replace(b"subscribe", b"unsubscribe")
-    desk.hub.ask(gone, "x")
+    desk.hub.handle_form(gone, "x")
     [intent] = desk.store.due_intents(0, 10, [])
     desk.store.forget(intent)
     refused = desk.hub.outcome(gone)

@@ -86,7 +86,7 @@ class Loop:
             secret=b"",
             lease=lease,
             echo="",
-            asked=self.now,
+            requested=self.now,
         )
         self.store.add_intent(intent)
         self.deliveries.wake()

@@ -13,7 +13,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.flow import Allowance
 from resourcesync.websub.leases import MICROSECONDS, SteadyTime
-from resourcesync.websub.messages import Mode, Wish
+from resourcesync.websub.messages import Mode, SubscriptionRequest
 from resourcesync.websub.signatures import METHODS, is_signed, sign
 from tests.support.hubs import TOPIC, payload
 
@@ -134,16 +134,16 @@ def test_a_wish_is_read_as_it_was_written(
     mode: Mode, callback: str, secret: str, lease: int
 ) -> None:
     is_wanted = mode is Mode.SUBSCRIBE
-    wish = Wish(
+    wish = SubscriptionRequest(
         mode=mode,
         topic=TOPIC,
         callback=callback,
         secret=secret.encode() if is_wanted else b"",
         lease=lease if is_wanted else None,
     )
-    fields = messages.read_fields(messages.wish_form(wish))
+    fields = messages.read_fields(messages.subscription_form(wish))
     assert fields is not None
-    assert messages.read_wish(fields) == wish
+    assert messages.read_subscription_request(fields) == wish
 
 
 @few
@@ -151,7 +151,7 @@ def test_a_wish_is_read_as_it_was_written(
 def test_a_question_keeps_the_callback_and_is_understood(
     callback: str, challenge: str, echo: str
 ) -> None:
-    wish = Wish(mode=Mode.SUBSCRIBE, topic=TOPIC, callback=callback, echo=echo)
+    wish = SubscriptionRequest(mode=Mode.SUBSCRIBE, topic=TOPIC, callback=callback, echo=echo)
     uri = messages.verification_uri(wish, challenge, 4_000)
     assert uri.startswith(callback + ("&" if "?" in callback else "?"))
     ours = uri[len(callback) + 1 :].encode()
@@ -174,7 +174,7 @@ def test_links_are_read_as_they_were_written(hubs: list[str]) -> None:
 def test_any_bytes_are_a_form_or_none(raw: bytes) -> None:
     fields = messages.read_fields(raw)
     if fields is not None:
-        messages.read_wish(fields)
+        messages.read_subscription_request(fields)
     messages.read_question(raw)
     assert payloads.kind_of(raw) is None
 

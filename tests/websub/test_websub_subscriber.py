@@ -40,7 +40,7 @@ def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(wor
             "hub.secret": "token-2",
         }
     ]
-    assert world.follower().state is Following.ASKED
+    assert world.follower().state is Following.REQUESTED
     world.subscriber.tick()
     assert len(world.hubs.asked) == 1  # once is enough
 
@@ -221,7 +221,7 @@ def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(world: W
     world.subscriber.tick()
     asked = world.follower()
 
-    assert asked.state is Following.ASKED
+    assert asked.state is Following.REQUESTED
     assert world.deliver(asked, BODY).status == 202  # the old one still counts
     assert world.ask(asked.next_token).status == 200
     second = world.follower()
@@ -278,7 +278,7 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) 
     world.subscriber.tick()
 
     assert [it.uri for it in world.hubs.asked] == [HUB, "https://hub.example/second"]
-    assert world.follower().state is Following.ASKED
+    assert world.follower().state is Following.REQUESTED
 
 
 @pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
@@ -340,7 +340,7 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     world.subscriber.tick()
 
     states = {it.topic: it.state for it in world.store.followers()}
-    assert states == {TOPIC: Following.LEAVING, other.topic: Following.ASKED}
+    assert states == {TOPIC: Following.LEAVING, other.topic: Following.REQUESTED}
 
 
 def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World) -> None:
@@ -358,7 +358,7 @@ def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: World) -> None
     world.subscriber.tick()
 
     assert len(world.hubs.asked) == asked + 1
-    assert world.follower().state is Following.ASKED
+    assert world.follower().state is Following.REQUESTED
 
 
 def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:

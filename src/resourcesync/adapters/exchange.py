@@ -37,7 +37,7 @@ class StoredExchange:
             StorageError: It is not there; nothing of it.
         """
         key = f"{self._prefix}{name}"
-        with _asking(f"putting {key} there"), Path(file).open("rb") as stream:
+        with _guard_exchange(f"putting {key} there"), Path(file).open("rb") as stream:
             digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
             length = stream.tell()
             for _ in range(_TRIES):  # another worker may do the same unit: either's is good
@@ -56,7 +56,7 @@ class StoredExchange:
         """
         place = self._folder / name.replace("/", "-")
         key = f"{self._prefix}{name}"
-        with _asking(f"reading {key}"):
+        with _guard_exchange(f"reading {key}"):
             stream = self._store.open(key)
             if stream is None:
                 return None
@@ -72,18 +72,18 @@ class StoredExchange:
 
     def names(self, prefix: str) -> Iterator[str]:
         """Yield the names that begin so, in no order."""
-        with _asking("listing what is there"):
+        with _guard_exchange("listing what is there"):
             for key in self._store.keys(f"{self._prefix}{prefix}"):
                 yield key.removeprefix(self._prefix)
 
     def remove(self, name: str) -> None:
         """Remove what is there under a name; it is no error when nothing is."""
-        with _asking("removing what is not needed any more"):
+        with _guard_exchange("removing what is not needed any more"):
             self._store.remove(f"{self._prefix}{name}")
 
 
 @contextmanager
-def _asking(doing: str) -> Iterator[None]:
+def _guard_exchange(doing: str) -> Iterator[None]:
     """Make one error of whatever the store raises."""
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError, StoppedError
 
-_ASK_EVERY: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _PATIENCE: Final = 50
 """How often it is looked whether a program that was asked to end has ended: five seconds."""
 
@@ -60,7 +60,7 @@ def _write(
             left = memoryview(line)
             while left:
                 _check(is_stopped)
-                if selector.select(_ASK_EVERY):
+                if selector.select(_POLL_SECONDS):
                     with suppress(BlockingIOError):
                         left = left[os.write(pipe, left) :]
     process.stdin.close()
@@ -69,7 +69,7 @@ def _write(
 def _wait(process: "subprocess.Popen[bytes]", is_stopped: Callable[[], bool]) -> int:
     while True:
         try:
-            return process.wait(_ASK_EVERY)
+            return process.wait(_POLL_SECONDS)
         except subprocess.TimeoutExpired:
             _check(is_stopped)
 
@@ -94,7 +94,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     for _ in range(_PATIENCE):
         if process.poll() is not None and not _signal(process, 0):
             return
-        pause.wait(_ASK_EVERY)
+        pause.wait(_POLL_SECONDS)
     _signal(process, signal.SIGKILL)
     process.wait()
 

@@ -51,7 +51,7 @@ class StoredLook:
         self._store = store
 
     def _look(self, path: str) -> Stored | None:
-        with asking(f"looking at {path}"):
+        with guard_store(f"looking at {path}"):
             there = self._store.look(path) if is_place(path) else None
             if there is None:
                 return None
@@ -65,7 +65,7 @@ class StoredLook:
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
-        with asking(f"reading {path}"):
+        with guard_store(f"reading {path}"):
             blocks = self._blocks(path)
             if blocks is None:
                 return None
@@ -83,9 +83,9 @@ class StoredLook:
         Raises:
             StorageError: They cannot be read; also while they are.
         """
-        with asking(f"reading {path}"):
+        with guard_store(f"reading {path}"):
             blocks = self._blocks(path)
-        return None if blocks is None else _asked_for(blocks, path)
+        return None if blocks is None else _guard_blocks(blocks, path)
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
         stream = self._store.open(path) if is_place(path) else None
@@ -145,7 +145,7 @@ class StoredCopies(StoredLook):
             )
 
     def _read_marker(self) -> str:
-        with asking("reading its marker"):
+        with guard_store("reading its marker"):
             stream = self._store.open(_MARKER)
             if stream is None:
                 return ""
@@ -156,7 +156,7 @@ class StoredCopies(StoredLook):
         marker = secrets.token_hex(16).encode()
         digest = Digest("sha-256", hashlib.sha256(marker).hexdigest())
         content = Content(BytesIO(marker), len(marker), (digest,))
-        with asking("writing its marker"):
+        with guard_store("writing its marker"):
             if self._store.put(_MARKER, content, None) is None:
                 raise StorageError("the store has a marker now", hint="run the same command again")
         return marker.decode()
@@ -194,7 +194,7 @@ class StoredCopies(StoredLook):
         """Start a copy with the bytes that are read; ``None`` when there are none."""
         staged = self._stage(algorithms, "")
         try:
-            with asking(f"reading {path}"):
+            with guard_store(f"reading {path}"):
                 blocks = opened()
                 for block in blocks or ():
                     staged.write(block)
@@ -257,7 +257,7 @@ class StoredCopies(StoredLook):
     def _put(
         self, one: Installation, length: int, digests: Sequence[Digest], replaces: str | None
     ) -> str | None:
-        with one.staged.reading() as stream, asking(f"putting {one.path} in place"):
+        with one.staged.reading() as stream, guard_store(f"putting {one.path} in place"):
             stream.seek(0)
             content = Content(stream, length, digests, one.lastmod)
             version = self._store.put(one.path, content, replaces)
@@ -272,7 +272,7 @@ class StoredCopies(StoredLook):
     def _set_aside(self, path: str, there: Stored) -> None:
         """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
         place = f"{self._moment()}/{path}"
-        with asking(f"moving {path} to the quarantine"):
+        with guard_store(f"moving {path} to the quarantine"):
             if not self._store.move(path, f"{_QUARANTINE}{place}", there.version):
                 raise _changed(path)
         self._made_way.append((path, place))
@@ -301,7 +301,7 @@ class StoredCopies(StoredLook):
             self._set_aside(one.path, there)
             return ""
         place = f"{self._moment()}-{one.path.rpartition('/')[2][:_LEAF]}"
-        with asking(f"moving {one.path} to the trash"):
+        with guard_store(f"moving {one.path} to the trash"):
             if there.version == one.signature and self._store.move(
                 one.path, f"{_TRASH}{place}", there.version
             ):
@@ -318,7 +318,7 @@ class StoredCopies(StoredLook):
         if there is None:  # it was moved before, or is not here at all
             return self._version_of(one)
         self._make_room(one, there)
-        with asking(f"moving {one.path} to {one.to}"):
+        with guard_store(f"moving {one.path} to {one.to}"):
             if not self._store.move(one.path, one.to, there.version):
                 raise _changed(one.path)
         moved = self._look(one.to) if there.version == one.signature else None
@@ -342,14 +342,14 @@ class StoredCopies(StoredLook):
         if other.length == there.length:
             found = self.digest(one.path, [_COMPARED])
             if found is not None and self._is_equal(one.to, other, *found):
-                with asking(f"moving {one.path} to {one.to}"):
+                with guard_store(f"moving {one.path} to {one.to}"):
                     self._store.remove(one.to)  # the same bytes are at the old path
                 return
         self._set_aside(one.to, other)
 
     def purge(self, place: str) -> None:
         """Remove one thing of the trash for good; it is no error when it is gone."""
-        with asking("emptying the trash"):
+        with guard_store("emptying the trash"):
             self._store.remove(f"{_TRASH}{place}")
 
     def trashed(self) -> Iterator[str]:
@@ -379,7 +379,7 @@ class StoredCopies(StoredLook):
         return (key for key in self._keys("") if not key.startswith(_OWN))
 
     def _keys(self, prefix: str) -> Iterator[str]:
-        with asking("listing what is there"):
+        with guard_store("listing what is there"):
             found: Iterator[object] = self._store.keys(prefix)
             for key in found:
                 if not isinstance(key, str) or not key.startswith(prefix):
@@ -395,7 +395,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
         LockedError: Somebody holds it.
         StorageError: It cannot be asked.
     """
-    with asking("taking hold of it"):
+    with guard_store("taking hold of it"):
         if holder and isinstance(store, ReclaimedStore):
             guard = store.lock_as(who, holder)
         else:
@@ -404,7 +404,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        with asking("letting go of it"):
+        with guard_store("letting go of it"):
             guard.__exit__(None, None, None)
 
 
@@ -413,8 +413,8 @@ def _in_flight(store: Store) -> int:
     return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
 
 
-def _asked_for(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    with asking(f"reading {path}"):
+def _guard_blocks(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
+    with guard_store(f"reading {path}"):
         yield from blocks
 
 
@@ -449,7 +449,7 @@ def _changed(path: str) -> StorageError:
 
 
 @contextmanager
-def asking(doing: str) -> Iterator[None]:
+def guard_store(doing: str) -> Iterator[None]:
     """Make one error of whatever the store raises."""
     try:
         yield

@@ -72,7 +72,7 @@ class StoredDocuments:
         return length
 
     def _put(self, name: str, content: Content) -> None:
-        with _asking(f"putting {name}"):
+        with _guard_documents(f"putting {name}"):
             there = self._store.look(name)
             content.stream.seek(0)
             version = self._store.put(name, content, None if there is None else there.version)
@@ -84,7 +84,7 @@ class StoredDocuments:
             )
 
     def _read_back(self, name: str, digest: Digest) -> None:
-        with _asking(f"reading {name} back"):
+        with _guard_documents(f"reading {name} back"):
             stream = self._store.open(name)
             hasher = hashlib.sha256()
             if stream is not None:
@@ -108,7 +108,7 @@ class StoredDocuments:
             StorageError: It is there, but cannot be read.
         """
         self._check(name)
-        with _asking(f"reading {name}"):
+        with _guard_documents(f"reading {name}"):
             stream = self._store.open(name)
             if stream is None:
                 return None
@@ -125,7 +125,7 @@ class StoredDocuments:
             StorageError: It cannot be looked at.
         """
         self._check(name)
-        with _asking(f"looking at {name}"):
+        with _guard_documents(f"looking at {name}"):
             there = self._store.look(name)
             return None if there is None else there.version
 
@@ -136,10 +136,10 @@ class StoredDocuments:
             StorageError: They cannot be listed.
         """
         for folder in sorted(self._folders):
-            with _asking("listing the documents"):
+            with _guard_documents("listing the documents"):
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
-        with _asking("listing the documents"):
+        with _guard_documents("listing the documents"):
             found = sorted(self._store.keys(TOP))
         yield from (name for name in found if "/" not in name)
 
@@ -150,7 +150,7 @@ class StoredDocuments:
             StorageError: It could not be removed.
         """
         self._check(name)
-        with _asking(f"removing {name}"):
+        with _guard_documents(f"removing {name}"):
             self._store.remove(name)
 
     def _check(self, name: str) -> None:
@@ -170,7 +170,7 @@ def _type_of(name: str) -> str:
 
 
 @contextmanager
-def _asking(doing: str) -> Iterator[None]:
+def _guard_documents(doing: str) -> Iterator[None]:
     try:
         yield
     except ResourceSyncError:

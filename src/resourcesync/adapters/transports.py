@@ -216,11 +216,11 @@ class _Checked:
 class _Errand:
     """One request that a transport of others is carrying out."""
 
-    __slots__ = ("asked", "request", "sink")
+    __slots__ = ("request", "sink", "wrapped")
 
     def __init__(self, request: Request, asked: Request, sink: "_LimitedSink") -> None:
         self.request = request
-        self.asked = asked  # held, so that no other request gets its id meanwhile
+        self.wrapped = asked  # held, so that no other request gets its id meanwhile
         self.sink = sink
 
 
@@ -258,15 +258,15 @@ class _LimitedSink:
             )
         if self.refused is not None:
             raise self.refused
-        self._asked(lambda: self._sink.write(bytes(chunk)))
+        self._call_sink(lambda: self._sink.write(bytes(chunk)))
         self.length += len(chunk)
 
     def restart(self) -> None:
         """Forget all bytes so far."""
-        self._asked(self._sink.restart)
+        self._call_sink(self._sink.restart)
         self.length = 0
 
-    def _asked(self, deed: Callable[[], None]) -> None:
+    def _call_sink(self, deed: Callable[[], None]) -> None:
         try:
             deed()
         except StorageError as error:

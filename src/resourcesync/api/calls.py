@@ -10,7 +10,7 @@ from resourcesync.destination.budget import is_on_its_way
 from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports import Clock
 
-_ASK_EVERY: Final = 0.05
+_CHECK_SECONDS: Final = 0.05
 _SLICE: Final = 0.2
 
 
@@ -70,7 +70,7 @@ class Calls:
         self._on_event, self._stop = on_event, stop
         self._stopped, self._asked = None, 0.0
         try:
-            self._ask()
+            self._check_stop()
             yield
         finally:
             self._is_busy = False
@@ -93,8 +93,8 @@ class Calls:
         Raises:
             StoppedError: The caller asked to stop.
         """
-        if self._stop is not None and self._clock.monotonic() - self._asked >= _ASK_EVERY:
-            self._ask()
+        if self._stop is not None and self._clock.monotonic() - self._asked >= _CHECK_SECONDS:
+            self._check_stop()
         return self._clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -105,10 +105,10 @@ class Calls:
         """
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0:
-            self._ask()
+            self._check_stop()
             self._clock.sleep(left if self._stop is None else min(_SLICE, left))
 
-    def _ask(self) -> None:
+    def _check_stop(self) -> None:
         if self._stop is None or is_on_its_way(self._stopped):
             return
         self._asked = self._clock.monotonic()

@@ -11,7 +11,7 @@ from resourcesync.api.settings import PublisherOptions, publisher_settings
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
 from resourcesync.wiring import catalogues, machine
-from resourcesync.wiring.publishing import Asked
+from resourcesync.wiring.publishing import PublishRequest
 
 
 class Catalogue:
@@ -100,7 +100,7 @@ class Catalogue:
         chosen = publisher_settings(options)
         out = Path(str(chosen.pop("out"))) if "out" in chosen else None
         done = catalogues.publish(
-            self.file, out, chosen, clock=machine.system_clock(), asked=Asked()
+            self.file, out, chosen, clock=machine.system_clock(), asked=PublishRequest()
         )
         made = done.publication
         return replace(

@@ -113,7 +113,7 @@ class Publisher:
         """
         if step not in list(Step):
             raise ConfigurationError(f"step={step!r} is unknown", hint=f"one of {', '.join(Step)}")
-        asked = publishing.Asked(step=Step(step), dry_run=dry_run, allow_empty=allow_empty)
+        asked = publishing.PublishRequest(step=Step(step), dry_run=dry_run, allow_empty=allow_empty)
         done = publishing.publish_tree(
             self.folder, self._chosen, clock=machine.system_clock(), asked=asked
         )

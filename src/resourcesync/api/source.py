@@ -81,7 +81,7 @@ class Source:
         """Yield a list, or the parts of its index; each is open until the next is asked for."""
         if uri is None:
             raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
-        with _asking(self.address, self.network) as documents:
+        with _open_network(self.address, self.network) as documents:
             parts: list[str] = []
             with _opened(documents, uri) as document:
                 if not document.header.is_index:
@@ -103,7 +103,7 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 
 
 @contextmanager
-def _asking(address: str, network: Network) -> Iterator[DocumentFetcher]:
+def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
     clock = machine.system_clock()
     with exploring.open_fetcher(address, network, clock) as fetcher:
         yield exploring.over_network(fetcher)
@@ -133,7 +133,7 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
             resources of which none is chosen; then the evidence lists them.
     """
     chosen = network or Network()
-    with _asking(address, chosen) as documents:
+    with _open_network(address, chosen) as documents:
         lists = discover_lists(
             documents,
             address,
@@ -156,5 +156,5 @@ def offered_sets(address: str, *, network: Network | None = None) -> tuple[Offer
         ConfigurationError: The address is no http or https URI.
     """
     chosen = network or Network()
-    with _asking(address, chosen) as documents:
+    with _open_network(address, chosen) as documents:
         return find_sets(documents, address, allowed=chosen.allow_origins)

@@ -203,9 +203,9 @@ class Configuration:
         """
         settings = self.mirror(place).settings if place in self.names else self.defaults
         values = on_the_way(settings, way)
-        return self.asking(values, str(values.get("source", "")))
+        return self.network_from(values, str(values.get("source", "")))
 
-    def asking(self, values: Mapping[str, Any], source: str) -> "Network":
+    def network_from(self, values: Mapping[str, Any], source: str) -> "Network":
         """Return how a Source is asked by the values of options, its secrets included.
 
         Raises:

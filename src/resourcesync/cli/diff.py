@@ -8,7 +8,7 @@ import click
 from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.looking import Asking, asking_options
+from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
 
@@ -23,9 +23,9 @@ SHOWN_FINDINGS: Final = 1000
 @click.command("diff")
 @click.argument("a")
 @click.argument("b")
-@asking_options
+@source_options
 @options.output_options
-def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
+def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """Compare what two Sources, lists or mirrors say they hold.
 
     A and B are each the address of a Source or of a list, a file or folder of documents, or a
@@ -56,7 +56,7 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     )
 
 
-def _diff(a: str, b: str, asking: Asking, screen: Screen) -> Outcome:
+def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> Outcome:
     from resourcesync.wiring import diffing, machine  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()

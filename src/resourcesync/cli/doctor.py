@@ -69,9 +69,9 @@ def _verdicts(
     )
 
     clock = machine.system_clock()
-    asked, told = _Asked(network=configured.network_of(way)), None
+    asked, told = _DoctorTarget(network=configured.network_of(way)), None
     try:
-        asked = _asked(target, configured.load(named), way)
+        asked = _resolve_target(target, configured.load(named), way)
     except ConfigurationError as error:
         told = error
     mistakes, warnings, path = _configuration(named, told)
@@ -101,7 +101,7 @@ def _unknown(target: str, known: tuple[str, ...]) -> "Verdict":
     )
 
 
-class _Asked(NamedTuple):
+class _DoctorTarget(NamedTuple):
     """What is looked at besides the machine: a folder, an address, or a folder and its Source.
 
     Attributes:
@@ -115,7 +115,9 @@ class _Asked(NamedTuple):
     known: tuple[str, ...] = ()
 
 
-def _asked(target: str | None, configuration: Configuration, way: Mapping[str, Any]) -> _Asked:
+def _resolve_target(
+    target: str | None, configuration: Configuration, way: Mapping[str, Any]
+) -> _DoctorTarget:
     """Return what a target means; no secret is asked for."""
     settings = configuration.defaults
     folder, address = None, target or ""
@@ -127,7 +129,7 @@ def _asked(target: str | None, configuration: Configuration, way: Mapping[str, A
     network = configured.network_of(configured_values.on_the_way(settings, way))
     is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
     known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
-    return _Asked(network, folder, address, known)
+    return _DoctorTarget(network, folder, address, known)
 
 
 def _configuration(

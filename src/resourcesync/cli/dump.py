@@ -60,8 +60,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import dumping, machine, publishing  # noqa: PLC0415 - help stays quick
 
-    asked = publishing.Asked(
-        dumps=dumping.DumpsAsked(resources=values["resources"], changes=values["changes"])
+    asked = publishing.PublishRequest(
+        dumps=dumping.DumpRequest(resources=values["resources"], changes=values["changes"])
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()

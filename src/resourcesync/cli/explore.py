@@ -8,7 +8,7 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.looking import Asking, asking_options
+from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, Line
@@ -26,9 +26,9 @@ from resourcesync.errors import ConfigurationError
     "the packages of dumps, 5 the copies of their manifests.",
 )
 @option("--tui", is_flag=True, help="Look around on the whole terminal; q ends, / searches.")
-@asking_options
+@source_options
 @options.output_options
-def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
+def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """Show a Source's documents as a tree.
 
     SOURCE is any address of a Source or a site, the folder or file of documents on this machine,
@@ -64,7 +64,7 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
     )
 
 
-def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome:
+def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> Outcome:
     from resourcesync.cli.explore_words import (  # noqa: PLC0415 - help stays quick
         Totals,
         event_of,
@@ -84,7 +84,7 @@ def _explore(source: str, depth: int, asking: Asking, screen: Screen) -> Outcome
     )
 
 
-def _look_around(source: str, depth: int, asking: Asking) -> Outcome:
+def _look_around(source: str, depth: int, asking: SourceAccess) -> Outcome:
     try:
         from resourcesync.cli import explore_tui  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class SourceAccess:
     """How a Source is asked.
 
     Attributes:
         configuration: The mirrors and secrets that can be named.
-        values: The options of ``asking_options`` by their names.
+        values: The options of ``source_options`` by their names.
     """
 
     configuration: "Configuration"
@@ -50,7 +50,7 @@ class Asking:
             option = "--header" if self.header else "--auth"
             raise click.UsageError(f"{option} would tell one Source what only the other may know")
 
-    def named(self, target: str) -> "tuple[str, Asking]":
+    def named(self, target: str) -> "tuple[str, SourceAccess]":
         """Return the address of a Source and how it is asked, when a target names a mirror.
 
         Raises:
@@ -73,7 +73,7 @@ class Asking:
             ConfigurationError: The secret cannot be had.
         """
         home = source if "://" in source else ""
-        return self.configuration.asking(self.values, home)
+        return self.configuration.network_from(self.values, home)
 
 
 _NAMES: Final = (
@@ -82,7 +82,7 @@ _NAMES: Final = (
 )
 
 
-def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
+def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the options of how a Source is asked, handed over as ``asking``."""
 
     @functools.wraps(function)
@@ -92,6 +92,6 @@ def asking_options(function: Callable[..., Job]) -> Callable[..., Job]:
         # A header of the defaults is for the mirrors: here it might go to two Sources.
         defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
         chosen = configured_values.merged(own, defaults, configured_values.given_options())
-        return function(asking=Asking(configuration=configuration, values=chosen), **values)
+        return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
-    return options.with_options(options.ASKING, (options.CONFIG,))(asked)
+    return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(asked)

@@ -115,7 +115,7 @@ WAY = (
 )
 """How any server is reached, by all commands that ask one; `way_of` takes them apart."""
 
-ASKING = (
+REQUEST_OPTIONS = (
     option("--timeout", type=DURATION, help="Longest wait for an answer, such as 30s."),
     option("--retries", type=click.IntRange(0, 100), help="Further tries; 404 gets none."),
     option(

@@ -30,7 +30,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import Asked, Published
+    from resourcesync.wiring.publishing import Published, PublishRequest
 
 _MOST_NAMES: Final = 10_000
 """How many names of what is left out are kept in mind while it watches."""
@@ -166,7 +166,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import documents, machine, publishing  # noqa: PLC0415 - the same
 
     chosen = publish_options.chosen(values)
-    asked = publishing.Asked(
+    asked = publishing.PublishRequest(
         step=publish_options.step_of(values),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
@@ -194,15 +194,19 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
 
 
 def _publish_external(
-    name: str, chosen: dict[str, object], asked: "Asked", values: dict[str, Any], screen: Screen
+    name: str,
+    chosen: dict[str, object],
+    asked: "PublishRequest",
+    values: dict[str, Any],
+    screen: Screen,
 ) -> Outcome:
     """Publish what other programs tell."""
 
     def network() -> "Network":
-        return configured.load(values["config"]).asking(values, "")
+        return configured.load(values["config"]).network_from(values, "")
 
     told = publish_told.ExternalInput(
-        name=name, chosen=chosen, asked=asked, values=values, network=network
+        name=name, chosen=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
         return told.follow(*_watch_reports(name, screen))
@@ -214,7 +218,7 @@ def _publish_external(
 def _watch(
     tree: Path,
     chosen: dict[str, object],
-    asked: "Asked",
+    asked: "PublishRequest",
     rescan: float | None,
     screen: Screen,
 ) -> Outcome:

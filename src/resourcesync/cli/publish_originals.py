@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.publishing import Asked, Published
+    from resourcesync.wiring.publishing import Published, PublishRequest
 
 _OF_OTHERS: Final = ("auth", "proxy", "proxy_auth", "ca_file")
 
@@ -23,7 +23,7 @@ def is_named(target: str) -> bool:
 
 
 def publish(
-    target: str, chosen: dict[str, object], asked: "Asked", values: Mapping[str, Any]
+    target: str, chosen: dict[str, object], asked: "PublishRequest", values: Mapping[str, Any]
 ) -> "tuple[Published, Path, float]":
     """Publish originals once.
 

@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.publishing import Asked, Published
+    from resourcesync.wiring.publishing import Published, PublishRequest
 
 _OF_OTHERS: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
 
@@ -40,7 +40,7 @@ def check_engine(target: str, values: Mapping[str, Any]) -> None:
 def publish(
     target: str,
     chosen: Mapping[str, object],
-    asked: "Asked",
+    asked: "PublishRequest",
     values: Mapping[str, Any],
     screen: Screen,
 ) -> Outcome:

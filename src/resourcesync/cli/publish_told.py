@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from resourcesync.ports import Clock
     from resourcesync.wiring.accounts import Followed
     from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import Asked, Published
+    from resourcesync.wiring.publishing import Published, PublishRequest
 
 CATALOGUE: Final = "catalogue:"
 """What begins the name of a catalogue, which is no folder."""
@@ -115,7 +115,7 @@ class ExternalInput:
 
     name: str
     chosen: dict[str, object]
-    asked: "Asked"
+    request: "PublishRequest"
     values: Mapping[str, Any]
     network: "Callable[[], Network]"
 
@@ -155,22 +155,24 @@ class ExternalInput:
         if self.name.startswith(CATALOGUE):
             self._check_plain()
             path, out = Path(self.name.removeprefix(CATALOGUE)), self.values["out"]
-            done = catalogues.publish(path, out, self.chosen, clock=clock, asked=self.asked)
+            done = catalogues.publish(path, out, self.chosen, clock=clock, asked=self.request)
             return done, path.parent
         if self.name.startswith(LINES):
             self._check_plain()
             out, lines = self._out(), self.name.removeprefix(LINES)
-            done = catalogues.publish_lines(lines, out, self.chosen, clock=clock, asked=self.asked)
+            done = catalogues.publish_lines(
+                lines, out, self.chosen, clock=clock, asked=self.request
+            )
             return done, out / ".resourcesync"
         followed = self._followed()
-        done = accounts.publish_account(followed, self.chosen, clock=clock, asked=self.asked)
+        done = accounts.publish_account(followed, self.chosen, clock=clock, asked=self.request)
         return done, followed.out / ".resourcesync"
 
     def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
         from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
-        followed, asked = self._followed(), self.asked
+        followed, asked = self._followed(), self.request
         every, failures, is_first = self.values["every"], 0, True
         while True:
             try:

@@ -139,7 +139,7 @@ NETWORK: Final = (
     option("--per-host", type=click.IntRange(1, 1000), help="Most requests at a time to one host."),
     option("--rate", type=options.RATE, help="Requests per second to one host, such as 5/s."),
     option("--bwlimit", type=options.SIZE, help="Bytes per second in all, such as 2M."),
-    *options.ASKING,
+    *options.REQUEST_OPTIONS,
 )
 
 

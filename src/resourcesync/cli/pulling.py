@@ -193,7 +193,7 @@ def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
         return _pull_one(_One(target, folder, name), network, way, tell)
     from resourcesync.cli.pull_sets import OneSet, pull_each  # noqa: PLC0415 - seldom needed
 
-    wish = sets.Wish(source=target.address, names=arguments.set, every=arguments.all_sets)
+    wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
 
     def pull_one(one: OneSet, report: "Reporter") -> Outcome:
@@ -263,7 +263,7 @@ def _network(target: Target, configuration: Configuration) -> "Network":
     source = target.arguments.moved or target.address or ""
     if auth and not source and mirrors.is_mirror(target.folder):
         source = mirrors.read_status(target.folder).source
-    return configuration.asking(asdict(target.arguments), source)
+    return configuration.network_from(asdict(target.arguments), source)
 
 
 def _options(one: _One, now: datetime) -> Any:

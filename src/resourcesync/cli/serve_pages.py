@@ -71,7 +71,7 @@ class Validation:
         is_stale = ended.documents != documents
         return replace(ended.view, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
 
-    def ask(self, documents: tuple[Document, ...], *, again: bool) -> str | None:
+    def request(self, documents: tuple[Document, ...], *, again: bool) -> str | None:
         """Return the findings as a page of their own; ``None`` while it goes on.
 
         It is begun when it was not yet, or the documents are others; and, not all the time,
@@ -178,5 +178,5 @@ class ServePages:
     def validate(self, *, again: bool) -> str | Validated:
         """Judge the documents; return the findings as a page, or how far it is."""
         documents = self._lookout.documents()
-        report = self._validation.ask(documents, again=again)
+        report = self._validation.request(documents, again=again)
         return report or self._validation.view(documents)

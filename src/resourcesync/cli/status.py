@@ -75,7 +75,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        found = look(places, configuration, screen, Check(asked=check, limits=limits))
+        found = look(places, configuration, screen, Check(is_requested=check, limits=limits))
         if style == "nagios":
             line, code = nagios(found.seen, found.unknown)
             return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
@@ -90,7 +90,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 class Check(NamedTuple):
     """Whether mirrors are checked, and what is fine of all of them."""
 
-    asked: bool
+    is_requested: bool
     limits: Limits
 
     def seen(self, status: MirrorStatus, own: Limits, now: datetime) -> Seen:
@@ -164,7 +164,7 @@ def look(
             continue
         seen.append(check.seen(status, mirror.limits, now))
         screen.report("mirror", fields_of(status, now))
-        if check.asked and not seen[-1].is_fine:
+        if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return Found(seen, now, unknown, worst(codes))
 

@@ -10,7 +10,7 @@ from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.job import Job
-from resourcesync.cli.looking import Asking, asking_options
+from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -90,9 +90,9 @@ class Arguments:
     show_default=True,
     help="What is written to stdout.",
 )
-@asking_options
+@source_options
 @options.output_options
-def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
+def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     """Judge documents, packages and Sources by the standard.
 
     TARGET is a document, a package, the folder of a published tree, or any other folder, whose
@@ -132,7 +132,7 @@ def command(output: OutputOptions, asking: Asking, **values: Any) -> Job:
 
 
 def _validate(
-    arguments: Arguments, asking: Asking, screen: Screen, output: OutputOptions
+    arguments: Arguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> Outcome:
     from resourcesync.cli.validate_words import Tally  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, validating  # noqa: PLC0415 - help stays quick

@@ -17,7 +17,7 @@ from resourcesync.cli.watch_options import SERVICE
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.cli.watch_service import Wish
+    from resourcesync.cli.watch_service import WatchSettings
 
 
 @click.command("watch")
@@ -38,12 +38,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
     given = given_options()
     named: Path | None = values["config"]
 
-    def wish() -> "Wish":
-        from resourcesync.cli.watch_service import Wish  # noqa: PLC0415 - help stays quick
+    def wish() -> "WatchSettings":
+        from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured.load(named)
         settings = merged(values, configuration.service, given)
-        return Wish(
+        return WatchSettings(
             configuration=configuration,
             names=_names(names, configuration, settings["every"]),
             every=settings["every"],

@@ -120,7 +120,7 @@ class WatchFigures:
         mirrors: list[Mapping[str, object]] = []
         for name in names:
             notes = Notes()
-            found = look((name,), configuration, notes, Check(asked=False, limits=Limits()))
+            found = look((name,), configuration, notes, Check(is_requested=False, limits=Limits()))
             seen += found.seen
             mirrors += notes.mirrors
             mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)

@@ -217,7 +217,7 @@ class WatchPages:
     def _each(self, names: Sequence[str]) -> Iterator[tuple[Brief, Path]]:
         configuration = self._names()[1]
         notes, pushed, watched = Notes(), self._pushed(), self._watched()
-        found = look(names, configuration, notes, Check(asked=False, limits=Limits()))
+        found = look(names, configuration, notes, Check(is_requested=False, limits=Limits()))
         yield from ((_unread(it), Path()) for it in notes.problems)
         for seen in found.seen:
             name = seen.status.folder

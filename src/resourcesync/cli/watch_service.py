@@ -47,7 +47,7 @@ _PARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WatchSettings:
     """What is wanted of the service.
 
     Attributes:
@@ -170,7 +170,9 @@ def problems_of(configuration: Configuration) -> Iterator[ResourceSyncError]:
         except StorageError as error:
             yield error
     names = configuration.names
-    wish = Wish(configuration=configuration, names=names, every=None, parallel=1, jobs=1, grace=0)
+    wish = WatchSettings(
+        configuration=configuration, names=names, every=None, parallel=1, jobs=1, grace=0
+    )
     yield from wish.problems()
 
 
@@ -219,8 +221,8 @@ class _Service:
         screen: Where it says so.
     """
 
-    def __init__(self, wish: Wish, screen: Screen) -> None:
-        self._screen, self._wish = screen, wish
+    def __init__(self, wish: WatchSettings, screen: Screen) -> None:
+        self._screen, self._settings = screen, wish
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
         self._work = Work(self._clock, self._subscribe)
@@ -230,13 +232,13 @@ class _Service:
         self.watch = Watch(rota, self._work, self._report_done, self._clock, wish.parallel)
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
-            lambda: (self._wish.names, self._wish.configuration),
+            lambda: (self._settings.names, self._settings.configuration),
             lambda: self._intervals,
             self._push,
             self._planned,
         )
         self._pages = WatchPages(
-            lambda: (self._wish.names, self._wish.configuration),
+            lambda: (self._settings.names, self._settings.configuration),
             self._clock,
             self._push.pushed,
             self._planned,
@@ -253,7 +255,7 @@ class _Service:
             LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be remembered.
         """
-        wish = self._wish
+        wish = self._settings
         with ExitStack() as stack:
             if wish.callback:
                 state = wish.push_state()
@@ -288,10 +290,10 @@ class _Service:
         """Follow the channels of a mirror's Source; it is polled in any case."""
         if it.wanted.takes_hints:
             name = it.target.name
-            network = self._wish.configuration.network(name, {})
+            network = self._settings.configuration.network(name, {})
             self._push.follow(name, it.target.folder, network)
 
-    def take(self, wish: Wish) -> None:
+    def take(self, wish: WatchSettings) -> None:
         """Do from now on what is wished, or, if it makes no sense, nothing of it.
 
         Raises:
@@ -305,7 +307,7 @@ class _Service:
             if it.wanted.takes_hints
         }
         self._push.subscribe(asked)
-        self._wish = wish
+        self._settings = wish
         self._work.take(watched, chosen)
         self._intervals = {
             (("mirror", name),): it.wanted.pull.seconds
@@ -322,7 +324,7 @@ class _Service:
         except ResourceSyncError:  # the pull tells it, and again until it is mended
             return Past()
 
-    def run_loop(self, signals: _Signals, wish: Callable[[], Wish]) -> None:
+    def run_loop(self, signals: _Signals, wish: Callable[[], WatchSettings]) -> None:
         """Work until it is asked to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
         self._supervisor.notify(READY=1, STATUS=self._status())
@@ -343,7 +345,7 @@ class _Service:
         self._looked = now
         for name, failed in self.watch.failing().items():
             try:
-                moment = good_pull(self._wish.configuration.folder(name), failed)
+                moment = good_pull(self._settings.configuration.folder(name), failed)
             except ResourceSyncError:  # the next pull tells it
                 continue
             if moment is not None:
@@ -352,9 +354,9 @@ class _Service:
     def finish(self) -> None:
         """End all work in good order, as far as the grace allows."""
         self._supervisor.notify(STOPPING=1)
-        self.watch.finish(self._wish.grace)
+        self.watch.finish(self._settings.grace)
 
-    def _reload(self, wish: Callable[[], Wish]) -> None:
+    def _reload(self, wish: Callable[[], WatchSettings]) -> None:
         moment = int(self._clock.monotonic() * 1e6)
         self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
         try:
@@ -367,7 +369,7 @@ class _Service:
         self._supervisor.notify(READY=1, STATUS=self._status())
 
     def _status(self) -> str:
-        names = len(self._wish.names)
+        names = len(self._settings.names)
         busy = ", ".join(f"{it.kind.value} {it.mirror}" for it in self.watch.running[:3])
         return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
 
@@ -405,7 +407,7 @@ class _Service:
         return self._runs
 
 
-def run(first: Wish, wish: Callable[[], Wish], screen: Screen) -> Outcome:
+def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen) -> Outcome:
     """Keep mirrors in step until a signal asks to stop.
 
     Args:

@@ -184,7 +184,7 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
     elif found.trouble:
         yield "Source", f"could not be asked: {found.trouble}"
     elif listed is None:
-        yield "Source", "does not list it" if found.asked else "was not asked"
+        yield "Source", "does not list it" if found.is_source_read else "was not asked"
     else:
         at = "" if listed.lastmod is None else words.moment(from_microseconds(listed.lastmod))
         yield "Source", "  ".join(filter(None, (listed.change or "listed", at, found.list_uri)))
@@ -248,7 +248,7 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "reason": found.verdict.value,
         "is_there": found.is_there,
         "is_altered": found.is_altered,
-        "asked": found.asked,
+        "asked": found.is_source_read,
         "trouble": found.trouble,
         "finding": None if found.finding is None else asdict(found.finding),
         "set_aside": list(found.set_aside),

@@ -99,7 +99,7 @@ def is_worth_taking(prospect: Prospect, policy: DumpPolicy, room: int | None) ->
     return share >= _LEAST_SHARE and REQUEST + length < cost_singly(wanted)
 
 
-def is_worth_asking(wanted: Need, policy: DumpPolicy) -> bool:
+def is_dump_worth_checking(wanted: Need, policy: DumpPolicy) -> bool:
     """Whether so much is wanted that what a package holds is worth a look at its manifest."""
     if policy == "never":
         return False

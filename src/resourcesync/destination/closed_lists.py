@@ -32,7 +32,7 @@ def closed_list_changed(pull: Pull) -> str:
         pull: What the pull works with.
     """
     memory = SyncState(pull.state)
-    asked = memory.closed_asked_at
+    asked = memory.closed_lists_checked_at
     if Capability.CHANGE_DUMP in pull.listing_dumps:
         return ""  # a dump stands for the lists: its packages are too large to be asked again
     if asked is not None and 0 <= pull.now - asked < DAY:

@@ -258,7 +258,7 @@ class Destination:
         if options.mode == "baseline" or through is None or due:
             pulled = self._baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
-            pulled = self._fill_hole(pull) or self._ask_list_again(pull)
+            pulled = self._fill_hole(pull) or self._reread_list(pull)
             news = self._ways.incremental(pull, lists.are_others)
             return pulled or news.run(pull.found.change_list, through)
         else:
@@ -286,7 +286,7 @@ class Destination:
             pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
         return pulled
 
-    def _ask_list_again(self, pull: Pull) -> Pulled | None:
+    def _reread_list(self, pull: Pull) -> Pulled | None:
         """Read a Resource List that changed while copies wait that the last one did not list.
 
         Only a Resource List can take that back. And where an archive stands for the Change Lists,

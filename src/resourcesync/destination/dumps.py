@@ -16,7 +16,7 @@ from resourcesync.destination.choosing import (
     DumpPolicy,
     Need,
     Prospect,
-    is_worth_asking,
+    is_dump_worth_checking,
     is_worth_looking,
     is_worth_taking,
 )
@@ -115,7 +115,9 @@ class Dumps:
         try:
             for uri in dict.fromkeys(filter(None, uris)):
                 rest, self._policy = self._rest(), self._policy_for(uri)
-                if is_worth_asking(rest, self._policy) or (rest.count and packages.are_waiting):
+                if is_dump_worth_checking(rest, self._policy) or (
+                    rest.count and packages.are_waiting
+                ):
                     self._fetch_from(uri)
         except BudgetError:
             self._pull.budget.end_of_time()
@@ -178,7 +180,7 @@ class Dumps:
             (number, offered)
             for number, offered in enumerate(packages)
             if self._pull.packages.waits(offered)
-            or is_worth_asking(estimate.of(number).wanted, policy)
+            or is_dump_worth_checking(estimate.of(number).wanted, policy)
         ]
         is_looked = is_worth_looking(
             (estimate.of(number) for number, _ in numbered), self._rest(), policy
@@ -207,7 +209,7 @@ class Dumps:
         rest = self._rest()
         if self._pull.packages.waits(offered):
             return rest.count > 0
-        if not is_worth_asking(rest, self._policy):
+        if not is_dump_worth_checking(rest, self._policy):
             return False
         room = self._pull.equipment.room()
         fits = self._pull.budget.fits(offered.entry.length)

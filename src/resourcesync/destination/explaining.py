@@ -120,7 +120,7 @@ class Explanation:
     is_altered: bool = False
     listed: Listed | None = None
     list_uri: str = ""
-    asked: bool = False
+    is_source_read: bool = False
     trouble: str = ""
     pending: Pending | None = None
     refused: Refused | None = None
@@ -176,12 +176,12 @@ class Explanation:
             return Verdict.FOREIGN
         if self.listed is not None or self.trash is not None or self.last is not None:
             return Verdict.GONE
-        return Verdict.UNKNOWN if self.asked else Verdict.UNASKED
+        return Verdict.UNKNOWN if self.is_source_read else Verdict.UNASKED
 
     def _of_copy(self) -> Verdict:
         if self.copy is None:
             return self._of_nothing()
-        if not self.asked:
+        if not self.is_source_read:
             return Verdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
             return Verdict.KEPT
@@ -218,7 +218,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
     recall(pull.state, known)
     if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
         try:
-            _ask(pull, known)
+            _read_listed(pull, known)
         except ResourceSyncError as error:
             known.trouble = error.message
     known.path = known.path or _path_of(pull, uri)
@@ -318,7 +318,7 @@ def _doubt(pull: Pull, known: Explanation) -> None:
     if known.pending is not None and known.pending.task == Task.DELETE:
         return  # it is to go, not to be fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
-    if known.asked and not is_listed:
+    if known.is_source_read and not is_listed:
         return  # it could not be fetched again
     doubts = Doubts(pull, offline=row is None)
     reason = "changed here since it was fetched" if known.is_there else "missing"
@@ -326,10 +326,10 @@ def _doubt(pull: Pull, known: Explanation) -> None:
     doubts.flush()
 
 
-def _ask(pull: Pull, known: Explanation) -> None:
+def _read_listed(pull: Pull, known: Explanation) -> None:
     with ExitStack() as held:
         account = Baseline(pull).account(held)
-        known.asked = True
+        known.is_source_read = True
         for row in account.rows():
             if row.uri == known.uri:
                 known.listed, known.path = row, row.path

@@ -46,7 +46,7 @@ def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> 
         uri, last = address(row.uri), row.uri
         if not witnesses.are_there(uri):
             continue
-        outcome = _ask(equipment, uri)
+        outcome = _probe(equipment, uri)
         if _is_gone(outcome, uri):
             found.append(row)
             continue
@@ -85,7 +85,7 @@ class _Witnesses:
         if of not in self._known:
             listed = map(self._address, _listed(self._equipment.state))
             few = islice((it for it in listed if origin(it) == of), _WITNESSES)
-            self._known[of] = any(_is_there(_ask(self._equipment, it)) for it in few)
+            self._known[of] = any(_is_there(_probe(self._equipment, it)) for it in few)
         return self._known[of]
 
 
@@ -106,7 +106,7 @@ def _without(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
             yield uri
 
 
-def _ask(equipment: Equipment, uri: str) -> Response | Failure:
+def _probe(equipment: Equipment, uri: str) -> Response | Failure:
     request = Request(uri=uri, sink=_Nowhere(), limit=0, uncached=True)
     (outcome,) = equipment.fetcher.fetch([request])
     return outcome

@@ -415,4 +415,4 @@ class Incremental:
     def _fetch_of(self, row: Pending) -> Fetch:
         listed, copy = listed_again(row), self._pull.state.copy(row.uri)
         ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-        return Fetch(listed, copy, ask=ask)
+        return Fetch(listed, copy, is_conditional=ask)

@@ -314,7 +314,7 @@ class SyncState:
         return self._number("refused") or 0
 
     @property
-    def closed_asked_at(self) -> int | None:
+    def closed_lists_checked_at(self) -> int | None:
         """When closed Change Lists were asked again the last time, microseconds."""
         return self._number("closed-asked-at")
 

@@ -212,7 +212,7 @@ class Fetch(NamedTuple):
 
     listed: Listed
     before: Copy | None
-    ask: bool = False
+    is_conditional: bool = False
     is_missing: bool = False
 
     @property
@@ -329,7 +329,7 @@ def _decide_updated(copy: Copy, row: Listed) -> Decision:
         return Retain(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
     if row.path != copy.path:  # where it is, is where it stays
         row = row._replace(path=copy.path)
-    return Fetch(whole(row), copy, ask=match_copy(copy, row) is Match.UNKNOWN)
+    return Fetch(whole(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
 
 
 def whole(listed: Listed) -> Listed:

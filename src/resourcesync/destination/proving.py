@@ -131,7 +131,7 @@ class Prover:
             if bad is not None:
                 proven.bad[copy.uri] = bad
         if self._method == "remote":
-            self._ask([copy for copy in group if copy.uri not in proven.bad])
+            self._check_source([copy for copy in group if copy.uri not in proven.bad])
         if self._method != "stat":
             good = [copy.uri for copy in group if copy.uri not in proven.bad]
             self._pull.state.add_proofs(good, self._pull.now)
@@ -159,7 +159,7 @@ class Prover:
         reason = f"{algorithm} differs{same}: silent corruption or local edit"
         return Bad(FindingKind.DIFFERENT, reason)
 
-    def _ask(self, copies: Iterable[Copy]) -> None:
+    def _check_source(self, copies: Iterable[Copy]) -> None:
         """Ask the Source whether its resources are still these bytes."""
         asked: dict[Request, tuple[Copy, Staged]] = {}
 

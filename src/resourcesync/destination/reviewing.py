@@ -161,7 +161,9 @@ def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
 
 
 def _fetch(row: Listed, copy: Copy | None) -> Fetch:
-    return Fetch(row, copy, ask=copy is not None and match_copy(copy, row) is not Match.DIFFERENT)
+    return Fetch(
+        row, copy, is_conditional=copy is not None and match_copy(copy, row) is not Match.DIFFERENT
+    )
 
 
 def _with_pending_deletions(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:

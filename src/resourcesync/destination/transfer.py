@@ -198,7 +198,7 @@ class Transfer:
         if staged.part is not None and staged.part.length == listed.length:
             self._take_bytes(attempt, staged, {})  # only the end of the run was missing
             return None
-        ask = fetch.ask and before is not None and place.is_own and not place.uncached
+        ask = fetch.is_conditional and before is not None and place.is_own and not place.uncached
         return Request(
             uri=place.uri,
             sink=staged,

@@ -23,7 +23,7 @@ _NOTE: Final = "capability-list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _ProbeRecord:
     """When a Capability List was asked for last, and how it is asked for conditionally."""
 
     uri: str
@@ -58,7 +58,7 @@ class Whereabouts:
         if uri is None or known != self._sync_state.found or self._is_early(known):
             return False
         try:
-            found = self._ask(uri, known)
+            found = self._read_capability_list(uri, known)
         except (SourceError, DocumentError) as error:
             _log.info("asking where the lists are: %s", error)
             return False
@@ -71,12 +71,12 @@ class Whereabouts:
     def _is_early(self, known: Discovered) -> bool:
         """Whether an index and its open lists were asked less than an hour ago."""
         open_lists = open_lists_of(known.change_list or "", self._pull.state)
-        asked = self._asked(known.capability_list or "")
+        asked = self._last_probe(known.capability_list or "")
         return bool(open_lists) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
 
-    def _ask(self, uri: str, known: Discovered) -> Discovered | None:
+    def _read_capability_list(self, uri: str, known: Discovered) -> Discovered | None:
         """Read the Capability List; ``None`` when it did not change."""
-        equipment, before = self._pull.equipment, self._asked(uri)
+        equipment, before = self._pull.equipment, self._last_probe(uri)
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         fetched = documents.get(
             uri,
@@ -93,9 +93,11 @@ class Whereabouts:
             self._remember(fetched.etag, fetched.last_modified, uri)
         return found
 
-    def _asked(self, uri: str) -> _Asked | None:
+    def _last_probe(self, uri: str) -> _ProbeRecord | None:
         try:
-            asked = msgspec.json.decode(self._pull.state.note(_NOTE) or "null", type=_Asked | None)
+            asked = msgspec.json.decode(
+                self._pull.state.note(_NOTE) or "null", type=_ProbeRecord | None
+            )
         except msgspec.MsgspecError:
             return None  # it is only read once more
         return asked if asked is not None and asked.uri == uri else None
@@ -103,7 +105,7 @@ class Whereabouts:
     def _remember(self, etag: str, last_modified: str, uri: str) -> None:
         if self._pull.options.dry_run:
             return
-        asked = _Asked(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
+        asked = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
         self._sync_state.write(capability_list=asked)
 
 

@@ -131,7 +131,7 @@ class Search:
                 continue
             self.road = road
             if road.startswith(_ROBOTS):
-                found = self._ask_robots(candidate, errand)
+                found = self._search_robots(candidate, errand)
             else:
                 found = self._look(candidate, errand)
             if found is not None:
@@ -224,7 +224,7 @@ class Search:
 
     # --- robots.txt ---
 
-    def _ask_robots(self, uri: str, errand: "_Errand[T]") -> T | None:
+    def _search_robots(self, uri: str, errand: "_Errand[T]") -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
         Nothing tells which of them are ResourceSync's: those with a capability win (§6.3.4).

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import msgspec
 
-from resourcesync.destination.choosing import Need, is_worth_asking
+from resourcesync.destination.choosing import Need, is_dump_worth_checking
 from resourcesync.destination.landing import Tally
 from resourcesync.destination.packages import Offered
 from resourcesync.destination.pulling import Pull
@@ -46,7 +46,7 @@ class PackageUnits:
         uri, policy = self._pull.found.resource_dump, self._pull.options.dumps
         wanted = joined.create + joined.update
         is_most = policy == "always" or wanted > joined.same
-        if uri is None or not is_most or not is_worth_asking(Need(count=wanted), policy):
+        if uri is None or not is_most or not is_dump_worth_checking(Need(count=wanted), policy):
             return None
         try:
             packages = self._pull.packages.at(uri)

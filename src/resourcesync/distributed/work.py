@@ -224,7 +224,7 @@ class _Slice:
 
     def _fetches(self) -> Iterator[Fetch]:
         if self._unit.is_decided:
-            yield from map(_asked, self._rows)
+            yield from map(_fetch_of, self._rows)
             return
         listed = (listed_of(row.listed) for row in self._rows)
         copies = (row.copy for row in self._rows if row.copy is not None)
@@ -256,11 +256,11 @@ class _Slice:
             yield DoneRow(uri, copies.get(uri), tasks.get(uri))
 
 
-def _asked(row: WorkRow) -> Fetch:
+def _fetch_of(row: WorkRow) -> Fetch:
     """Return the fetch of what changed: its copy is asked for again, if it may be the same."""
     listed, copy = listed_of(row.listed), row.copy
     ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
-    return Fetch(listed, copy, ask=ask)
+    return Fetch(listed, copy, is_conditional=ask)
 
 
 class Fenced:

@@ -47,7 +47,7 @@ class Intent:
     secret: bytes = field(repr=False)
     lease: int
     echo: str
-    asked: int
+    requested: int
     attempts: int = 0
     since: int = 0
 
@@ -211,7 +211,7 @@ class Following(StrEnum):
     """How far a subscription of ours is."""
 
     WANTED = "wanted"
-    ASKED = "asked"
+    REQUESTED = "asked"
     ACTIVE = "active"
     LEAVING = "leaving"
 

@@ -85,7 +85,7 @@ _Place = tuple[int, int]
 """A place in the log: number and time of the change before it."""
 
 
-_Asked = _Place | None
+_RequestedPosition = _Place | None
 """The place after which a client asks; ``None`` for what is yet to come."""
 
 
@@ -211,7 +211,7 @@ class Events:
                 await wake.wait()
         return wake.is_set()
 
-    async def _find(self, request: Request) -> _Asked:
+    async def _find(self, request: Request) -> _RequestedPosition:
         """Return the place that a client comes back to; ``None`` when it is new.
 
         One that the log does not have is nowhere: it is told of the reset.
@@ -222,18 +222,18 @@ class Events:
         found = _ID.fullmatch(field)
         place = _NOWHERE if found is None else (int(found[1]), int(found[2]))
         is_known = place == self._last or place in self._batches
-        return place if is_known or await self._ask(self._log.has, *place) else _NOWHERE
+        return place if is_known or await self._read_log(self._log.has, *place) else _NOWHERE
 
     async def _catch_up(self, position: _Place) -> _Batch:
         """Return what follows ``position``, up to where all the others are."""
         last = self._last
-        found = await self._ask(self._log.after, position[0], _MOST_EVENTS)
+        found = await self._read_log(self._log.after, position[0], _MOST_EVENTS)
         known = [entry for entry in found or () if entry[0] <= last[0]]
         if not known:
             return _Batch(last, b"event: reset\nid: %d-%d\ndata: {}\n\n" % last)
         return _batch(known)
 
-    async def _ask(self, question: Callable[..., _T], *about: int) -> _T:
+    async def _read_log(self, question: Callable[..., _T], *about: int) -> _T:
         """Read the log for one client, when not too many do."""
         assert self._limiter is not None
         return await to_thread.run_sync(question, *about, limiter=self._limiter)

@@ -151,7 +151,7 @@ class HubApplication:
         if isinstance(body, Reply):
             return body
         if is_form:
-            return await self._ask(body, scope)
+            return await self._answer_form(body, scope)
         submission = Submission(
             body=body,
             media_type=media_type,
@@ -160,9 +160,9 @@ class HubApplication:
         )
         return await in_thread(lambda: self._hub.submit(submission))
 
-    async def _ask(self, body: bytes, scope: Scope) -> Reply:
+    async def _answer_form(self, body: bytes, scope: Scope) -> Reply:
         peer = (scope.get("client") or ("", 0))[0]
-        reply = await in_thread(lambda: self._hub.ask(body, peer))
+        reply = await in_thread(lambda: self._hub.handle_form(body, peer))
         if reply.status != _ACCEPTED:
             return reply
         for _ in range(int(_WAIT_SECONDS / _WAIT_STEP)):

@@ -222,7 +222,7 @@ class AccountSuite(ABC):
         for uri, word in words.items():
             self._expect_reported(word, held[uri], uri)
 
-    def test_a_reader_that_stops_may_ask_again(self, account: Account) -> None:
+    def test_an_interrupted_reader_can_read_again(self, account: Account) -> None:
         """Nothing is lost by reading: the same position tells the same again."""
         self._needs_changes()
         start = self._position(account)

@@ -68,7 +68,7 @@ class Why(StrEnum):
 
     SCHEDULED = "scheduled"
     RETRY = "retry"
-    ASKED = "asked to wait"
+    RETRY_AFTER = "asked to wait"
     LOCKED = "locked"
     NOTIFIED = "notified"
     TURN = "others first"
@@ -433,7 +433,7 @@ class Rota:
         """Note why it is pulled next; the first audit of a mirror follows its first pull."""
         row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
         row.spared = now.steady + how.retry_after
-        row.why = Why.ASKED if row.due[Kind.PULL] == row.spared else _REASONS[how.verdict]
+        row.why = Why.RETRY_AFTER if row.due[Kind.PULL] == row.spared else _REASONS[how.verdict]
         row.failed = now.wall
         row.is_stopping = False
         row.cuts = row.cuts + 1 if how.verdict is Verdict.CUT else 0

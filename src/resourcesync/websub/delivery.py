@@ -21,7 +21,7 @@ from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Respon
 from resourcesync.ports.subscriptions import HubStore, Intent, Payload, Settled, Subscription
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.leases import MICROSECONDS, SteadyTime
-from resourcesync.websub.messages import Mode, Wish
+from resourcesync.websub.messages import Mode, SubscriptionRequest
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 
@@ -31,7 +31,7 @@ OUTCOMES: Final = ("verified", "refused", "delivered", "merged", "failed", "ende
 """What ``Deliveries.counts`` counts."""
 
 _VERIFICATIONS: Final = 16
-_ASKED_AT_MOST: Final = 3
+_MOST_ATTEMPTS: Final = 3
 _PATIENCE: Final = 600 * MICROSECONDS
 """After so long a wish that nobody confirmed is forgotten."""
 _TIDY_EVERY: Final = 60 * MICROSECONDS
@@ -204,7 +204,7 @@ class Deliveries:
 
     def _question(self, intent: Intent) -> tuple[Request, _Verification]:
         job = _Verification(intent=intent, challenge=self._challenge(), sink=BodySink())
-        wish = Wish(
+        wish = SubscriptionRequest(
             mode=Mode(intent.mode),
             topic=intent.topic,
             callback=intent.callback,
@@ -285,7 +285,7 @@ class Deliveries:
             is_meant = outcome.status in _SUCCESS and bytes(job.sink.body) == job.challenge.encode()
         else:
             is_meant = False
-            if outcome.error.transient and intent.attempts + 1 < _ASKED_AT_MOST:
+            if outcome.error.transient and intent.attempts + 1 < _MOST_ATTEMPTS:
                 wait = leases.delay(intent.attempts + 1, self._chance())
                 self._store.postpone(intent, self._now() + int(wait * MICROSECONDS))
                 return
@@ -309,7 +309,7 @@ class Deliveries:
         else:
             self.counts["failed"] += 1
             attempts = subscription.attempts + 1
-            wait = max(leases.delay(attempts, self._chance()), _asked_wait(outcome))
+            wait = max(leases.delay(attempts, self._chance()), _retry_after(outcome))
             due = self._now() + int(wait * MICROSECONDS)
             self._settled.append(Settled(number=subscription.number, attempts=attempts, due=due))
 
@@ -319,7 +319,7 @@ class Deliveries:
             self._settled.clear()
 
 
-def _asked_wait(outcome: Response | Failure) -> float:
+def _retry_after(outcome: Response | Failure) -> float:
     """Return the seconds that a receiver asks to wait, within an hour."""
     said = outcome.headers.get("retry-after", "") if isinstance(outcome, Response) else ""
     return float(min(leases.parse_seconds(said) or 0, leases.HOUR))

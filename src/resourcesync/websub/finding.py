@@ -61,7 +61,7 @@ def find_channels(documents: Documents, messenger: Messenger, addresses: Iterabl
         for channel in channels:
             known = channel
             if not channel.hubs:
-                outcome, body = _asked(messenger, channel)
+                outcome, body = _fetch_topic(messenger, channel)
                 is_all = is_all and not _is_passing(outcome)
                 told = _answered(channel, outcome, body)
                 if told is None:
@@ -82,7 +82,7 @@ def _channels_in(documents: Documents, address: str) -> list[Channel]:
     return channels
 
 
-def _asked(messenger: Messenger, channel: Channel) -> tuple[Response | Failure, bytes]:
+def _fetch_topic(messenger: Messenger, channel: Channel) -> tuple[Response | Failure, bytes]:
     """Ask the topic of a channel for its hubs."""
     sink = BodySink()
     request = Request(uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD)

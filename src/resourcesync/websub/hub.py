@@ -14,7 +14,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.subscriptions import HubStore, Intent, Payload
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.flow import Allowance
-from resourcesync.websub.messages import Answer, Mode, Wish
+from resourcesync.websub.messages import Answer, Mode, SubscriptionRequest
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import METHODS, is_signed
 
@@ -71,7 +71,7 @@ class Hub:
         self._pings = Allowance(rules.pings)
         self._submissions = Allowance(60 * rules.pings)
 
-    def ask(self, body: bytes, peer: str) -> Answer:
+    def handle_form(self, body: bytes, peer: str) -> Answer:
         """Answer a form: a wish to subscribe or to unsubscribe, or a ping.
 
         Args:
@@ -83,10 +83,10 @@ class Hub:
             return Answer(status=400, text="This is no form.")
         if fields.get("hub.mode") == Mode.PUBLISH:
             return self._ping(fields.get("hub.topic") or fields.get("hub.url", ""))
-        wish = messages.read_wish(fields)
-        return wish if isinstance(wish, Answer) else self._wish(wish, peer)
+        wish = messages.read_subscription_request(fields)
+        return wish if isinstance(wish, Answer) else self._handle_request(wish, peer)
 
-    def _wish(self, wish: Wish, peer: str) -> Answer:
+    def _handle_request(self, wish: SubscriptionRequest, peer: str) -> Answer:
         rules, now = self._rules, self._clock.monotonic()
         if wish.topic not in rules.topics:
             return Answer(status=404, text="This hub does not serve that topic.")
@@ -105,7 +105,7 @@ class Hub:
                 secret=wish.secret,
                 lease=leases.granted(wish.lease, shortest=rules.shortest, longest=rules.longest),
                 echo=wish.echo,
-                asked=to_microseconds(self._clock.now()),
+                requested=to_microseconds(self._clock.now()),
             )
         )
         self._wake()
@@ -126,7 +126,7 @@ class Hub:
 
         PubSubHubbub 0.3 lets one ask for an answer after the receiver confirmed.
         """
-        wish = messages.read_wish(messages.read_fields(body) or {})
+        wish = messages.read_subscription_request(messages.read_fields(body) or {})
         if isinstance(wish, Answer) or not wish.waits:
             return _STORED
         if self._store.has_intent(wish.topic, wish.callback):

@@ -58,7 +58,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SubscriptionRequest:
     """What somebody asks a hub for (§5.1).
 
     Attributes:
@@ -118,7 +118,7 @@ def read_fields(text: bytes) -> dict[str, str] | None:
     return found
 
 
-def read_wish(fields: Mapping[str, str]) -> Wish | Answer:
+def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest | Answer:
     """Return what is asked for, or the answer to what nobody can do."""
     mode = fields.get("hub.mode", "")
     if mode not in {Mode.SUBSCRIBE, Mode.UNSUBSCRIBE}:
@@ -137,7 +137,7 @@ def read_wish(fields: Mapping[str, str]) -> Wish | Answer:
     echo = fields.get("hub.verify_token", "")
     if len(echo) > _LONGEST_SECRET or _TEXT.fullmatch(echo) is None:
         return Answer(status=400, text="hub.verify_token is too long, or no text.")
-    return Wish(
+    return SubscriptionRequest(
         mode=Mode(mode),
         topic=topic,
         callback=callback,
@@ -177,7 +177,7 @@ def origin_of(callback: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-def verification_uri(wish: Wish, challenge: str, lease: int) -> str:
+def verification_uri(wish: SubscriptionRequest, challenge: str, lease: int) -> str:
     """Return what a hub asks for, to see that the receiver wants this (§5.3).
 
     What the callback's own query says stays as it is, before ours.
@@ -191,7 +191,7 @@ def verification_uri(wish: Wish, challenge: str, lease: int) -> str:
     return f"{wish.callback}{mark}{urlencode(said)}"
 
 
-def wish_form(wish: Wish) -> bytes:
+def subscription_form(wish: SubscriptionRequest) -> bytes:
     """Return the body of a request to a hub (§5.1); ``hub.verify`` is for hubs of 0.3."""
     said = {
         "hub.mode": wish.mode.value,

@@ -21,7 +21,7 @@ from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.hinting import Hints
 from resourcesync.websub.leases import MICROSECONDS
-from resourcesync.websub.messages import Answer, Mode, Wish
+from resourcesync.websub.messages import Answer, Mode, SubscriptionRequest
 from resourcesync.websub.signatures import STRONG, is_signed
 from resourcesync.websub.standing import Fault, Ledger, Subscribed, Trouble
 
@@ -40,7 +40,7 @@ _LEFT: Final = 3
 """How often a hub is asked to end a subscription, before we only cease to answer it."""
 _NOT_FOUND: Final = Answer(status=404, text="Not found.")
 _TAKEN: Final = Answer(status=202)
-_NOT_ASKED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
+_NOT_VERIFIED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
 _GONE: Final = Answer(status=410, text="No longer subscribed.")
 
 
@@ -99,7 +99,7 @@ class Subscriber:
         self._hints = Hints(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
         self.ledger = Ledger(clock)
         for it in store.followers():  # what kept a hub from us may be mended by now
-            if it.state in {Following.WANTED, Following.ASKED}:
+            if it.state in {Following.WANTED, Following.REQUESTED}:
                 store.save(replace(it, state=Following.WANTED, due=0), it)
             elif it.state is Following.ACTIVE and it.base != self._base:
                 store.save(replace(it, due=0), it)  # its hub delivers to where we were
@@ -164,14 +164,14 @@ class Subscriber:
         now = self._now()
         soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
         due = [it for it in self._store.followers() if not now < it.due <= soon][:_AT_ONCE]
-        asked = [request for request in map(self._asked, due) if request is not None]
-        self._ask(asked)
+        asked = [request for request in map(self._prepare_request, due) if request is not None]
+        self._send_requests(asked)
         later = [it.due - now for it in self._store.followers()]
         pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
 
-    def _asked(self, before: Follower) -> tuple[Follower, Wish] | None:
+    def _prepare_request(self, before: Follower) -> tuple[Follower, SubscriptionRequest] | None:
         """Store what is asked for before it is asked: the hub may verify it at once."""
         now = self._now()
         if before.state is Following.LEAVING:
@@ -182,25 +182,25 @@ class Subscriber:
             after = replace(
                 before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
             )
-            wish = Wish(
+            wish = SubscriptionRequest(
                 mode=Mode.UNSUBSCRIBE,
                 topic=before.topic,
                 callback=(before.base or self._base) + before.token,
             )
         else:
-            lost = before.attempts + (before.state is Following.ASKED)
-            if before.state is Following.ASKED:
-                self.ledger.troubled(before, Trouble.AWAY, _NOT_ASKED)
+            lost = before.attempts + (before.state is Following.REQUESTED)
+            if before.state is Following.REQUESTED:
+                self.ledger.troubled(before, Trouble.AWAY, _NOT_VERIFIED)
             token, secret = self._token(), self._token()
             after = replace(
                 before,
-                state=Following.ASKED,
+                state=Following.REQUESTED,
                 next_token=token,
                 next_secret=secret.encode(),
                 attempts=lost,
                 due=now + _CONFIRMED_WITHIN + int(self._wait(lost) * MICROSECONDS),
             )
-            wish = Wish(
+            wish = SubscriptionRequest(
                 mode=Mode.SUBSCRIBE,
                 topic=before.topic,
                 callback=self._base + token,
@@ -209,11 +209,11 @@ class Subscriber:
             )
         return (after, wish) if self._store.save(after, before) else None
 
-    def _ask(self, asked: Sequence[tuple[Follower, Wish]]) -> None:
+    def _send_requests(self, asked: Sequence[tuple[Follower, SubscriptionRequest]]) -> None:
         """Send requests to hubs; a hub that leads elsewhere is followed a few times (§5.1)."""
         left = {self._request(follower.hub, wish): (follower, wish) for follower, wish in asked}
         for _ in range(_MOST_REDIRECTS + 1):
-            again: dict[Request, tuple[Follower, Wish]] = {}
+            again: dict[Request, tuple[Follower, SubscriptionRequest]] = {}
             for outcome in self._messenger.fetch(list(left)):
                 follower, wish = left[outcome.request]
                 hub = _elsewhere(outcome)
@@ -227,8 +227,10 @@ class Subscriber:
         for follower, _ in left.values():
             self._refused(follower, None)
 
-    def _request(self, hub: str, wish: Wish) -> Request:
-        message = Message(body=messages.wish_form(wish), fields=(("Content-Type", messages.FORM),))
+    def _request(self, hub: str, wish: SubscriptionRequest) -> Request:
+        message = Message(
+            body=messages.subscription_form(wish), fields=(("Content-Type", messages.FORM),)
+        )
         return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
     def _refused(self, asked: Follower, outcome: Response | Failure | None) -> None:
@@ -272,7 +274,7 @@ class Subscriber:
         if not 0 < len(question.challenge) <= messages.MOST_CHALLENGE:
             return _NOT_FOUND
         if question.mode == Mode.SUBSCRIBE:
-            is_ours = follower.state is Following.ASKED and token == follower.next_token
+            is_ours = follower.state is Following.REQUESTED and token == follower.next_token
             is_done = is_ours and self._confirm(follower, question.lease)
         elif question.mode == Mode.UNSUBSCRIBE:
             is_done = follower.state is Following.LEAVING and token == follower.token
@@ -314,7 +316,7 @@ class Subscriber:
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
         self.ledger.troubled(follower, Trouble.DENIED, f"the hub ended it: {reason[:200]}")
-        if follower.state in {Following.ASKED, Following.ACTIVE}:
+        if follower.state in {Following.REQUESTED, Following.ACTIVE}:
             attempts = follower.attempts + 1
             again = replace(
                 follower, state=Following.WANTED, attempts=attempts, due=self._later(attempts)

@@ -31,7 +31,7 @@ from resourcesync.wiring.account_values import (
 )
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
@@ -76,7 +76,7 @@ def is_address(text: str) -> bool:
 
 
 def publish_account(
-    followed: Followed, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+    followed: Followed, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> Published:
     """Bring our catalogue in step with what another system says, and publish it.
 
@@ -101,7 +101,7 @@ def publish_continuously(
     chosen: Mapping[str, object],
     *,
     clock: Clock,
-    asked: Asked,
+    asked: PublishRequest,
     every: float,
 ) -> Iterator[Published]:
     """Publish, follow the changes, and publish them, again and again.
@@ -126,7 +126,7 @@ def publish_continuously(
             yield follower.publish(counts, asked)
             if follower.is_over:
                 return
-            asked = Asked(allow_empty=asked.allow_empty)
+            asked = PublishRequest(allow_empty=asked.allow_empty)
             due = clock.monotonic() + every
             counts = follower.follow(every, allow_empty=asked.allow_empty)
             clock.sleep(max(0.0, due - clock.monotonic()))
@@ -134,7 +134,7 @@ def publish_continuously(
 
 @contextmanager
 def _following(
-    followed: Followed, chosen: Mapping[str, object], clock: Clock, asked: Asked
+    followed: Followed, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
 ) -> Iterator["_Follower"]:
     check_address(followed.address)
     if asked.dry_run:
@@ -254,7 +254,7 @@ class _Follower:
     def _warn(self, reason: str) -> None:
         self._warnings.append(Left(code="log-lost", reason=reason))
 
-    def publish(self, counts: Posted, asked: Asked) -> Published:
+    def publish(self, counts: Posted, asked: PublishRequest) -> Published:
         """Publish what the catalogue says now.
 
         Raises:

@@ -22,7 +22,7 @@ from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import documents, publishing
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
-from resourcesync.wiring.publishing import Asked, Published, Settings
+from resourcesync.wiring.publishing import Published, PublishRequest, Settings
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -154,7 +154,12 @@ def _existing(path: Path) -> Iterator[PostedCatalogue]:
 
 
 def publish(
-    path: Path, out: Path | str | None, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+    path: Path,
+    out: Path | str | None,
+    chosen: Mapping[str, object],
+    *,
+    clock: Clock,
+    asked: PublishRequest,
 ) -> Published:
     """Publish what a catalogue says; no folder is looked at.
 
@@ -226,7 +231,7 @@ def _elsewhere(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
 
 
 def publish_lines(
-    lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+    lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> Published:
     """Publish the resources that are told line by line; the catalogue lies with the documents.
 

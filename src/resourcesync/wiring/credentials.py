@@ -143,7 +143,7 @@ class _Table:
         if kind == "command":
             if not isinstance(place, list) or not place or not all(map(_is_text, place)):
                 raise self.wrong(key, "needs the command and its arguments, as a list of texts")
-            return _ask(place)
+            return _run_command(place)
         if not isinstance(place, str):
             raise self.wrong(key, f"needs a text as its {kind}")
         if kind == "env":
@@ -307,7 +307,7 @@ def _contents(path: Path) -> str:
         ) from error
 
 
-def _ask(command: Sequence[str]) -> str:
+def _run_command(command: Sequence[str]) -> str:
     """Run a command once, without a shell; what it writes is the secret."""
     import subprocess  # noqa: PLC0415 - few mirrors need one
 

@@ -22,7 +22,7 @@ _DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DumpsAsked:
+class DumpRequest:
     """What is to be dumped.
 
     Attributes:
@@ -56,7 +56,7 @@ class Packing:
 
 
 def dump(
-    asked: DumpsAsked,
+    asked: DumpRequest,
     packing: Packing,
     catalogue: Catalogue,
     documents: DocumentStore,

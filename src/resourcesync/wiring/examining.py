@@ -191,5 +191,5 @@ def examine_source(address: str, network: Network, clock: Clock) -> Reach:
         tls=found.tls,
         expires=found.expires,
         robots_refuse=refuses,
-        crawl_delay=rules.asked or None,
+        crawl_delay=rules.requested_delay or None,
     )

@@ -24,7 +24,7 @@ from resourcesync.wiring import documents, publishing
 from resourcesync.wiring.inventory_publication import Place, TablePublication
 from resourcesync.wiring.inventory_tables import Table
 from resourcesync.wiring.publish_settings import Settings, decode_settings
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 
 TABLES: Final = "tables:"
 """What begins the address of a table where a folder could be named."""
@@ -68,7 +68,7 @@ class _Copies(msgspec.Struct):
 
 
 def publish_table(
-    source: TableSource, chosen: Mapping[str, object], *, clock: Clock, asked: Asked
+    source: TableSource, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> Published:
     """Publish a table, or bring what was published in step with it.
 
@@ -114,7 +114,7 @@ def publish_table(
         return publication.publish(_table(source.address, settings), asked)
 
 
-def _check(source: TableSource, chosen: Mapping[str, object], asked: Asked) -> None:
+def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequest) -> None:
     unfit = sorted(name for name in chosen if name not in _FIT and chosen[name])
     if unfit:
         raise ConfigurationError(

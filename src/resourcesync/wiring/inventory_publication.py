@@ -26,7 +26,7 @@ from resourcesync.source.shelf import Shelf, Written
 from resourcesync.wiring.inventory_tables import Found, Table, find
 from resourcesync.wiring.inventory_units import ListUnit, do_units
 from resourcesync.wiring.publish_settings import Settings
-from resourcesync.wiring.publishing import Asked, Published
+from resourcesync.wiring.publishing import Published, PublishRequest
 
 _SECOND: Final = 1_000_000
 _MENDING: Final = "mending"
@@ -91,7 +91,7 @@ class TablePublication:
         if self._inventory.plan is not None and not is_anew:
             self._mend(self._inventory.plan)
 
-    def publish(self, table: Table, asked: Asked) -> Published:
+    def publish(self, table: Table, asked: PublishRequest) -> Published:
         """Publish what the table says now.
 
         Raises:

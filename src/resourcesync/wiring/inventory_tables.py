@@ -20,7 +20,7 @@ from resourcesync.source.inventory import Inventory
 from resourcesync.source.policy import Step
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues
-from resourcesync.wiring.publishing import Asked
+from resourcesync.wiring.publishing import PublishRequest
 
 _FEW_GONE: Final = 10
 
@@ -71,7 +71,7 @@ class Found:
 
 
 def find(
-    table: Table, inventory: Inventory, folder: InventoryFolder, now: int, asked: Asked
+    table: Table, inventory: Inventory, folder: InventoryFolder, now: int, asked: PublishRequest
 ) -> Found:
     """Take the table, unless it is the one that was published, and compare it with that.
 

@@ -24,7 +24,7 @@ from resourcesync.source.versions import (
     VersionRecorder,
 )
 from resourcesync.wiring import plugins
-from resourcesync.wiring.versioning import Past, RetentionCounts, VersionsAsked
+from resourcesync.wiring.versioning import Past, RetentionCounts, VersionOptions
 
 _SWEPT: Final = "versions-swept"
 _PATIENCE: Final = 31 * 24 * 3_600 * 1_000_000
@@ -45,7 +45,7 @@ class StoredTreeVersions(Past):
     def __init__(
         self,
         root: Path,
-        asked: VersionsAsked,
+        asked: VersionOptions,
         names: Naming,
         catalogue: FileCatalogue,
         clock: Clock,

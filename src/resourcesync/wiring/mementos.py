@@ -13,7 +13,7 @@ from resourcesync.source.naming import FOLDER, Naming, is_sitemap
 from resourcesync.source.versions import PLACE, VersionNames
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import CATALOGUE
-from resourcesync.wiring.versioning import VersionsAsked
+from resourcesync.wiring.versioning import VersionOptions
 
 MOUNT: Final = f"/{FOLDER}{PLACE}".rstrip("/")
 """Where the application of versions is, in that of the tree."""
@@ -21,7 +21,7 @@ _NO_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
 def mementos(
-    root: Path, asked: VersionsAsked, url: str, is_published: Callable[[str], bool]
+    root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
 ) -> Mementos:
     """Return the application that answers where versions are.
 

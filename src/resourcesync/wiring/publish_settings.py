@@ -10,7 +10,7 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Catalogue
 from resourcesync.source.paging import Limits
 from resourcesync.source.policy import ChangeLists, Policy
-from resourcesync.wiring.versioning import VersionsAsked
+from resourcesync.wiring.versioning import VersionOptions
 
 if TYPE_CHECKING:
     from resourcesync.wiring.dumping import Packing
@@ -118,9 +118,9 @@ class Settings:
         )
 
     @property
-    def past(self) -> VersionsAsked:
+    def past(self) -> VersionOptions:
         """How versions are kept."""
-        return VersionsAsked(
+        return VersionOptions(
             is_public=self.versions,
             folder=self.versions_in,
             keep=self.versions_keep,

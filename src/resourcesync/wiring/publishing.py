@@ -28,13 +28,13 @@ from resourcesync.wiring.versioning import NOTHING, Past, RetentionCounts, is_re
 if TYPE_CHECKING:
     from resourcesync.ports.contents import Contents, Readable
     from resourcesync.source.dumps import Dumped
-    from resourcesync.wiring.dumping import DumpsAsked
+    from resourcesync.wiring.dumping import DumpRequest
     from resourcesync.wiring.notifying import Notified
 
 __all__ = [
     "CATALOGUE",
     "NOTE",
-    "Asked",
+    "PublishRequest",
     "Published",
     "Settings",
     "decode_settings",
@@ -79,7 +79,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PublishRequest:
     """What is asked of one run, and not remembered.
 
     Attributes:
@@ -92,11 +92,11 @@ class Asked:
     step: Step = Step.DUE
     dry_run: bool = False
     allow_empty: bool = False
-    dumps: "DumpsAsked | None" = None
+    dumps: "DumpRequest | None" = None
 
 
 def publish_tree(
-    root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: Asked | None = None
+    root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest | None = None
 ) -> Published:
     """Publish a tree, or bring what was published in step with it.
 
@@ -114,7 +114,7 @@ def publish_tree(
     """
     if not _is_folder(root):
         raise ConfigurationError(f"{root} is no folder", hint="name the folder to publish")
-    asked = asked or Asked()
+    asked = asked or PublishRequest()
     _check(root, chosen)
     with ExitStack() as held:
         catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
@@ -164,7 +164,7 @@ class _Tree:
         self._contents = _contents(found, self._originals, self._past)
         self._publisher = publisher_of(catalogue, documents, settings, clock)
 
-    def publish(self, asked: Asked, *, anew: bool) -> Published:
+    def publish(self, asked: PublishRequest, *, anew: bool) -> Published:
         """Look at the tree; unless in a dry run, write what follows."""
         now = self._clock.now()
         step = check_clock(self._catalogue, now, asked.step)
@@ -198,7 +198,7 @@ class _Tree:
             notified=told,
         )
 
-    def _dump(self, asked: "DumpsAsked | None") -> "Dumped | None":
+    def _dump(self, asked: "DumpRequest | None") -> "Dumped | None":
         if asked is None:
             return None
         from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it

@@ -113,7 +113,7 @@ def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SetRequest:
     """What the operator asks of a folder of sets.
 
     Attributes:
@@ -127,7 +127,7 @@ class Wish:
     every: bool = False
 
 
-def plan_sets(folder: Path, wish: Wish, *, network: Network, clock: Clock) -> SetPlan:
+def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock) -> SetPlan:
     """Find out which mirrors are to be pulled, and where each belongs.
 
     The Source is asked which sets it has when any are named or all are wanted for the first time,
@@ -150,12 +150,12 @@ def plan_sets(folder: Path, wish: Wish, *, network: Network, clock: Clock) -> Se
     address = _address(folder, known, wish)
     now = to_microseconds(clock.now())
     every = wish.every or (known is not None and known.every)
-    if known is not None and not _must_ask(known, wish, every=every, now=now):
+    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
         return SetPlan(
             folder=folder, source=address, mirrors=mirrors_of(folder, known), followed=known
         )
     try:
-        offered = _ask(address, network, clock)
+        offered = _fetch_sets(address, network, clock)
     except (SourceError, DocumentError) as error:
         if known is None or wish.names:
             raise
@@ -174,7 +174,7 @@ def plan_sets(folder: Path, wish: Wish, *, network: Network, clock: Clock) -> Se
     )
 
 
-def _address(folder: Path, known: FollowedSets | None, wish: Wish) -> str:
+def _address(folder: Path, known: FollowedSets | None, wish: SetRequest) -> str:
     if known is None and knows_source(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
@@ -192,12 +192,12 @@ def _address(folder: Path, known: FollowedSets | None, wish: Wish) -> str:
     return known.source if known is not None else wish.source or ""
 
 
-def _must_ask(known: FollowedSets, wish: Wish, *, every: bool, now: int) -> bool:
+def _is_discovery_due(known: FollowedSets, wish: SetRequest, *, every: bool, now: int) -> bool:
     begins = every and not known.every
     return bool(wish.names) or begins or (every and not 0 <= now - known.looked < _DAY)
 
 
-def _ask(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
+def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
     from resourcesync.wiring.exploring import (  # noqa: PLC0415 - a known mirror needs it not
         open_fetcher,
         over_network,
@@ -208,7 +208,7 @@ def _ask(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]
 
 
 def _chosen(
-    offered: Sequence[OfferedSet], folder: Path, address: str, wish: Wish
+    offered: Sequence[OfferedSet], folder: Path, address: str, wish: SetRequest
 ) -> tuple[str, ...]:
     """Return the sets that are wanted by name, or all of them."""
     if not wish.names:

@@ -19,7 +19,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.snapshot import copy_state, make_own
 from resourcesync.adapters.mirror.tabled import TabledState
-from resourcesync.adapters.stored_copies import asking
+from resourcesync.adapters.stored_copies import guard_store
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError
 from resourcesync.model.digests import Digest
@@ -95,7 +95,7 @@ def _is_backed_up(state: MirrorState, change: int, now: int) -> bool:
 
 
 def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
-    with asking("putting the mirror's memory there"):
+    with guard_store("putting the mirror's memory there"):
         there = store.look(KEY)
         replaces = None if there is None else there.version
         if store.put(KEY, Content(stream, length, (digest,)), replaces) is None:
@@ -123,7 +123,7 @@ def restore(store: Store, folder: Path) -> bool:
     if is_mirror(folder):
         return False
     own = folder / OWN_FOLDER
-    with ExitStack() as held, asking("reading the mirror's memory there"):
+    with ExitStack() as held, guard_store("reading the mirror's memory there"):
         there, stream = store.look(KEY), store.open(KEY)
         if stream is None:
             return False

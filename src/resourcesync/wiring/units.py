@@ -22,7 +22,7 @@ EXCHANGE = ".resourcesync/units/"
 """Where units and outcomes are in the store."""
 
 
-class Asking(Protocol):
+class SourceNetwork(Protocol):
     """How a Source is asked: a ``Network``; can be pickled."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -59,7 +59,7 @@ class Site:
 
     source: str
     store: str
-    network: Asking
+    network: SourceNetwork
 
 
 def read_list(unit: Reading, share: Share) -> Outcome:

@@ -19,7 +19,7 @@ FOLDER: Final = ".resourcesync/versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionsAsked:
+class VersionOptions:
     """How versions are kept.
 
     Attributes:
@@ -115,7 +115,7 @@ class Past:
         """
 
 
-def is_retention_enabled(asked: VersionsAsked, names: Naming, catalogue: Catalogue) -> bool:
+def is_retention_enabled(asked: VersionOptions, names: Naming, catalogue: Catalogue) -> bool:
     """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
 
     What changes is kept then until it is packed: else a file that changes twice before that would

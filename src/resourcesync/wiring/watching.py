@@ -11,7 +11,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.watching import Watcher
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import robots
-from resourcesync.wiring.publishing import Asked, Published, publish_tree
+from resourcesync.wiring.publishing import Published, PublishRequest, publish_tree
 
 OnPublished = Callable[[Published], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
@@ -79,7 +79,7 @@ class PublishLoop:
         """
         return FolderWatcher(Path(self._top), self._is_ours)
 
-    def run(self, watcher: Watcher, chosen: Mapping[str, object], asked: Asked) -> None:
+    def run(self, watcher: Watcher, chosen: Mapping[str, object], asked: PublishRequest) -> None:
         """Publish, wait, and publish again; this never ends.
 
         Args:
@@ -96,7 +96,7 @@ class PublishLoop:
         while True:
             self._wait(watcher)
             try:
-                self._publish({}, Asked(allow_empty=asked.allow_empty))
+                self._publish({}, PublishRequest(allow_empty=asked.allow_empty))
             except ResourceSyncError as error:
                 pause = min(self._pace.retry * 2.0 ** min(failures, 16), self._pace.most)
                 failures += 1
@@ -114,7 +114,7 @@ class PublishLoop:
             or is_sitemap(name)
         )
 
-    def _publish(self, chosen: Mapping[str, object], asked: Asked) -> None:
+    def _publish(self, chosen: Mapping[str, object], asked: PublishRequest) -> None:
         """Publish the tree, and see when that is to be done again without a hint."""
         began = self._clock.monotonic()
         done = publish_tree(self._root, chosen, clock=self._clock, asked=asked)

@@ -15,7 +15,7 @@ from resourcesync.wiring.stores import Home
 
 if TYPE_CHECKING:
     from resourcesync.wiring.tabled import TabledWays
-    from resourcesync.wiring.units import Asking
+    from resourcesync.wiring.units import SourceNetwork
 
 
 def state_of(home: Home) -> Callable[[Path], SqliteMirrorState]:
@@ -37,7 +37,7 @@ def ways_of(
     mirror: MirrorFolder,
     home: Home,
     source: str | None,
-    network: "Asking",
+    network: "SourceNetwork",
     clock: Clock,
     report: Reporter,
 ) -> Iterator["TabledWays | None"]:

@@ -172,7 +172,7 @@ class IndexAccount:
             return
         sets = {"terms": {"field": "resource_set", "size": _SETS}}
         body = {"size": 0, "query": place.of_any_set(), "aggs": {"sets": sets}}
-        answer = self._server.ask("POST", f"/{segment(place.index)}/_search", body)
+        answer = self._server.request("POST", f"/{segment(place.index)}/_search", body)
         names = [str(it["key"]) for it in answer["aggregations"]["sets"]["buckets"]]
         if names:
             raise ConfigurationError(
@@ -185,7 +185,7 @@ class IndexAccount:
 
     def _check_steady(self, place: Place, total: int) -> None:
         """Refuse an index that became another while it was read: it is being filled."""
-        answer = self._server.ask(
+        answer = self._server.request(
             "POST", f"/{segment(place.index)}/_count", {"query": place.where()}
         )
         now = answer.get("count") if isinstance(answer, dict) else None

@@ -224,7 +224,7 @@ class ChangeLog:
             "query": self._place.where(),
             "aggs": {**groups, "undated": {"filter": undated}},
         }
-        answer = self._server.ask(
+        answer = self._server.request(
             "POST",
             f"/{segment(self._place.index)}/_search",
             body,

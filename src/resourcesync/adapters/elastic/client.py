@@ -146,7 +146,7 @@ class SearchServer:
     ) -> None:
         self.close()
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,

@@ -157,13 +157,13 @@ def make_indices(server: SearchServer, settings: IndexSettings) -> None:
         name = f"{settings.index}-{kind}"
         if _mapping(server, name) is None:
             mappings = {"dynamic": False, "properties": fields}
-            server.ask("PUT", f"/{segment(name)}", {"mappings": mappings})
+            server.request("PUT", f"/{segment(name)}", {"mappings": mappings})
 
 
 def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
     """Return the mappings of what an index or an alias stands for; ``None`` when it is not."""
     try:
-        found = server.ask("GET", f"/{segment(index)}/_mapping")
+        found = server.request("GET", f"/{segment(index)}/_mapping")
     except SourceNotFoundError:
         return None
     return found if isinstance(found, dict) and found else None
@@ -209,7 +209,7 @@ def _filters(settings: IndexSettings, doc_type: str) -> Iterator[Query]:
 
 
 def _identity(server: SearchServer, index: str) -> str:
-    found = server.ask("GET", f"/{segment(index)}/_settings")
+    found = server.request("GET", f"/{segment(index)}/_settings")
     return " ".join(
         sorted(str(_get(_get(it, "settings"), "index").get("uuid")) for it in found.values())
     )

@@ -85,7 +85,7 @@ class Poster:
             if lines:
                 self._send(lines)
         for place in dict.fromkeys((self._resources.index, self._changes.index)):
-            self._server.ask("POST", f"/{segment(place)}/_refresh")
+            self._server.request("POST", f"/{segment(place)}/_refresh")
         return Posted(**counts)
 
     def _find(self, names: dict[str, str | None], uris: Sequence[str]) -> None:
@@ -141,7 +141,7 @@ class Poster:
         return hashlib.sha256("\n".join((self._set, *parts)).encode()).hexdigest()[:40]
 
     def _send(self, lines: Sequence[bytes]) -> None:
-        answer = self._server.ask("POST", "/_bulk", b"\n".join(lines) + b"\n")
+        answer = self._server.request("POST", "/_bulk", b"\n".join(lines) + b"\n")
         items = answer.get("items") if isinstance(answer, dict) else None
         if not isinstance(items, list):
             raise BadResponseError("a bulk request is not answered", uri=self._server.address)

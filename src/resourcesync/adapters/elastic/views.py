@@ -85,7 +85,7 @@ class View:
     @contextmanager
     def _opened(self) -> Iterator[str]:
         try:
-            answer = self._server.ask(
+            answer = self._server.request(
                 "POST", f"/{segment(self._index)}/{self._path}", query={"keep_alive": _KEEP_ALIVE}
             )
         except RequestRefusedError as error:
@@ -110,7 +110,7 @@ class View:
             return
         body = {self._id: [name] if self._id == "pit_id" else name}
         try:
-            self._server.ask("DELETE", f"/{self._path}", body)
+            self._server.request("DELETE", f"/{self._path}", body)
         except ResourceSyncError as error:
             _log.info("a point in time was not closed: %s", error.message)
 
@@ -128,7 +128,7 @@ class View:
             if after is not None:
                 body["search_after"] = after
             try:
-                answer = self._server.ask(
+                answer = self._server.request(
                     "POST", "/_search", body, query={"allow_partial_search_results": "false"}
                 )
             except AnswerTooLargeError:

@@ -39,7 +39,7 @@ class DaskEngine:
     def __init__(self, address: str, most: int | None = None) -> None:
         self._address = address
         self._most = most
-        self._asked = 0
+        self._slot_requests = 0
         self._slots = 1
         self._client = self._connect()
         try:
@@ -51,12 +51,12 @@ class DaskEngine:
     @property
     def slots(self) -> int:
         """How many threads all workers have together."""
-        if self._asked % _FRESH == 0:
+        if self._slot_requests % _FRESH == 0:
             with suppress(OSError, TimeoutError, KeyError):
                 found = self._client.scheduler_info(n_workers=0)
                 threads = found["total_threads"]
                 self._slots = max(1, threads if self._most is None else min(threads, self._most))
-        self._asked += 1
+        self._slot_requests += 1
         return self._slots
 
     def submit(self, work: Work, unit: Unit, share: Share) -> Promise:

@@ -185,7 +185,7 @@ class EventFeed(MereFeed):
     def _read_connection(self, listening: "Listening") -> Iterator[ChangeBatch]:
         """Yield what one connection tells."""
         reader = listening.begin()
-        uri, fields = self._asked(listening.position)
+        uri, fields = self._request(listening.position)
         with closing(_to_end(self._streamer.stream(uri, fields))) as chunks:
             for chunk in chunks:
                 listening.arrived(chunk)
@@ -200,7 +200,7 @@ class EventFeed(MereFeed):
                 if listening.is_enough(self._manner):
                     return
 
-    def _asked(self, place: "Position") -> tuple[str, tuple[tuple[str, str], ...]]:
+    def _request(self, place: "Position") -> tuple[str, tuple[tuple[str, str], ...]]:
         """Return what to ask for, and with which fields."""
         fields = (("Accept", _TYPE), ("Cache-Control", "no-store"))
         if place.id:
@@ -214,7 +214,7 @@ class EventFeed(MereFeed):
         self._check_id(event)
         heard = Heard((), None)
         if event.has_data and event.is_whole:
-            heard = self._hearing(event, listening.asked_after())
+            heard = self._hearing(event, listening.resume_moment())
         elif event.has_data:
             heard = Heard((Omission(name=shown(event.data), reason=_TOO_LARGE),), None)
         listening.hear(heard, event)
@@ -271,7 +271,7 @@ class Listening:
         """Take note that the caller asks for more: his time is not the server's."""
         self._arrived_at = self._heard_at = self._clock.monotonic()
 
-    def asked_after(self) -> datetime | None:
+    def resume_moment(self) -> datetime | None:
         """Return the moment of the position that this call was given, until another one is told."""
         return self.position.moment if self._is_resumed else None
 

@@ -21,7 +21,7 @@ class Lane:
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.in_flight = 0
-        self.asking = False
+        self.awaits_rules = False
         self._urgent: list[tuple[float, int, Errand]] = []
         self._queue: deque[Errand] = deque()
         self._later: list[tuple[float, int, Errand]] = []
@@ -43,7 +43,7 @@ class Lane:
         """
         if self._urgent and self._urgent[0][0] <= now:
             return heappop(self._urgent)[2]
-        if self.asking:
+        if self.awaits_rules:
             return None
         if self._later and self._later[0][0] <= now:
             return heappop(self._later)[2]
@@ -61,15 +61,17 @@ class Lane:
     @property
     def idle(self) -> bool:
         """Whether nothing waits here and nothing is under way."""
-        return not (self.in_flight or self.asking or self._queue or self._later or self._urgent)
+        return not (
+            self.in_flight or self.awaits_rules or self._queue or self._later or self._urgent
+        )
 
     def wake_at(self) -> float | None:
         """Return the moment at which an errand may start, ``None`` when that is not about time."""
         politeness = self.origin.politeness
         if self.in_flight >= politeness.allowance:
             return None
-        heaps = [self._urgent] if self.asking else [self._urgent, self._later]
+        heaps = [self._urgent] if self.awaits_rules else [self._urgent, self._later]
         due = [heap[0][0] for heap in heaps if heap]
-        if self._queue and not self.asking:
+        if self._queue and not self.awaits_rules:
             due.append(-inf)
         return max(min(due), politeness.not_before) if due else None

@@ -169,8 +169,8 @@ class Origins:
         origin.rules_until = self._clock.monotonic() + good_for
         if rules.delay:
             origin.politeness.slow_to(rules.delay)
-        if rules.asked > max(rules.delay, 1 / (self._settings.rate or 1.0)):
-            self._shorten(origin.name, rules.asked)
+        if rules.requested_delay > max(rules.delay, 1 / (self._settings.rate or 1.0)):
+            self._shorten(origin.name, rules.requested_delay)
 
     def _shorten(self, name: str, asked: float) -> None:
         """Report an origin once, and only a few of many."""

@@ -98,12 +98,12 @@ class Rules:
 
     robots: "Protego | None" = None
     unread: SourceError | None = None
-    asked: float = 0.0
+    requested_delay: float = 0.0
 
     @property
     def delay(self) -> float:
         """Seconds between two requests that are kept: those that are asked for, at most 30."""
-        return min(self.asked, LONGEST_DELAY)
+        return min(self.requested_delay, LONGEST_DELAY)
 
     def refuse(self, uri: str, purpose: Purpose) -> SourceError | None:
         """Return why a URI must not be fetched, or ``None`` when it may."""
@@ -124,7 +124,7 @@ def read_rules(body: bytes) -> Rules:
     text = body.decode("utf-8-sig", "replace").replace("\0", "")
     robots = Protego.parse(text)
     asked = robots.crawl_delay(AGENT) or 0.0
-    return Rules(robots=robots, asked=asked if 0 < asked < inf else 0.0)
+    return Rules(robots=robots, requested_delay=asked if 0 < asked < inf else 0.0)
 
 
 def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:

@@ -81,7 +81,7 @@ class Run:
         self._busy: dict[Lane, None] = {}
         self._done: deque[Outcome] = deque()
         self._open = 0
-        self._is_asked_soon = False
+        self._polls_soon = False
         self._seen = clock.monotonic()
         self._sweep_at = self._seen
         self._affordable_at = self._seen
@@ -115,14 +115,14 @@ class Run:
 
     def _take(self, requests: Iterator[Request | None]) -> bool:
         """Take requests ahead of what is in flight; whether there may be more."""
-        self._is_asked_soon = False
+        self._polls_soon = False
         while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
             try:
                 request = next(requests)
             except StopIteration:
                 return False
             if request is None:
-                self._is_asked_soon = True
+                self._polls_soon = True
                 break
             self._open += 1
             try:
@@ -189,7 +189,7 @@ class Run:
             if not origin.is_recalled:  # else ask: the site may have changed its mind
                 self._fail(errand, error)
                 return True
-        lane.asking = True
+        lane.awaits_rules = True
         lane.add_again(errand, now)
         uri = f"{origin.name}/robots.txt"
         request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT)
@@ -245,7 +245,7 @@ class Run:
                 transfer.stood_still(still)
 
     def _wait(self, now: float) -> None:
-        until = now + (_SOON if self._is_asked_soon else self._nap)
+        until = now + (_SOON if self._polls_soon else self._nap)
         if len(self._engine.active) < self._jobs:
             for lane in self._busy:
                 wake = lane.wake_at()
@@ -263,7 +263,7 @@ class Run:
         self._learn(lane, transfer, now)
         error, head = transfer.error, transfer.head
         if transfer.broken_range:
-            self._ask_for_all(errand, now)
+            self._request_whole(errand, now)
         elif error is not None:
             if error.transient and not isinstance(error, StorageError):
                 errand.part = transfer.part()
@@ -309,7 +309,7 @@ class Run:
         again.add_again(errand, now + errand.delay)
         self._busy[again] = None
 
-    def _ask_for_all(self, errand: Errand, now: float) -> None:
+    def _request_whole(self, errand: Errand, now: float) -> None:
         """Begin at the first byte, since the server does not give the rest as it should."""
         try:
             errand.without_ranges()
@@ -380,7 +380,7 @@ class Run:
     def _rule(self, errand: Errand, rules: Rules, read: bytes) -> None:
         """Give an origin the rules that an errand was sent for."""
         lane = self._lanes[errand.first.authority]
-        lane.asking = False
+        lane.awaits_rules = False
         self._origins.ruled(lane.origin, rules, read)
 
     def _conclude(self, outcome: Outcome) -> None:

@@ -244,7 +244,7 @@ class Transfer:
             return
         if "retry-after" in head.fields:
             self.wait = read_retry_after(head.fields["retry-after"], clock.now())
-        if not self._was_asked_for(head.status):
+        if not self._is_expected(head.status):
             self.error = self._status_error(head)
 
     def _status_error(self, head: Head) -> SourceError:
@@ -253,7 +253,7 @@ class Transfer:
             return proxies.refused(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
         return proxies.named(verdicts.status_error(head, uri, self.wait), proxy)
 
-    def _was_asked_for(self, status: int) -> bool:
+    def _is_expected(self, status: int) -> bool:
         if self.errand.request.purpose is Purpose.MESSAGE:
             return True
         if status == _OK and self.errand.request.is_head:

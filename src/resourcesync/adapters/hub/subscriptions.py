@@ -116,7 +116,7 @@ class FileHub:
                     intent.secret,
                     intent.lease,
                     intent.echo,
-                    intent.asked,
+                    intent.requested,
                 ),
             )
 
@@ -334,7 +334,7 @@ def _intent(row: tuple[Any, ...]) -> Intent:
         secret=secret,
         lease=lease,
         echo=echo,
-        asked=asked,
+        requested=asked,
         attempts=attempts,
         since=since,
     )

@@ -233,7 +233,7 @@ class Endpoint:
             (outcome,) = self._fetcher.fetch([request])
             if not isinstance(outcome, Failure):
                 return
-            seconds = _asked_to_wait(outcome.error)
+            seconds = _requested_wait(outcome.error)
             if seconds is None or waits == _MOST_WAITS:
                 raise outcome.error
             waits += 1
@@ -322,7 +322,7 @@ def _check_sets(endpoint: Endpoint, wanted: tuple[str, ...]) -> None:
     )
 
 
-def _asked_to_wait(error: SourceError | StorageError) -> float | None:
+def _requested_wait(error: SourceError | StorageError) -> float | None:
     """Return the seconds that a provider asks to wait, if it does and they can be waited."""
     if not isinstance(error, SourceUnavailableError) or error.retry_after is None:
         return None

@@ -118,13 +118,13 @@ class Bucket:
 
     def head(self, key: str) -> Found | None:
         """Return what is at a key; ``None`` when nothing is."""
-        with self._asking(f"looking at {key}"), suppress(FileNotFoundError):
+        with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             return _found(self._obstore.head(self._store, key))
         return None
 
     def attributes(self, key: str) -> tuple[Found, Mapping[str, str]] | None:
         """Return what is at a key, and the header fields that it was put with."""
-        with self._asking(f"looking at {key}"), suppress(FileNotFoundError):
+        with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key, options={"head": True})
             return _found(got.meta), got.attributes
         return None
@@ -142,13 +142,13 @@ class Bucket:
     def get(self, key: str, version: str | None = None) -> Got | None:
         """Open an object as ``open`` does; return also what is told of it."""
         options = {} if version is None else {"if_match": version}
-        with self._asking(f"reading {key}"):
+        with self._guarded(f"reading {key}"):
             try:
                 got = self._obstore.get(self._store, key, options=options)
             except (FileNotFoundError, self._obstore.exceptions.PreconditionError):
                 return None
         chunks = got.stream(min_chunk_size=_BUFFER)
-        reader = ObjectReader(chunks, got.meta["size"], lambda: self._asking(f"reading {key}"))
+        reader = ObjectReader(chunks, got.meta["size"], lambda: self._guarded(f"reading {key}"))
         stream = cast("BinaryIO", BufferedReader(reader, _BUFFER))
         return Got(_found(got.meta), got.attributes, stream)
 
@@ -158,7 +158,7 @@ class Bucket:
         Raises:
             StorageError: It is longer than ``most``, or cannot be read.
         """
-        with self._asking(f"reading {key}"), suppress(FileNotFoundError):
+        with self._guarded(f"reading {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key)
             found = _found(got.meta)
             if found.length > most:
@@ -176,7 +176,7 @@ class Bucket:
         segments, _, _ = prefix.rpartition("/")
         pages = self._obstore.list(self._store, segments or None, chunk_size=_PAGE)
         while True:
-            with self._asking("listing what is there"):
+            with self._guarded("listing what is there"):
                 page = next(pages, None)
             if page is None:
                 return
@@ -205,7 +205,7 @@ class Bucket:
         modes = {None: "overwrite", ABSENT: "create"}
         mode = modes.get(over) or {"e_tag": over}
         exceptions = self._obstore.exceptions
-        with self._asking(f"putting {key}"):
+        with self._guarded(f"putting {key}"):
             try:
                 put = self._obstore.put(
                     self._store,
@@ -234,7 +234,7 @@ class Bucket:
 
         A reader sees it when all parts are there. What ``blocks`` raises leaves nothing.
         """
-        with self._asking(f"putting {key}"):
+        with self._guarded(f"putting {key}"):
             put = self._obstore.put(
                 self._store,
                 key,
@@ -269,7 +269,7 @@ class Bucket:
         if over:
             store = self._opened(copy_if_not_exists=f"header:If-Match:{over}")
         exceptions = self._obstore.exceptions
-        with self._asking(f"copying {key} to {to}"):
+        with self._guarded(f"copying {key} to {to}"):
             try:
                 self._obstore.copy(store, key, to, overwrite=over is None)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError, FileNotFoundError):
@@ -293,7 +293,7 @@ class Bucket:
 
     def remove(self, key: str) -> None:
         """Remove an object; it is no error when there is none."""
-        with self._asking(f"removing {key}"), suppress(FileNotFoundError):
+        with self._guarded(f"removing {key}"), suppress(FileNotFoundError):
             self._obstore.delete(self._store, key)
 
     def check(self) -> None:
@@ -302,11 +302,11 @@ class Bucket:
         Raises:
             StorageError: It is not.
         """
-        with self._asking("looking at the bucket"):
+        with self._guarded("looking at the bucket"):
             next(self._obstore.list(self._store, chunk_size=1), None)
 
     @contextmanager
-    def _asking(self, doing: str) -> Iterator[None]:
+    def _guarded(self, doing: str) -> Iterator[None]:
         try:
             yield
         except (

@@ -21,7 +21,7 @@ SECONDS: Final = 60.0
 """How long a lease lives that is not written again."""
 KEY: Final = ".resourcesync/lease"
 """Where it is."""
-_ASKED: Final = ".resourcesync/tmp/now-"
+_CLOCK_PROBE: Final = ".resourcesync/tmp/now-"
 _MOST_BYTES: Final = 4_096
 _LONGEST: Final = 3_600.0
 _MARGIN: Final = 2.0  # dates have whole seconds
@@ -129,7 +129,7 @@ class Lease:
         """Return the seconds that a lease has still to live, by the server's own dates."""
         if not held.seconds:
             return 0.0
-        key = f"{_ASKED}{secrets.token_hex(8)}"
+        key = f"{_CLOCK_PROBE}{secrets.token_hex(8)}"
         self._bucket.put(key, b"", over=ABSENT)
         asked = self._bucket.head(key)
         self._bucket.remove(key)

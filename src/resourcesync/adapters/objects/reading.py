@@ -29,7 +29,7 @@ class ObjectReader(RawIOBase):
         super().__init__()
         self._chunks = chunks
         self._left = length
-        self._asking = asking
+        self._guard = asking
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
@@ -48,7 +48,7 @@ class ObjectReader(RawIOBase):
             StorageError: The line broke.
         """
         if not self._rest:
-            with self._asking():
+            with self._guard():
                 self._rest = memoryview(next(self._chunks, b""))
             if not self._rest:
                 if self._left:

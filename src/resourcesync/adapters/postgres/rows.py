@@ -53,10 +53,10 @@ class Rows:
         texts = [*layout.texts.values(), *(it for _, it in layout.links)]
         self._texts_at = {it: [self._text(name) for name in it.fields] for it in texts}
         columns = layout.columns
-        self._lastmod = self._asked("lastmod", "{}::timestamptz")
-        self._length = self._asked("length", "{}::bigint")
+        self._lastmod = self._select("lastmod", "{}::timestamptz")
+        self._length = self._select("length", "{}::bigint")
         self._hash = self._text(columns["hash"]) if "hash" in columns else None
-        self._links = self._asked("links", f"left({{}}::text, {_MAX_LINKS + 1})")
+        self._links = self._select("links", f"left({{}}::text, {_MAX_LINKS + 1})")
         self._digests = {name: self._digest(it) for name, it in layout.digests.items()}
         self.expressions = tuple(self._places)
 
@@ -89,7 +89,7 @@ class Rows:
         asked = expression.format(f"{ROW}.{quoted(column)}")
         return self._places.setdefault(asked, len(self._places))
 
-    def _asked(self, what: str, expression: str) -> int | None:
+    def _select(self, what: str, expression: str) -> int | None:
         column = self._layout.columns.get(what)
         return None if column is None else self._place(column, expression)
 

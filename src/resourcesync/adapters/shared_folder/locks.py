@@ -126,7 +126,7 @@ def _start(key: str) -> int:
 
 def _taken(file: int, start: int) -> bool:
     try:
-        _ask(file, fcntl.F_WRLCK, start)
+        _set_lock(file, fcntl.F_WRLCK, start)
     except OSError as error:
         if error.errno in _TAKEN:
             return False
@@ -140,10 +140,10 @@ def _taken(file: int, start: int) -> bool:
 
 def _release(file: int, start: int) -> None:
     if file in _open:
-        _ask(file, fcntl.F_UNLCK, start)
+        _set_lock(file, fcntl.F_UNLCK, start)
 
 
-def _ask(file: int, what: int, start: int) -> None:
+def _set_lock(file: int, what: int, start: int) -> None:
     if sys.platform != "linux":
         raise ConfigurationError("a shared folder needs locks of open files, as Linux has them")
     fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi0q", what, os.SEEK_SET, start, 1, 0))

@@ -83,8 +83,8 @@ class Measurer:
             StorageError: What was measured cannot be remembered.
         """
         known = self._memory.of([row.uri for row in rows])
-        asked = [row for row in rows if self._is_asked(row, known.get(row.uri))]
-        found: dict[str, Measured | None] = {**known, **self._ask(asked, known)}
+        asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
+        found: dict[str, Measured | None] = {**known, **self._request_all(asked, known)}
         kept = [self._lasting(it) for row in rows if (it := found.get(row.uri)) is not None]
         self._memory.put(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
@@ -106,7 +106,7 @@ class Measurer:
         """Forget what comes after the last page."""
         self._memory.put([], (self._last, None))
 
-    def _is_asked(self, row: Listed, known: Measured | None) -> bool:
+    def _needs_request(self, row: Listed, known: Measured | None) -> bool:
         if row.hash or not is_at_home(row.uri, (self._home,)):
             return False
         is_as_before = (
@@ -117,7 +117,9 @@ class Measurer:
     def _is_sufficient(self, known: Measured) -> bool:
         return self._how == "head" or known.how == "get"
 
-    def _ask(self, rows: list[Listed], known: Mapping[str, Measured]) -> dict[str, Measured | None]:
+    def _request_all(
+        self, rows: list[Listed], known: Mapping[str, Measured]
+    ) -> dict[str, Measured | None]:
         """Return what is known of each now; ``None`` for what is not there."""
         listed = {row.uri: row for row in rows}
         found: dict[str, Measured | None] = {}
