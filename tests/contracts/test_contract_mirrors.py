@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.entries import ENTRIES_KNOWN
-from resourcesync.destination.plan import CONTRADICTING, doubted, forgotten
+from resourcesync.destination.plan import CONTRADICTING, as_suspect, forgotten
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import Account, AccountOptions
@@ -59,7 +59,7 @@ class TestMirrorAccount(AccountSuite):
         self.put("a", b"first")
         new = copy_of("new", b"b")._replace(signature="")
         (told,) = account.resources()
-        self.state.commit(Step(doubted=[forgotten(copy_of("a", b"first")), forgotten(new)]))
+        self.state.commit(Step(suspect=[forgotten(copy_of("a", b"first")), forgotten(new)]))
         (now,) = account.resources()
         assert replace(now, links=()) == replace(told, links=())
         assert [link.href for link in now.links] == [f"{UP}a"]
@@ -94,7 +94,7 @@ class TestMirrorAccount(AccountSuite):
     ) -> None:
         self.put("a", b"right")
         told = list(account.resources())
-        self.state.commit(Step(doubted=[doubted(copy_of("a", b"right"))]))
+        self.state.commit(Step(suspect=[as_suspect(copy_of("a", b"right"))]))
         assert list(account.resources()) == told
 
     def test_what_is_at_the_place_of_our_own_documents_is_left_out(self, account: Account) -> None:

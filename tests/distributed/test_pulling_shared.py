@@ -330,7 +330,7 @@ def test_the_memory_in_the_store_finds_its_table_there(
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
     for _ in range(3):  # runs that were killed before they put their memory there
         with states.open_tabled(own / "state.db") as state:
-            state.commit(Step(doubted=[forgotten(next(state.copies()))]))
+            state.commit(Step(suspect=[forgotten(next(state.copies()))]))
             TableInStore(state, open_store(f"file://{store}"), own).fold()
     shutil.rmtree(tmp_path / "home")
 

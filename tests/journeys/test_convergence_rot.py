@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.doubting import Doubts
+from resourcesync.destination.doubting import SuspectMarker
 from tests.support.lives import ROTTING, born, live
 
 LIVES = 20
@@ -32,7 +32,7 @@ def test_damage_that_an_audit_found_is_mended_whatever_else_happens(
 def test_the_campaign_finds_an_audit_that_keeps_its_doubts_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Doubts, "flush", lambda _: None)
+    monkeypatch.setattr(SuspectMarker, "flush", lambda _: None)
 
     with pytest.raises(AssertionError, match="called in sync"):
         _live(tmp_path, *range(LIVES))

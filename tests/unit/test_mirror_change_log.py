@@ -23,7 +23,7 @@ def copy(uri: str, content: str, installed: int = 5) -> Copy:
 
 def put(state: SqliteMirrorState, new: Copy, before: Copy | None) -> None:
     """Install a copy in the two steps of a transfer."""
-    state.commit(Step(doubted=[forgotten(before or new._replace(signature=""))]))
+    state.commit(Step(suspect=[forgotten(before or new._replace(signature=""))]))
     state.commit(Step(installed=[new]))
 
 
@@ -40,7 +40,7 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
     put(state, copy("a", "1"), None)
     put(state, copy("a", "2", 6), copy("a", "1"))
     put(state, copy("a", "2", 7), copy("a", "2"))
-    state.commit(Step(doubted=[forgotten(copy("a", "2"))]))
+    state.commit(Step(suspect=[forgotten(copy("a", "2"))]))
     state.commit(Step(removed=["a"], now=8))
 
     one, two = (f"sha-256:{content * 64}" for content in "12")
@@ -59,14 +59,14 @@ def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> No
     put(state, copy("old", "1"), None)
     state.commit(
         Step(
-            doubted=[
+            suspect=[
                 forgotten(copy("old", "1")),
                 forgotten(copy("new", "1")._replace(signature="")),
             ]
         )
     )
-    state.commit(Step(doubted=[copy("old", "1")], removed=["new"]))
-    state.commit(Step(doubted=[forgotten(copy("old", "1"))]))
+    state.commit(Step(suspect=[copy("old", "1")], removed=["new"]))
+    state.commit(Step(suspect=[forgotten(copy("old", "1"))]))
     state.commit(Step(installed=[copy("old", "2")]))
 
     assert told(state) == [("created", "old"), ("updated", "old")]
@@ -80,8 +80,8 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
 ) -> None:
     with SqliteMirrorState(tmp_path / "s") as state:
         put(state, copy("a", "1"), None)
-        state.commit(Step(doubted=[forgotten(copy("a", "1"))]))
-        state.commit(Step(doubted=[forgotten(copy("b", "1")._replace(signature=""))]))
+        state.commit(Step(suspect=[forgotten(copy("a", "1"))]))
+        state.commit(Step(suspect=[forgotten(copy("b", "1")._replace(signature=""))]))
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(Step(installed=[copy("a", now), copy("b", "1")]))
     with SqliteMirrorState(tmp_path / "s") as state:
@@ -113,14 +113,14 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
         before = state.copy(uri)
         if content:
             new = copy(uri, content)
-            state.commit(Step(doubted=[forgotten(before or new._replace(signature=""))]))
+            state.commit(Step(suspect=[forgotten(before or new._replace(signature=""))]))
             if gives_up:
                 taken = {"doubted": [before]} if before else {"removed": [uri]}
                 state.commit(Step(**taken))
             else:
                 state.commit(Step(installed=[new]))
         elif before:
-            state.commit(Step(doubted=[forgotten(before)]))
+            state.commit(Step(suspect=[forgotten(before)]))
             state.commit(Step(removed=[uri], now=9))
     for row in state.changes(0):
         assert follower.get(row.uri, "") == row.previous
@@ -188,7 +188,7 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
         assert list(state.copies()) == rows
         put(state, copy("a", "2"), copy("a", "1"))
         state.commit(Step(installed=[copy("b", "1")]))
-        state.commit(Step(doubted=[forgotten(copy("b", "1"))]))
+        state.commit(Step(suspect=[forgotten(copy("b", "1"))]))
         state.commit(Step(removed=["b"], now=1))
         assert told(state) == [("updated", "a"), ("updated", "b"), ("deleted", "b")]
     with sqlite3.connect(tmp_path / "s") as db:

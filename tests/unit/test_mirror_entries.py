@@ -52,7 +52,7 @@ def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
 
 
 def test_of_what_is_changing_now_no_touch_is_told(state: SqliteMirrorState) -> None:
-    state.commit(Step(doubted=[forgotten(copy("a"))]))
+    state.commit(Step(suspect=[forgotten(copy("a"))]))
     state.commit(Step(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7))
     assert kinds(state) == [("touched", "b")]
 

@@ -1,6 +1,6 @@
 """Audit: what the mirror really holds against what the Source lists (§5.2).
 
-No copy is changed. What is not as it was put there is in doubt from then on: see `Doubts`.
+No copy is changed. What is not as it was put there is in doubt from then on: see `SuspectMarker`.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Final, Literal
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import ignore_conflict, settled
 from resourcesync.destination.clashes import Named
-from resourcesync.destination.doubting import Doubts, as_listed
+from resourcesync.destination.doubting import SuspectMarker, as_listed
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.history import check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, with_linked
@@ -27,8 +27,8 @@ from resourcesync.destination.plan import (
     Known,
     Listed,
     Match,
-    is_doubted,
     is_forgotten,
+    is_suspect,
     known_of,
     match_copy,
 )
@@ -101,7 +101,7 @@ class Audit:
         doubting: bool = True,
     ) -> None:
         self._max_findings = kept
-        self._doubting = doubting
+        self._marks_suspects = doubting
         self._pull = pull
         self._method: str = method
         self._bad: dict[str, Bad] = {}
@@ -110,7 +110,7 @@ class Audit:
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
         self._not_given = any(not_given(pull.state, pull.sync_state))
-        self._doubts = Doubts(pull, offline=False)
+        self._suspects = SuspectMarker(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
         """Compare and count.
@@ -126,7 +126,7 @@ class Audit:
             StorageError: The mirror cannot be read.
         """
         self._is_offline = offline
-        self._doubts = Doubts(self._pull, offline=offline, is_kept=self._doubting)
+        self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
         proven = self._prove(run, rolling)
         memory, counts = self._pull.sync_state, self._counts
         at = memory.through
@@ -136,7 +136,7 @@ class Audit:
                 at, rows = self._listed(held)
             look = held.enter_context(self._pull.equipment.copies.looking())
             self._compare(rows, look)
-        self._doubts.flush()
+        self._suspects.flush()
         self._look_for_foreign_files()
         self._remember_proof()
         return AuditReport(
@@ -153,7 +153,7 @@ class Audit:
             foreign=counts.foreign,
             refused=memory.refused if offline else self._pull.selection.refusals.count,
             read=counts.read,
-            doubted=self._doubts.count,
+            doubted=self._suspects.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
             proven_since=_moment(None if proven is None else proven.oldest),
@@ -169,7 +169,7 @@ class Audit:
         """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
         if rolling is None and self._method != "remote":
             return None
-        proven = Prover(self._pull, self._method, run, self._doubts).prove(rolling or Rolling())
+        proven = Prover(self._pull, self._method, run, self._suspects).prove(rolling or Rolling())
         self._bad, self._counts.read = proven.bad, proven.read
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
@@ -337,12 +337,12 @@ class Audit:
         """Tell of a copy whose file is not what was put there, and put it in doubt."""
         self._counts.present += kind is not FindingKind.MISSING
         self._find(kind, copy.uri, copy.path, reason)
-        self._doubts.doubt(copy, row, reason)
+        self._suspects.mark_suspect(copy, row, reason)
 
     def _check_against_state(self, copy: Copy, row: Listed) -> None:
         match match_copy(copy, row):
             case Match.DIFFERENT:
-                known = not (is_forgotten(copy) or is_doubted(copy))
+                known = not (is_forgotten(copy) or is_suspect(copy))
                 reason = "the Source lists another" if known else NOT_KNOWN_GOOD
                 self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case Match.UNKNOWN if self._is_to_be_fetched(copy):
@@ -392,8 +392,8 @@ class Audit:
             return
         length, digests = found
         self._counts.read += length
-        if is_doubted(copy) and not self._is_damaged(copy, length, digests):
-            copy = self._doubts.proven(copy, look)
+        if is_suspect(copy) and not self._is_damaged(copy, length, digests):
+            copy = self._suspects.proven(copy, look)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
             self._counts.present += 1
             self._is_accurate(copy, row)  # the common case, without taking the digests apart
@@ -484,7 +484,7 @@ def _is_plainly_same(copy: Copy, row: Listed) -> bool:
         and row.length == copy.length
         and row.change != FILTERED
         and not row.undated
-        and not is_doubted(copy)
+        and not is_suspect(copy)
     )
 
 

@@ -13,8 +13,8 @@ from resourcesync.destination.plan import (
     LOCAL_CHANGE,
     DeletionLimit,
     forgotten,
-    is_doubted,
     is_forgotten,
+    is_suspect,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, set_aside_warning
@@ -145,7 +145,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     if there:
         # Killed in the middle, nobody could tell which of the files are still in place.
         doubted = [forgotten(copy) for _, copy in there]
-        state.commit(Step(doubted=doubted, notes={_TRASHING: "1"}))
+        state.commit(Step(suspect=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.made_way():
         equipment.report("warning", set_aside_warning(path, place))
@@ -166,7 +166,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
                 TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
     settled = Step(removed=removed, settled=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now)
-    state.commit(replace(settled, doubted=kept, pending=failed))
+    state.commit(replace(settled, suspect=kept, pending=failed))
     swept.deleted += len(removed)
     left = {row.uri for row in failed}
     for row, copy in there:
@@ -212,7 +212,7 @@ def _removal(equipment: Equipment, copy: Copy) -> Removal:
     known = copy.signature
     if is_forgotten(copy):
         known = equipment.copies.signature(copy.path) or known
-    return Removal(path=copy.path, signature=known, is_altered=is_doubted(copy))
+    return Removal(path=copy.path, signature=known, is_altered=is_suspect(copy))
 
 
 def take_over_trash(state: MirrorState, copies: Copies, clock: Clock) -> None:

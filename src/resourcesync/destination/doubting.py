@@ -9,9 +9,9 @@ from typing import Final
 from resourcesync.destination.plan import (
     DAMAGED,
     Listed,
-    doubted,
-    is_doubted,
+    as_suspect,
     is_forgotten,
+    is_suspect,
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.tasks import pending_fetch
@@ -21,7 +21,7 @@ from resourcesync.ports.mirror import Copy, Pending, Step, Task
 _GROUP: Final = 256
 
 
-class Doubts:
+class SuspectMarker:
     """Remembers what an audit thinks of copies.
 
     Args:
@@ -44,7 +44,7 @@ class Doubts:
         self._settled: list[str] = []
         self.count = 0
 
-    def doubt(self, copy: Copy, row: Listed, reason: str) -> None:
+    def mark_suspect(self, copy: Copy, row: Listed, reason: str) -> None:
         """Take a copy that is not what was put in place.
 
         Args:
@@ -57,8 +57,8 @@ class Doubts:
         # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
         if known is None or (known.task == Task.RETAIN and not self._offline):
             self._pending.append(self._task(copy, row, reason))
-        if not is_doubted(copy) and not is_forgotten(copy):
-            self._copies.append(doubted(copy))
+        if not is_suspect(copy) and not is_forgotten(copy):
+            self._copies.append(as_suspect(copy))
         self._flush_when_full()
 
     def _task(self, copy: Copy, row: Listed, reason: str) -> Pending:
@@ -77,7 +77,7 @@ class Doubts:
 
     def proven(self, copy: Copy, look: Look) -> Copy:
         """Take a copy whose bytes were proven; return it without the doubt, if there was one."""
-        signature = look.signature(copy.path) if is_doubted(copy) else None
+        signature = look.signature(copy.path) if is_suspect(copy) else None
         if signature is None:
             return copy
         sound = copy._replace(signature=signature)
@@ -99,7 +99,7 @@ class Doubts:
             StorageError: It cannot be written.
         """
         if self._is_stored and (self._copies or self._pending):
-            step = Step(doubted=self._copies, pending=self._pending, settled=self._settled)
+            step = Step(suspect=self._copies, pending=self._pending, settled=self._settled)
             self._pull.state.commit(step)
         self._copies, self._pending, self._settled = [], [], []
 

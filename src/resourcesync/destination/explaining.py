@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.doubting import Doubts, as_listed
+from resourcesync.destination.doubting import SuspectMarker, as_listed
 from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.owners import owner_of
@@ -18,8 +18,8 @@ from resourcesync.destination.plan import (
     FILTERED,
     Listed,
     Match,
-    is_doubted,
     is_forgotten,
+    is_suspect,
     match_copy,
 )
 from resourcesync.destination.pulling import Pull
@@ -164,7 +164,7 @@ class Explanation:
                 return Verdict.LOST
             if self.is_altered:
                 return Verdict.ALTERED
-            return Verdict.SOUND_AGAIN if is_doubted(self.copy) else None
+            return Verdict.SOUND_AGAIN if is_suspect(self.copy) else None
         if self.listed is not None and self.listed.change == FILTERED:
             return Verdict.FILTERED
         if self.listed is not None and self.listed.change != ChangeKind.DELETED:
@@ -223,7 +223,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
             known.trouble = error.message
     known.path = known.path or _path_of(pull, uri)
     _look(pull, known)
-    _doubt(pull, known)
+    _mark_suspect(pull, known)
     known.finding = next(
         (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
     )
@@ -310,7 +310,7 @@ def _look(pull: Pull, known: Explanation) -> None:
         known.is_altered = is_forgotten(copy) or not is_same
 
 
-def _doubt(pull: Pull, known: Explanation) -> None:
+def _mark_suspect(pull: Pull, known: Explanation) -> None:
     """Remember that a copy is not what was put there, so that what is advised does mend it."""
     copy, row = known.copy, known.listed
     if copy is None or is_forgotten(copy) or (known.is_there and not known.is_altered):
@@ -320,9 +320,9 @@ def _doubt(pull: Pull, known: Explanation) -> None:
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.is_source_read and not is_listed:
         return  # it could not be fetched again
-    doubts = Doubts(pull, offline=row is None)
+    doubts = SuspectMarker(pull, offline=row is None)
     reason = "changed here since it was fetched" if known.is_there else "missing"
-    doubts.doubt(copy, row or as_listed(copy), reason)
+    doubts.mark_suspect(copy, row or as_listed(copy), reason)
     doubts.flush()
 
 

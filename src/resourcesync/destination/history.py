@@ -79,7 +79,7 @@ class History:
     is_of_dump: bool = False
     rewritten: str = ""
     displaced: str = ""
-    doubted: str = ""
+    suspect: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
     news: list[Read] = field(default_factory=list)
     cut_off: CutOff = field(default_factory=lambda: CutOff(()))

@@ -61,8 +61,8 @@ def _rewritten(history: History) -> str:
 
     A new list that begins among processed changes does, as long as these are still listed.
     """
-    is_doubted = history.doubted and history.last.are_taken_back
-    return history.displaced or history.rewritten or (history.doubted if is_doubted else "")
+    is_doubted = history.suspect and history.last.are_taken_back
+    return history.displaced or history.rewritten or (history.suspect if is_doubted else "")
 
 
 class Incremental:
@@ -352,11 +352,11 @@ class Incremental:
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             self._fetch_due(pulled, through)
-            self._doubt_changes(pulled)
+            self._suspect_changes(pulled)
         self._pull.sweep(pulled)
         return pulled
 
-    def _doubt_changes(self, pulled: Pulled) -> None:
+    def _suspect_changes(self, pulled: Pulled) -> None:
         """Let a baseline decide on a change to what the Source does not serve.
 
         It may be no later than the Resource List, which then may list what is served. What comes

@@ -314,7 +314,7 @@ class Landing:
             # Killed in the middle, nobody could tell which of the files are old and which new.
             befores = {ready.copy.uri: self._before(ready) for ready in staged}
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
-            self._state.commit(Step(doubted=[forgotten(copy) for copy in doubted]))
+            self._state.commit(Step(suspect=[forgotten(copy) for copy in doubted]))
         results = self._copies.install([_installation(ready) for ready in staged])
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
@@ -363,7 +363,7 @@ class Landing:
         if installed or refused or failed or settled or patched:
             self._state.commit(
                 Step(
-                    doubted=[before for before in refused.values() if before is not None],
+                    suspect=[before for before in refused.values() if before is not None],
                     removed=[uri for uri, before in refused.items() if before is None],
                     installed=[ready.copy for ready in installed],
                     pending=failed,

@@ -192,7 +192,7 @@ class Naming:
                 continue
             self._state.commit(
                 Step(
-                    doubted=[copy for copy in done if is_forgotten(copy)],
+                    suspect=[copy for copy in done if is_forgotten(copy)],
                     installed=[copy for copy in done if not is_forgotten(copy)],
                     pending=list(self._tasks(group, {copy.uri: copy.path for copy in done})),
                     now=to_microseconds(self._equipment.clock.now()),

@@ -136,7 +136,7 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
 
 
 def _match(copy: Copy, listed: Listed) -> Match:
-    if is_doubted(copy) or (listed.length is not None and listed.length != copy.length):
+    if is_suspect(copy) or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
     if is_restored(copy):  # it was deleted there: what is listed again is a new resource
         return Match.UNKNOWN
@@ -185,12 +185,12 @@ def is_forgotten(copy: Copy) -> bool:
     return copy.length < 0
 
 
-def doubted(copy: Copy) -> Copy:
+def as_suspect(copy: Copy) -> Copy:
     """Return a copy whose file is not what was put there; what was put there stays known."""
     return copy._replace(signature=ALTERED)
 
 
-def is_doubted(copy: Copy) -> bool:
+def is_suspect(copy: Copy) -> bool:
     """Whether an audit found the file of a copy altered or gone, and nothing mended it yet."""
     return copy.signature == ALTERED
 
@@ -503,7 +503,7 @@ def difference(wrong: tuple[str, str, str]) -> str:
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
     """Whether a copy has these very bytes, and nobody doubts it."""
-    return copy is not None and copy.digests == digests and not is_doubted(copy)
+    return copy is not None and copy.digests == digests and not is_suspect(copy)
 
 
 def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from itertools import islice
 from math import ceil
 from typing import Final, NamedTuple
 
-from resourcesync.destination.doubting import Doubts
+from resourcesync.destination.doubting import SuspectMarker
 from resourcesync.destination.heeding import heeding
 from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
 from resourcesync.destination.pulling import Pull
@@ -81,11 +81,11 @@ class Prover:
         doubts: Told of copies that are proven.
     """
 
-    def __init__(self, pull: Pull, method: str, run: str, doubts: Doubts) -> None:
+    def __init__(self, pull: Pull, method: str, run: str, doubts: SuspectMarker) -> None:
         self._pull = pull
         self._method = method
         self._run = run
-        self._doubts = doubts
+        self._suspects = doubts
         self._proven = Proven()
 
     def prove(self, rolling: Rolling) -> Proven:
@@ -104,7 +104,7 @@ class Prover:
                 if late or len(proven.bad) >= _MOST_BAD:
                     proven.stopped = True
                     break
-        self._doubts.flush()
+        self._suspects.flush()
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
         return proven
@@ -152,7 +152,7 @@ class Prover:
             return Bad(FindingKind.MISSING, "missing")
         self._proven.read += found[0]
         if found[0] == copy.length and not disagree(found[1], known):
-            self._doubts.proven(copy, look)
+            self._suspects.proven(copy, look)
             return None
         same = " (same length)" if found[0] == copy.length else ""
         algorithm = known[0].algorithm if known else "content"

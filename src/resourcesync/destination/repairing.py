@@ -17,7 +17,7 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     TakeAway,
-    doubted,
+    as_suspect,
     forgotten,
     is_forgotten,
     known_of,
@@ -93,11 +93,11 @@ class Repair:
         dumps = Dumps(
             self._pull,
             plan,
-            lambda: self._doubted(self._fetches(account, wanted, look)),
+            lambda: self._mark_suspects(self._fetches(account, wanted, look)),
             account.through,
         )
         brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        fetches = self._doubted(self._fetches(account, wanted, look))
+        fetches = self._mark_suspects(self._fetches(account, wanted, look))
         with closing(fetches):
             total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
             fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
@@ -182,18 +182,18 @@ class Repair:
         row = row._replace(path=copy.path)
         if not _is_sound(copy, look):
             is_missing = look.signature(copy.path) is None
-            altered = doubted(forgotten(copy))
+            altered = as_suspect(forgotten(copy))
             return Fetch(row, altered, is_missing=is_missing)
         if match_copy(copy, row) is Match.DIFFERENT:
             return Fetch(row, copy)
         return None
 
-    def _doubted(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
+    def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
         """Write down first that a copy is not good: a failure must not leave it called good."""
         while group := list(islice(fetches, _CHUNK)):
             bad = [it.before for it in group if it.before is not None and is_forgotten(it.before)]
             if bad:
-                self._pull.state.commit(Step(doubted=bad))
+                self._pull.state.commit(Step(suspect=bad))
             yield from group
 
     def _decisions(

@@ -94,7 +94,7 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
     newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
     history.displaced = displaced(spans, known, newest)
-    history.doubted = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
+    history.suspect = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
     if missing := dropped(spans, known):
         raise SourceUnavailableError(
             "the Change Lists end before what was read of them (an old copy)",

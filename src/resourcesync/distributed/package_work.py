@@ -125,7 +125,7 @@ class _OnePackage(Dumps):
             self._matched = [row for row in rows if row.listed.uri in uris]
         copies = [row.copy for row in self._matched if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
-            self._pull.state.commit(Step(doubted=copies[start : start + _GROUP]))
+            self._pull.state.commit(Step(suspect=copies[start : start + _GROUP]))
         name = f"{self._unit.name}{MATCHED}"
         file = self._tools.file(name)
         self._tools.tables.write_work(file, self._matched)

@@ -139,20 +139,20 @@ class Slices:
         file = exchange.receive(left.rows)
         was_begun = self._is_there(left.sign)
         if was_begun and file is not None:
-            self._doubt(file)
+            self._mark_suspect(file)
         exchange.remove(left.token)
         if not was_begun and self._is_there(left.sign):
             file = file or exchange.receive(left.rows)
             if file is not None:
-                self._doubt(file)
+                self._mark_suspect(file)
 
     def _is_there(self, name: str) -> bool:
         return name in self._crew.exchange.names(name)
 
-    def _doubt(self, file: str) -> None:
+    def _mark_suspect(self, file: str) -> None:
         rows = self._crew.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
-            self._crew.state.commit(Step(doubted=[_unknown(row) for row in group]))
+            self._crew.state.commit(Step(suspect=[_unknown(row) for row in group]))
 
     # --- bringing ---
 
@@ -286,7 +286,7 @@ class Slices:
         state.commit(
             Step(
                 installed=[copy for _, copy in changed if copy.length >= 0],
-                doubted=[copy for _, copy in changed if copy.length < 0],
+                suspect=[copy for _, copy in changed if copy.length < 0],
                 removed=[d.uri for w, d in pairs if d.copy is None and w.copy is not None],
                 settled=[d.uri for _, d in pairs if d.pending is None],
                 pending=[self._again(d.pending) for _, d in pairs if d.pending is not None],

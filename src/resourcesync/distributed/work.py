@@ -186,7 +186,7 @@ class _Slice:
         self._tally = Tally()
         copies = [row.copy for row in rows if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
-            self._state.commit(Step(doubted=copies[start : start + _GROUP]))
+            self._state.commit(Step(suspect=copies[start : start + _GROUP]))
 
     def carry_out(self) -> SliceOutcome:
         terms, tools, unit = self._unit.terms, self._tools, self._unit

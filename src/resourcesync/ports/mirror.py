@@ -180,7 +180,7 @@ class Step:
         now: When it is done; needed when something is removed, and with ``entries``.
     """
 
-    doubted: Sequence[Copy] = ()
+    suspect: Sequence[Copy] = ()
     installed: Sequence[Copy] = ()
     removed: Sequence[str] = ()
     pending: Sequence[Pending] = ()

@@ -67,7 +67,7 @@ def is_behind(latest: datetime, now: datetime, *, is_meant: bool) -> bool:
     if latest - now <= AHEAD:
         return False
     if not is_meant:
-        raise _doubted("clock-behind", "earlier", latest, now)
+        raise _clock_error("clock-behind", "earlier", latest, now)
     return True
 
 
@@ -78,7 +78,7 @@ def check_silence(latest: datetime, now: datetime) -> None:
         StateError: It is (code ``clock-ahead``).
     """
     if now - latest > SILENCE:
-        raise _doubted("clock-ahead", "more than a year later", latest, now)
+        raise _clock_error("clock-ahead", "more than a year later", latest, now)
 
 
 def turn_back(catalogue: Catalogue, now: datetime) -> None:
@@ -99,7 +99,7 @@ def turn_back(catalogue: Catalogue, now: datetime) -> None:
     catalogue.turn_back(now)  # last: until then the next run is refused as this one was
 
 
-def _doubted(code: str, where: str, latest: datetime, now: datetime) -> StateError:
+def _clock_error(code: str, where: str, latest: datetime, now: datetime) -> StateError:
     return StateError(
         f"the clock says {now:%Y-%m-%d %H:%M}, {where} than the newest time that was given",
         evidence=(

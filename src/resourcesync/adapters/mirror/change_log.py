@@ -49,32 +49,32 @@ class ChangeWriter:
         self._db = db
         found = db.execute("SELECT value FROM note WHERE key = ?", (_NOTE,)).fetchone()
         self._befores: dict[str, _Before] = {} if found is None else _decode_befores(found[0])
-        self._doubted: set[str] = set()
+        self._suspects: set[str] = set()
 
     def write(self, step: Step) -> None:
         """Log a step, in its transaction and before its rows are written."""
         before = self._befores.copy()
-        if step.doubted:
-            self._doubt(step.doubted)
+        if step.suspect:
+            self._mark_suspect(step.suspect)
         if step.installed or step.removed:
             self._log(step)
         if self._befores != before:
             rows = _encode(self._befores).decode()
             self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (_NOTE, rows))
 
-    def _doubt(self, doubted: Sequence[Copy]) -> None:
+    def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
         # A copy that was ever in place has a signature: a new one need not be looked for.
         unsure = [copy.uri for copy in doubted if copy.length < 0 and copy.signature]
         if unsure:
             self._befores.update(self._known(unsure))
         for copy in doubted:
             if copy.length < 0:
-                self._doubted.add(copy.uri)
+                self._suspects.add(copy.uri)
             else:
                 self._settle(copy.uri)
 
     def _settle(self, uri: str) -> _Before | None:
-        self._doubted.discard(uri)
+        self._suspects.discard(uri)
         return self._befores.pop(uri, None)
 
     def _known(self, uris: Sequence[str]) -> dict[str, _Before]:
@@ -88,7 +88,7 @@ class ChangeWriter:
 
     def _log(self, step: Step) -> None:
         changed = [*(copy.uri for copy in step.installed), *step.removed]
-        plain = [uri for uri in changed if uri not in self._doubted]
+        plain = [uri for uri in changed if uri not in self._suspects]
         if plain:
             self._befores.update(self._known(plain))
         entries = [self._installed(copy) for copy in step.installed]

@@ -378,7 +378,7 @@ class SqliteMirrorState(MirrorLogs):
             if self._writer is not None:
                 self._writer.write(step)
             entries.write(db, step)
-            db.executemany(_PUT_COPY, [*step.doubted, *step.installed])
+            db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)

@@ -196,7 +196,7 @@ class TabledState(SqliteMirrorState):
 
     def commit(self, step: Step) -> None:
         """Store a step durably: all of it, or nothing."""
-        changed = [copy.uri for copy in (*step.doubted, *step.installed)]
+        changed = [copy.uri for copy in (*step.suspect, *step.installed)]
         if self.parts and (changed or step.removed):
             self._take_over([*changed, *step.removed])
         super().commit(step)

@@ -124,7 +124,7 @@ class OaiAccount:
         if self._choice.measure:
             measures = Measures(self._memory, self._fetcher, now)
             if is_full:
-                measures.doubt()
+                measures.retry_unavailable()
             measures.measure()
         telling.renew()
         self._places.write()

@@ -34,7 +34,7 @@ class Measures:
     def __init__(self, memory: RepositoryState, fetcher: Fetcher, now: datetime) -> None:
         self._memory, self._fetcher, self._now = memory, fetcher, now
 
-    def doubt(self) -> None:
+    def retry_unavailable(self) -> None:
         """Let what could not be had be asked for again: an embargo may have passed."""
         with self._memory.writing() as connection:
             connection.execute(

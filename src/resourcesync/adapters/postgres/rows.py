@@ -47,7 +47,7 @@ class Rows:
     def __init__(self, layout: Layout, types: Mapping[str, int]) -> None:
         self._layout = layout
         self._types = types
-        self._doubted: set[str] = set()
+        self._warned: set[str] = set()
         self._places: dict[str, int] = {}
         self.uri_at = [self._text(it) for it in layout.uri.fields]
         texts = [*layout.texts.values(), *(it for _, it in layout.links)]
@@ -113,7 +113,7 @@ class Rows:
         for value in column:
             found = None if value is None else read(value)
             if found is None and value is not None:
-                self._doubt(what, value)
+                self._warn_once(what, value)
             yield found
 
     def _all_digests(self, count: int, columns: Sequence[Column]) -> Iterable[tuple[Digest, ...]]:
@@ -133,14 +133,14 @@ class Rows:
             else:
                 digest = Digest(name, value.strip().lower())
                 if not digest.is_usable:
-                    self._doubt(name, value)
+                    self._warn_once(name, value)
                 yield digest if digest.is_usable else None
 
     def _usable(self, text: str, known: tuple[Digest, ...]) -> Iterator[Digest]:
         names = {it.algorithm for it in known}
         for digest in parse_digests(text):
             if not digest.is_usable:
-                self._doubt("hash", text)
+                self._warn_once("hash", text)
             elif digest.algorithm not in names:
                 yield digest
 
@@ -157,10 +157,10 @@ class Rows:
         for links, more in zip(by_rule, told, strict=True):
             yield (*compress(links, (it.href for it in links)), *(more or ()))
 
-    def _doubt(self, what: str, value: str) -> None:
+    def _warn_once(self, what: str, value: str) -> None:
         """Say once for each kind of value that some are left out."""
-        if what not in self._doubted:
-            self._doubted.add(what)
+        if what not in self._warned:
+            self._warned.add(what)
             _log.warning("PostgreSQL: %r is no %s and is left out; more may be", value[:100], what)
 
 
