@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.plan import Decision, Fetch, InStep, Retain, TakeAway
+from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Retain
 from resourcesync.destination.reports import Mode
 from tests.support.world import World
 
@@ -39,7 +39,7 @@ def changed(world: World) -> World:
     return world
 
 
-@pytest.mark.parametrize(("delete", "gone"), [("absent", TakeAway), ("never", Retain)])
+@pytest.mark.parametrize(("delete", "gone"), [("absent", Delete), ("never", Retain)])
 def test_a_review_is_shown_what_the_plan_counts(
     changed: World, delete: str, gone: type[Any]
 ) -> None:

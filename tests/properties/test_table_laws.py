@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from resourcesync.adapters.tables import ParquetTables, copies_to_parts
 from resourcesync.destination.plan import (
     ALTERED,
+    Delete,
     Fetch,
     InStep,
     Listed,
     Match,
     Retain,
-    TakeAway,
     decide,
     match_copy,
     settle,
@@ -171,7 +171,7 @@ def _check(
     unlisted = list(tables.read_copies([joined.unlisted]))
 
     to_fetch = [d for d in decisions if isinstance(d, Fetch)]
-    to_delete = {d.copy.uri for d in decisions if isinstance(d, TakeAway)}
+    to_delete = {d.copy.uri for d in decisions if isinstance(d, Delete)}
     in_step = {d.copy.uri for d in decisions if isinstance(d, InStep)}
     looked_at, known = {row.listed.uri for row in work}, {copy.uri: copy for copy in held}
     assert [row.listed.uri for row in work] == sorted(looked_at)

@@ -110,7 +110,7 @@ def pushed(text: str) -> Pushed:
                 standing=standing,
                 until=NOW,
                 why=text,
-                taken=3,
+                accepted=3,
                 last=NOW - HOUR,
                 refusals=((Fault.SIGNATURE, 2), (Fault.ENDED, 5)),
             )

@@ -86,7 +86,7 @@ class SharedCampaign(Campaign):
                 site=None,
                 slice_rows=3,
             )
-            Slices(crew, self.clock, self._tell).take_over()
+            Slices(crew, self.clock, self._tell).recover()
             yield Destination(
                 Equipment(
                     folder=str(self.folder),

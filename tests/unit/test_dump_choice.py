@@ -17,8 +17,8 @@ from resourcesync.destination.choosing import (
     Prospect,
     cost_singly,
     is_dump_worth_checking,
+    is_package_worth_fetching,
     is_worth_looking,
-    is_worth_taking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
@@ -64,7 +64,7 @@ def prospects(draw: st.DrawFn) -> Prospect:
 def test_a_package_is_taken_only_for_a_reason(
     it: Prospect, policy: DumpPolicy, room: int | None
 ) -> None:
-    if not is_worth_taking(it, policy, room):
+    if not is_package_worth_fetching(it, policy, room):
         return
     assert policy != "never"
     assert it.wanted.count
@@ -77,22 +77,26 @@ def test_a_package_is_taken_only_for_a_reason(
 
 @given(prospects(), st.integers(0, 10**12))
 def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(it: Prospect, length: int) -> None:
-    if it.length is not None and length <= it.length and is_worth_taking(it, "auto", None):
+    if (
+        it.length is not None
+        and length <= it.length
+        and is_package_worth_fetching(it, "auto", None)
+    ):
         cheaper = Prospect(length=length, wanted=it.wanted, entries=it.entries)
-        assert is_worth_taking(cheaper, "auto", None)
+        assert is_package_worth_fetching(cheaper, "auto", None)
 
 
 @given(prospects(), st.none() | st.integers(0, 10**13))
 def test_always_takes_whatever_auto_takes(it: Prospect, room: int | None) -> None:
-    if is_worth_taking(it, "auto", room):
-        assert is_worth_taking(it, "always", room)
+    if is_package_worth_fetching(it, "auto", room):
+        assert is_package_worth_fetching(it, "always", room)
 
 
 def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() -> None:
     def worth(wanted: int, held: int, each: int = 1_000) -> bool:
         need = Need(count=wanted, size=wanted * each)
         it = Prospect(length=held * each, wanted=need, entries=held)
-        return is_worth_taking(it, "auto", None)
+        return is_package_worth_fetching(it, "auto", None)
 
     assert worth(2_000, 2_000)
     assert worth(500, 2_000)
@@ -104,9 +108,11 @@ def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() ->
 def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> None:
     need = Need(count=50, size=50_000)
 
-    assert is_worth_taking(Prospect(length=None, wanted=need, entries=100), "auto", None)
-    assert not is_worth_taking(Prospect(length=None, wanted=need, entries=101), "auto", None)
-    assert not is_worth_taking(Prospect(length=None, wanted=need), "auto", None)
+    assert is_package_worth_fetching(Prospect(length=None, wanted=need, entries=100), "auto", None)
+    assert not is_package_worth_fetching(
+        Prospect(length=None, wanted=need, entries=101), "auto", None
+    )
+    assert not is_package_worth_fetching(Prospect(length=None, wanted=need), "auto", None)
 
 
 def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:

@@ -49,15 +49,15 @@ def test_changes_are_taken_back_where_neither_they_nor_later_ones_are_listed(
 ) -> None:
     last = read(noted(("a", 1), ("b", 2), ("c", 3)), listed)
 
-    assert last.are_taken_back is are_taken_back
+    assert last.are_withdrawn is are_taken_back
 
 
 def test_of_a_change_without_a_time_its_resource_must_be_listed() -> None:
     known = noted(("a", 1), ("b", None))
 
-    assert read(known, [("a", 1)]).are_taken_back
-    assert not read(known, [("b", 5), ("a", 1)]).are_taken_back
-    assert read(known, [("b", None)]).are_taken_back  # a is gone
+    assert read(known, [("a", 1)]).are_withdrawn
+    assert not read(known, [("b", 5), ("a", 1)]).are_withdrawn
+    assert read(known, [("b", None)]).are_withdrawn  # a is gone
 
 
 def test_another_change_of_the_same_resource_is_not_the_known_one_however_near_it_is() -> None:
@@ -81,7 +81,7 @@ def test_only_the_newest_are_noted_however_long_the_lists_are() -> None:
 
 @pytest.mark.parametrize("note", [None, "", "[]", "nonsense", "[1]", '[null,[["a"]]]'])
 def test_a_note_that_tells_nothing_takes_nothing_back(note: str | None) -> None:
-    assert not LastChanges.of_note(note).are_taken_back
+    assert not LastChanges.of_note(note).are_withdrawn
 
 
 @given(CHANGES, CHANGES)
@@ -99,7 +99,7 @@ def test_a_list_that_only_grew_or_was_merged_takes_nothing_back(
             time = from_microseconds(hours * HOUR)
             again.add(Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri)))
 
-        assert not again.are_taken_back
+        assert not again.are_withdrawn
 
 
 def test_the_newest_time_is_one_that_a_change_has_of_its_own() -> None:

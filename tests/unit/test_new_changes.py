@@ -73,7 +73,7 @@ def read(
     now = to_microseconds(NOON + HOUR)
     span = span_of(fetched.uri, header)
     with fetched:
-        NewChanges(fetched, span, history, selection=selection, now=now, ended=span.until).take(
+        NewChanges(fetched, span, history, selection=selection, now=now, ended=span.until).read(
             None
         )
     return history

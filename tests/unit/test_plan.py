@@ -10,13 +10,13 @@ from resourcesync.destination.plan import (
     FILTERED,
     OUT_OF_SCOPE,
     Decision,
+    Delete,
     DeletionLimit,
     Fetch,
     InStep,
     Listed,
     Match,
     Retain,
-    TakeAway,
     algorithms_for,
     as_chosen,
     as_it_is,
@@ -87,19 +87,19 @@ def test_each_case_of_a_baseline_is_decided() -> None:
     assert decisions == [
         InStep(copies[0]),
         Fetch(rows[1], copies[1]),
-        TakeAway(copies[2], "deleted by the Source"),
+        Delete(copies[2], "deleted by the Source"),
         Retain(copies[3], listed=True),
         Fetch(rows[4], None),
-        TakeAway(copies[4], "no longer listed"),
+        Delete(copies[4], "no longer listed"),
     ]
 
 
 @pytest.mark.parametrize(
     ("policy", "sweeping", "expected"),
     [
-        ("auto", False, [TakeAway, Retain]),
-        ("auto", True, [TakeAway, TakeAway]),
-        ("signalled", True, [TakeAway, Retain]),
+        ("auto", False, [Delete, Retain]),
+        ("auto", True, [Delete, Delete]),
+        ("signalled", True, [Delete, Retain]),
         ("never", True, [Retain, Retain]),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
 
     reasons = ["deleted by the Source", "no longer listed" if sweeping else ""]
     assert [type(it) for it in decisions] == expected
-    assert [it.reason for it in decisions if isinstance(it, TakeAway | Retain)] == reasons
+    assert [it.reason for it in decisions if isinstance(it, Delete | Retain)] == reasons
 
 
 def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
@@ -126,7 +126,7 @@ def test_the_plan_counts_what_was_decided() -> None:
     decisions: list[Decision] = [
         InStep(copy()),
         Retain(copy()),
-        TakeAway(copy(), "gone"),
+        Delete(copy(), "gone"),
         Fetch(listed(hash=SHA, length=5), None),
         Fetch(listed(lastmod=1), copy()),
     ]
@@ -238,7 +238,7 @@ def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None
     decisions = list(decide(copies, settled, sweeping=False, pruning=True))
 
     assert decisions[:3] == [
-        TakeAway(copies[0], OUT_OF_SCOPE),
+        Delete(copies[0], OUT_OF_SCOPE),
         Retain(copies[1], listed=True),
         Retain(copies[2], listed=True),
     ]

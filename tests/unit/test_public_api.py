@@ -18,7 +18,7 @@ import pytest
 import resourcesync
 from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
-from resourcesync.destination.plan import Decision, Fetch, InStep, Listed, Retain, TakeAway
+from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Listed, Retain
 from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,
@@ -253,7 +253,7 @@ def decisions(content: str = "1") -> Iterator[Decision]:
     yield Fetch(listed(1, content), None)
     yield Fetch(listed(2, length=None), copy(2))
     yield InStep(copy(3))
-    yield TakeAway(copy(4), "no longer listed")
+    yield Delete(copy(4), "no longer listed")
     yield Retain(copy(5))
 
 

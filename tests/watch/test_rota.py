@@ -106,7 +106,7 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     every = Every(3_600.0)
     wanted = {
         name: Wanted(
-            pull=every, audit=Every(20_000.0), hands_on=name != "c", takes_hints=name == "a"
+            pull=every, audit=Every(20_000.0), hands_on=name != "c", accepts_hints=name == "a"
         )
         for name in "abc"
     }
@@ -204,7 +204,7 @@ def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
 
 
 def test_the_next_pull_is_known_with_its_reason() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), takes_hints=True))
+    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
     assert rota.planned("m") == (0.0, Why.SCHEDULED, 0)
     begun(rota, 0)
     assert rota.planned("m") == (inf, Why.RUNNING, 0)
@@ -284,7 +284,7 @@ def test_a_failure_of_a_mirror_of_each_night_is_tried_again_sooner_than_tomorrow
 
 
 def test_a_source_that_asks_to_be_left_alone_is() -> None:
-    rota = rota_of(Wanted(pull=Every(60.0), takes_hints=True))
+    rota = rota_of(Wanted(pull=Every(60.0), accepts_hints=True))
     begun(rota, 0)
     busy = Ended(verdict=Verdict.FAILED, retry_after=5_000.0)
     assert rota.ended(PULL, busy, at(0)) == 5_000.0
@@ -294,7 +294,7 @@ def test_a_source_that_asks_to_be_left_alone_is() -> None:
 
 
 def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), takes_hints=True))
+    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
     for _ in range(1_000):
         assert rota.hint("m")
@@ -311,7 +311,7 @@ def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
     ("how", "gap"), [(Verdict.FAILED, HINT_GAP_FAILING), (Verdict.LOCKED, LOCKED_PAUSE)]
 )
 def test_hints_do_not_drive_what_fails(how: Verdict, gap: float) -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), takes_hints=True))
+    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
     rota.ended(PULL, Ended(verdict=how), at(0))
     rota.hint("m")

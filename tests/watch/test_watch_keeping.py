@@ -147,7 +147,7 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
 def test_a_hint_wakes_the_loop() -> None:
     told: list[Done] = []
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
-    watch.want({"m": Wanted(pull=Every(600), takes_hints=True)}, {})
+    watch.want({"m": Wanted(pull=Every(600), accepts_hints=True)}, {})
     while not told:
         watch.turn(5)
 

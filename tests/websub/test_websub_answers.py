@@ -151,8 +151,8 @@ def test_a_secret_is_not_taken_over_a_plain_network(tmp_path: Path) -> None:
     assert plain.wish(secret="it").status == 400
     assert plain.wish().status == 202
     topics = frozenset({TOPIC})
-    assert HubRules(address="http://127.0.0.1:80/hub", topics=topics).takes_secrets
-    assert HubRules(address="http://h.example/", topics=topics, plain_secrets=True).takes_secrets
+    assert HubRules(address="http://127.0.0.1:80/hub", topics=topics).accepts_secrets
+    assert HubRules(address="http://h.example/", topics=topics, plain_secrets=True).accepts_secrets
 
 
 @pytest.mark.parametrize(

@@ -99,17 +99,17 @@ def test_an_allowance_is_never_exceeded(most: int, gaps: list[float]) -> None:
     now, begin, granted = 100.0, 100.0, 0
     for gap in gaps:
         now += gap
-        granted += allowance.take("one", now)
+        granted += allowance.acquire("one", now)
         assert granted <= most + (now - begin) * most / 60 + 1e-6
-    assert allowance.take("other", now)
+    assert allowance.acquire("other", now)
 
 
 def test_an_allowance_forgets_who_asked_longest_ago() -> None:
     allowance = Allowance(1)
     for number in range(10_001):
-        assert allowance.take(str(number), 0.0)
-    assert allowance.take("0", 0.0)
-    assert not allowance.take("10000", 0.0)
+        assert allowance.acquire(str(number), 0.0)
+    assert allowance.acquire("0", 0.0)
+    assert not allowance.acquire("10000", 0.0)
 
 
 words = st.text(string.ascii_letters + string.digits + "-._~/", max_size=20)

@@ -39,7 +39,7 @@ def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> Non
     assert world.ask("token-1", lease_seconds="7200").status == 200
 
     found = stands(world)
-    assert (found.standing, found.taken, found.last) == (Standing.VERIFIED, 0, None)
+    assert (found.standing, found.accepted, found.last) == (Standing.VERIFIED, 0, None)
     assert found.until == world.clock.now() + timedelta(hours=2)
 
 
@@ -108,7 +108,7 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
     assert world.deliver(active, BODY).status == 410
 
     found = stands(world)
-    assert (found.taken, found.last, found.refused, found.late) == (1, came, 2, 1)
+    assert (found.accepted, found.last, found.refused, found.late) == (1, came, 2, 1)
     assert dict(found.refusals) == {Fault.SIGNATURE: 1, Fault.SIZE: 1, Fault.ENDED: 1}
 
 

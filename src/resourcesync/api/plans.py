@@ -12,7 +12,7 @@ from typing import IO, Final, Literal, Self, assert_never
 import msgspec
 
 from resourcesync.destination.options import PullMode
-from resourcesync.destination.plan import Decision, Fetch, InStep, Listed, Retain, TakeAway
+from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Listed, Retain
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
 
@@ -184,7 +184,7 @@ def _action(decision: Decision) -> tuple[PlannedAction | None, Listed | None]:
         case Fetch(row):
             word: Literal["create", "update"] = "create" if decision.creates else "update"
             return PlannedAction(action=word, uri=row.loc, path=row.path, length=row.length), row
-        case TakeAway(copy, reason):
+        case Delete(copy, reason):
             made = PlannedAction(
                 action="delete", uri=copy.uri, path=copy.path, length=copy.length, reason=reason
             )

@@ -72,7 +72,7 @@ class Explorer(App[None]):
         if self._is_stopped:
             self.exit()
         self._walk.start()
-        self._timer = self.set_interval(_EVERY, self._take)
+        self._timer = self.set_interval(_EVERY, self._poll_walk)
         self._show_totals("Looking")
         self._tree.focus()
 
@@ -90,8 +90,8 @@ class Explorer(App[None]):
     def _tree(self) -> Tree[Step]:
         return self.query_one("#tree", Tree)
 
-    def _take(self) -> None:
-        for step in self._walk.take():
+    def _poll_walk(self) -> None:
+        for step in self._walk.poll():
             self.totals.add(step)
             self._place(step)
         if not self._walk.is_over:

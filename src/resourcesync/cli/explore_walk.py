@@ -42,7 +42,7 @@ class Walk:
         """Let the thread end at its next step."""
         self._given_up.set()
 
-    def take(self) -> Iterator[Step]:
+    def poll(self) -> Iterator[Step]:
         """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
         for _ in range(_AT_ONCE):
             try:

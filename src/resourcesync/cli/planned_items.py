@@ -29,13 +29,13 @@ def showing_items(report: Reporter) -> "Review":
 
 
 def _item(decision: "Decision") -> Mapping[str, object]:
-    from resourcesync.destination.plan import Fetch, TakeAway  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.plan import Delete, Fetch  # noqa: PLC0415 - help stays quick
 
     match decision:
         case Fetch(row):
             action = "create" if decision.creates else "update"
             return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
-        case TakeAway(copy, reason):
+        case Delete(copy, reason):
             found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
             return {"action": "delete", **found, "reason": reason}
         case _:

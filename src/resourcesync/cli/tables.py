@@ -68,7 +68,7 @@ def _do(action: str, home: "Home") -> "Table":
 
     if action == "show":
         return tabling.show(home)
-    change = tabling.make if action == "make" else tabling.take_back
+    change = tabling.make if action == "make" else tabling.dissolve_table
     return change(home, machine.system_clock())
 
 

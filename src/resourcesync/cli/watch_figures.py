@@ -137,7 +137,7 @@ def _pushed(found: Sequence[Subscribed]) -> Iterator[Figure]:
         mirror = (("mirror", it.mirror),)
         for state in Standing:
             standing[(*mirror, ("state", state.value))] += it.standing is state
-        deliveries[(*mirror, ("outcome", "taken"))] += it.taken
+        deliveries[(*mirror, ("outcome", "taken"))] += it.accepted
         for fault, number in it.refusals:
             deliveries[(*mirror, ("outcome", fault.value))] += number
         if it.until is not None:

@@ -145,7 +145,7 @@ def fields_of(it: Subscribed) -> dict[str, object]:
         "hub": it.hub,
         "state": it.standing.value,
         "until": it.until,
-        "taken": it.taken,
+        "taken": it.accepted,
         "last": it.last,
         "refused": it.refused,
     }

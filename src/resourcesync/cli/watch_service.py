@@ -119,7 +119,7 @@ class WatchSettings:
                 pull=self._times(name, settings),
                 audit=Every(audit_every) if audit_every else None,
                 hands_on=bool(on_change),
-                takes_hints=bool(value.get("push")),
+                accepts_hints=bool(value.get("push")),
             ),
             on_change=on_change,
             limit=limit,
@@ -288,12 +288,12 @@ class _Service:
 
     def _subscribe(self, it: Watched) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
-        if it.wanted.takes_hints:
+        if it.wanted.accepts_hints:
             name = it.target.name
             network = self._settings.configuration.network(name, {})
             self._push.follow(name, it.target.folder, network)
 
-    def take(self, wish: WatchSettings) -> None:
+    def apply(self, wish: WatchSettings) -> None:
         """Do from now on what is wished, or, if it makes no sense, nothing of it.
 
         Raises:
@@ -304,11 +304,11 @@ class _Service:
         asked = {
             name: (it.target.address or "", wish.configuration.network(name, {}))
             for name, it in watched.items()
-            if it.wanted.takes_hints
+            if it.wanted.accepts_hints
         }
         self._push.subscribe(asked)
         self._settings = wish
-        self._work.take(watched, chosen)
+        self._work.configure(watched, chosen)
         self._intervals = {
             (("mirror", name),): it.wanted.pull.seconds
             for name, it in watched.items()
@@ -360,7 +360,7 @@ class _Service:
         moment = int(self._clock.monotonic() * 1e6)
         self._supervisor.notify(RELOADING=1, MONOTONIC_USEC=moment)
         try:
-            self.take(wish())
+            self.apply(wish())
         except ResourceSyncError as error:  # what was good goes on
             problem = problem_of(error)
             kept = (*problem.evidence, ("kept", "the configuration as it was before"))
@@ -422,7 +422,7 @@ def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen)
     service = _Service(first, screen)
     try:
         with _heeding(signals, service.watch.bell.fileno()), service.listening():
-            service.take(first)
+            service.apply(first)
             service.run_loop(signals, wish)
             service.finish()
     finally:

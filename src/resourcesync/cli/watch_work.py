@@ -99,7 +99,7 @@ class Work:
         self._watched: Mapping[str, Watched] = {}
         self._chosen: Chosen | None = None
 
-    def take(self, watched: Mapping[str, Watched], chosen: Chosen) -> None:
+    def configure(self, watched: Mapping[str, Watched], chosen: Chosen) -> None:
         """Take what is done from now on; what goes on ends as it began."""
         self._watched, self._chosen = watched, chosen
 

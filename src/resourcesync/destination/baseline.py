@@ -20,10 +20,10 @@ from resourcesync.destination.plan import (
     ABSENT,
     FILTERED,
     Decision,
+    Delete,
     Fetch,
     Listed,
     Retain,
-    TakeAway,
     as_chosen,
     count,
     decide,
@@ -293,7 +293,7 @@ class Baseline:
             if waits and isinstance(decision, Retain) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
                 is_to_go = known is not None and known.task == Task.DELETE
-                yield TakeAway(decision.copy, known.reason) if is_to_go and known else decision
+                yield Delete(decision.copy, known.reason) if is_to_go and known else decision
             else:
                 yield decision
 
@@ -436,7 +436,7 @@ class Baseline:
     def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
-            case TakeAway(copy, reason):
+            case Delete(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
                 return self._pull.deletion(copy, reason, word)
             case Retain(copy, listed, reason):

@@ -228,7 +228,7 @@ class ChangeListReader:
                     _joined(history.past, [span], self._selection), self._get_list, history, state
                 )
             else:
-                self._take(head, span, history, state)
+                self._read_list(head, span, history, state)
                 history.reaches = history.reaches or history.last.are_found(span.from_)
 
     def _get(
@@ -255,7 +255,7 @@ class ChangeListReader:
                 document = fetched.open()
                 expect_list(document, Capability.CHANGE_LIST)
                 span = span_of(uri, document.header)
-                self._take(fetched, span, history, state)
+                self._read_list(fetched, span, history, state)
                 reaches = chain([span], history.since).reaches
                 history.reaches &= reaches or history.last.are_found(span.from_)
 
@@ -332,7 +332,7 @@ class ChangeListReader:
                     return
                 ended = span.until if announced.until is None else None
                 history.is_outdated |= announced.announced and ended is not None
-                self._take(fetched, span, history, state, ended)
+                self._read_list(fetched, span, history, state, ended)
             first, end = False, span.until
             if end is None:
                 history.open_lists.append(span.uri)
@@ -360,7 +360,7 @@ class ChangeListReader:
         history.is_outdated = True  # nobody may say that the index is the same
         return replace(announced, until=None)
 
-    def _take(
+    def _read_list(
         self,
         fetched: FetchedDocument,
         span: Span,
@@ -384,7 +384,7 @@ class ChangeListReader:
         now = to_microseconds(self._clock.now())
         beside = self._equipment.beside
         before = None if beside is None else beside.entries(history.head, span)
-        NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).take(
+        NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).read(
             seen, before
         )
 

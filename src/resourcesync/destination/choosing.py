@@ -78,7 +78,7 @@ def cost_singly(need: Need) -> int:
     return need.count * REQUEST + need.total
 
 
-def is_worth_taking(prospect: Prospect, policy: DumpPolicy, room: int | None) -> bool:
+def is_package_worth_fetching(prospect: Prospect, policy: DumpPolicy, room: int | None) -> bool:
     """Whether a package is to be fetched rather than what is wanted of it.
 
     Args:

@@ -215,7 +215,7 @@ def _removal(equipment: Equipment, copy: Copy) -> Removal:
     return Removal(path=copy.path, signature=known, is_altered=is_suspect(copy))
 
 
-def take_over_trash(state: MirrorState, copies: Copies, clock: Clock) -> None:
+def register_lost_trash(state: MirrorState, copies: Copies, clock: Clock) -> None:
     """Take note of what a run moved to the trash that was killed before it could write so.
 
     Nobody would ever purge it. What it was the copy of is told by its name only.

@@ -15,7 +15,7 @@ from resourcesync.destination.clock_watch import (
     WatchedFetcher,
     describe_skew,
 )
-from resourcesync.destination.deletion import empty_trash, take_over_trash
+from resourcesync.destination.deletion import empty_trash, register_lost_trash
 from resourcesync.destination.former import heed_policy
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
@@ -113,7 +113,7 @@ class Destination:
             self._equipment.check_folder()
             if not options.dry_run:
                 it = self._equipment
-                take_over_trash(it.state, it.copies, it.clock)
+                register_lost_trash(it.state, it.copies, it.clock)
             pulled = self._pull_in_time(source, options)
             if not options.dry_run and abs(self._watched.skew) < NOT_BELIEVED:
                 empty_trash(self._equipment, options.trash_days)

@@ -17,8 +17,8 @@ from resourcesync.destination.choosing import (
     Need,
     Prospect,
     is_dump_worth_checking,
+    is_package_worth_fetching,
     is_worth_looking,
-    is_worth_taking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
@@ -155,7 +155,7 @@ class Dumps:
                 if self._is_wanted(fetch):
                     wanted.add(fetch)
                     ages.add(fetch.listed.lastmod, fetch.listed.length)
-            self._take(packages, wanted, Estimate(packages, ages, self._resources))
+            self._fetch_packages(packages, wanted, Estimate(packages, ages, self._resources))
 
     def _is_wanted(self, fetch: Fetch) -> bool:
         """Whether the list tells enough to know its bytes, and they are not in place already."""
@@ -172,7 +172,7 @@ class Dumps:
 
     # --- which packages ---
 
-    def _take(
+    def _fetch_packages(
         self, packages: Sequence[Offered], wanted: Spool[Fetch], estimate: "Estimate"
     ) -> None:
         policy, bad = self._policy, 0
@@ -195,9 +195,9 @@ class Dumps:
                 known = self._known(batch, copied, wanted)
                 for position, offered in enumerate(batch):
                     prospect = known.get(position) or estimate.of(guesses[position])
-                    if not self._is_worth_taking(offered, prospect):
+                    if not self._is_package_worth_fetching(offered, prospect):
                         continue
-                    got = self._take_one(offered, copied.get(position), wanted)
+                    got = self._fetch_package(offered, copied.get(position), wanted)
                     bad = bad + 1 if got is None else 0
                     if bad >= _PATIENCE:
                         self._pull.warn("bad-dump", f"{bad} bad packages in a row: no more of it")
@@ -205,7 +205,7 @@ class Dumps:
                     if got is not None and policy == "auto":
                         estimate.learn(prospect.wanted.count, got)
 
-    def _is_worth_taking(self, offered: Offered, prospect: Prospect) -> bool:
+    def _is_package_worth_fetching(self, offered: Offered, prospect: Prospect) -> bool:
         rest = self._rest()
         if self._pull.packages.waits(offered):
             return rest.count > 0
@@ -213,7 +213,7 @@ class Dumps:
             return False
         room = self._pull.equipment.room()
         fits = self._pull.budget.fits(offered.entry.length)
-        return fits and is_worth_taking(prospect, self._policy, room)
+        return fits and is_package_worth_fetching(prospect, self._policy, room)
 
     def _copied(self, batch: Sequence[Offered], opened: ExitStack) -> dict[int, FetchedDocument]:
         """Fetch the copies of the manifests, where there are any."""
@@ -282,7 +282,7 @@ class Dumps:
 
     # --- one package ---
 
-    def _take_one(
+    def _fetch_package(
         self, offered: Offered, copied: FetchedDocument | None, wanted: Spool[Fetch]
     ) -> int | None:
         """Fetch a package and install what is wanted of it.

@@ -47,7 +47,7 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
     known = pull.state.pending_of(copy.uri)
     if known is None or not is_gone(known) or known.generation > pull.sync_state.settled:
         return None
-    if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.sync_state.is_taken_back:
+    if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.sync_state.is_rolled_back:
         return None
     return pull.as_chosen(known._replace(generation=pull.generation))
 

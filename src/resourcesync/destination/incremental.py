@@ -61,7 +61,7 @@ def _rewritten(history: History) -> str:
 
     A new list that begins among processed changes does, as long as these are still listed.
     """
-    is_doubted = history.suspect and history.last.are_taken_back
+    is_doubted = history.suspect and history.last.are_withdrawn
     return history.displaced or history.rewritten or (history.suspect if is_doubted else "")
 
 

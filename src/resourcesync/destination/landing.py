@@ -228,7 +228,7 @@ class Landing:
         """
         listed = fetch.listed
         if listed.change == DISPUTED and code in ABSENT_CODES:
-            self._take_as_gone(fetch)
+            self._record_as_gone(fetch)
             return False
         self.tally.undecided += listed.undated
         status = self._policy.status_of(code)
@@ -251,7 +251,7 @@ class Landing:
         )
         return status == "error"
 
-    def _take_as_gone(self, fetch: Fetch) -> None:
+    def _record_as_gone(self, fetch: Fetch) -> None:
         """Take what one list calls deleted, and the Source does not have, though another has it."""
         self.tally.gone += 1
         if fetch.before is None:

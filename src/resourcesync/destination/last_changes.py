@@ -83,7 +83,7 @@ class LastChanges:
         return any(begin is None or it >= begin for it in self._found.values())
 
     @property
-    def are_taken_back(self) -> bool:
+    def are_withdrawn(self) -> bool:
         """Whether the newest of the known changes is in none of the lists, nor a later one for it.
 
         The newest is the one that was listed last, and so is the one with the latest time: some

@@ -263,7 +263,7 @@ class SyncState:
         return bool(self._state.note(CUT_OFF) or self._state.note(BEYOND))
 
     @property
-    def is_taken_back(self) -> bool:
+    def is_rolled_back(self) -> bool:
         """Whether a baseline is due since changes were taken back: older words count no more."""
         return self._state.note("taken-back") == "1"
 

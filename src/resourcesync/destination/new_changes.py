@@ -62,7 +62,7 @@ class NewChanges:
         self._old: int | None = None
         self._before: int | None = None
 
-    def take(self, seen: SeenDocument | None, before: int | None = None) -> None:
+    def read(self, seen: SeenDocument | None, before: int | None = None) -> None:
         """Spool what is new.
 
         Args:

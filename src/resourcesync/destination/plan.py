@@ -233,7 +233,7 @@ OUT_OF_SCOPE: Final = "the filters do not want it any more"
 """Why a copy goes that the Source lists: only in a run that was told to prune."""
 
 
-class TakeAway(NamedTuple):
+class Delete(NamedTuple):
     """Delete a copy: the Source took the resource away, or the operator wants it no more."""
 
     copy: Copy
@@ -261,7 +261,7 @@ class InStep(NamedTuple):
 
 
 _in_step: Final[Callable[[tuple[Copy]], InStep]] = partial(tuple.__new__, InStep)
-Decision = Fetch | TakeAway | Retain | InStep
+Decision = Fetch | Delete | Retain | InStep
 
 
 def spares(policy: str, reason: str) -> bool:
@@ -277,7 +277,7 @@ def as_chosen(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
 
 
 def _as_chosen(decision: Decision, policy: str) -> Decision:
-    if isinstance(decision, TakeAway) and decision.reason != OUT_OF_SCOPE:
+    if isinstance(decision, Delete) and decision.reason != OUT_OF_SCOPE:
         copy, reason = decision
         return Retain(copy, reason=reason) if spares(policy, reason) else decision
     return decision
@@ -312,21 +312,21 @@ def decide(
                     yield Fetch(row, None)
             case Updated(copy, row):
                 if pruning and is_out_of_scope(row):
-                    yield TakeAway(copy, OUT_OF_SCOPE)
+                    yield Delete(copy, OUT_OF_SCOPE)
                 else:
                     yield _decide_updated(copy, row)
 
 
-def unlisted(copy: Copy, *, sweeping: bool) -> TakeAway | Retain:
+def unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
     """Decide on a copy that is not listed."""
-    return TakeAway(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
+    return Delete(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
 
 
 def _decide_updated(copy: Copy, row: Listed) -> Decision:
     if row.change == FILTERED:
         return Retain(copy, listed=True)
     if row.change == ChangeKind.DELETED:
-        return Retain(copy) if is_restored(copy) else TakeAway(copy, DELETED_THERE)
+        return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_THERE)
     if row.path != copy.path:  # where it is, is where it stays
         row = row._replace(path=copy.path)
     return Fetch(whole(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
@@ -355,7 +355,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
             same += 1
             continue
         match decision:
-            case TakeAway(_, reason):
+            case Delete(_, reason):
                 delete += 1
                 untold += reason == ABSENT
             case Retain(copy, listed):

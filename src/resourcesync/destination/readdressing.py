@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.destination.mapping import ELSEWHERE
 
-_TAKEN: Final = re.compile(r"!(?=[0-9])")
+_RESERVED: Final = re.compile(r"!(?=[0-9])")
 _OURS: Final = "!21"
 _PARTS: Final = 3
 _BRACKETS: Final = {"%5B": "[", "%5D": "]"}
@@ -26,7 +26,7 @@ def tail_of(uri: str, base: str) -> str:
     """
     if uri.startswith(base):
         tail = uri.removeprefix(base)
-        return f"{_OURS}{tail[1:]}" if _TAKEN.match(tail) else tail
+        return f"{_OURS}{tail[1:]}" if _RESERVED.match(tail) else tail
     scheme, _, authority, rest = uri.split("/", 3)
     for escaped, bracket in _BRACKETS.items():
         authority = authority.replace(bracket, escaped)

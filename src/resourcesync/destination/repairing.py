@@ -12,11 +12,11 @@ from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.plan import (
     FILTERED,
     Decision,
+    Delete,
     Fetch,
     Known,
     Listed,
     Match,
-    TakeAway,
     as_suspect,
     forgotten,
     is_forgotten,
@@ -201,7 +201,7 @@ class Repair:
     ) -> Iterator[Decision]:
         yield from self._fetches(account, wanted, look)
         for copy in self._copies(extra):
-            yield TakeAway(copy, _UNLISTED)
+            yield Delete(copy, _UNLISTED)
 
     def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
         for copy in self._copies(extra):

@@ -14,12 +14,12 @@ from resourcesync.destination.plan import (
     FILTERED,
     OUT_OF_SCOPE,
     Decision,
+    Delete,
     Fetch,
     InStep,
     Listed,
     Match,
     Retain,
-    TakeAway,
     as_chosen,
     is_proven,
     is_restored,
@@ -93,7 +93,7 @@ class Noted:
         )
 
 
-_KINDS: Final = (TakeAway, Retain)
+_KINDS: Final = (Delete, Retain)
 
 
 def uri_of(decision: Decision) -> str:
@@ -146,7 +146,7 @@ def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
     elif copy is not None:
         is_gone = row.change == ChangeKind.DELETED
         if is_gone and not is_restored(copy):
-            yield TakeAway(copy, DELETED_THERE)
+            yield Delete(copy, DELETED_THERE)
         else:
             yield Retain(copy, listed=not is_gone)
 
@@ -155,7 +155,7 @@ def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
     if task.task != Task.FETCH:
         if copy is not None:
             is_gone = task.reason != OUT_OF_SCOPE
-            yield TakeAway(copy, task.reason) if is_gone else Retain(copy, listed=True)
+            yield Delete(copy, task.reason) if is_gone else Retain(copy, listed=True)
     elif task.due <= now:
         yield _fetch(listed_again(task), copy)
 
@@ -172,6 +172,6 @@ def _with_pending_deletions(pull: Pull, decisions: Iterator[Decision]) -> Iterat
         if isinstance(decision, Retain) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)
             if known is not None and is_gone(known) and not pull.spares(known.reason):
-                yield TakeAway(decision.copy, known.reason)
+                yield Delete(decision.copy, known.reason)
                 continue
         yield decision

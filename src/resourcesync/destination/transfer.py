@@ -149,13 +149,13 @@ class Transfer:
                 self._policy.budget.end(attempt.fetch.listed.length)
                 match outcome:
                     case Failure():
-                        self._take_failure(attempt, outcome)
+                        self._handle_failure(attempt, outcome)
                     case Response(status=304):
-                        self._take_unchanged(attempt.fetch, outcome)
+                        self._handle_unchanged(attempt.fetch, outcome)
                     case Response() if attempt.place.is_patch:
-                        self._take_patch(attempt, _staged(outcome.request))
+                        self._handle_patch(attempt, _staged(outcome.request))
                     case Response():
-                        self._take_bytes(attempt, _staged(outcome.request), outcome.headers)
+                        self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
                 self._landing.flush_when_due()
                 self._progress()
                 if self._stop:
@@ -188,7 +188,7 @@ class Transfer:
         fetch, place = attempt.fetch, attempt.place
         listed, before = fetch.listed, fetch.before
         is_asked = bool(attempt.at) or listed.undated  # the Source itself has to say what it has
-        if not is_asked and (self._adopt(fetch) or self._take_local(attempt)):
+        if not is_asked and (self._adopt(fetch) or self._use_local_copy(attempt)):
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
@@ -196,7 +196,7 @@ class Transfer:
         algorithms = algorithms_for(listed, self._policy.own_algorithm)
         staged = self._copies.stage(algorithms, of)
         if staged.part is not None and staged.part.length == listed.length:
-            self._take_bytes(attempt, staged, {})  # only the end of the run was missing
+            self._handle_bytes(attempt, staged, {})  # only the end of the run was missing
             return None
         ask = fetch.is_conditional and before is not None and place.is_own and not place.uncached
         return Request(
@@ -243,7 +243,7 @@ class Transfer:
         self._landing.add(Ready(fetch, copy._replace(signature=signature), None))
         return True
 
-    def _take_local(self, attempt: Attempt) -> bool:
+    def _use_local_copy(self, attempt: Attempt) -> bool:
         """Take the bytes of another copy, now or when it is here; whether one has them."""
         listed, own = attempt.fetch.listed, self._policy.own_algorithm
         if listed.length is None or listed.length < LARGE:
@@ -278,7 +278,7 @@ class Transfer:
         self._landing.add(Ready(fetch, copy, staged, local=True))
         return True
 
-    def _take_failure(self, attempt: Attempt, outcome: Failure) -> None:
+    def _handle_failure(self, attempt: Attempt, outcome: Failure) -> None:
         error: ResourceSyncError = outcome.error
         staged = _staged(outcome.request)
         if isinstance(error, SourceUnavailableError):
@@ -311,7 +311,7 @@ class Transfer:
         else:
             self._fail(attempt.fetch, *attempt.why, attempt.tries)
 
-    def _take_unchanged(self, fetch: Fetch, outcome: Response) -> None:
+    def _handle_unchanged(self, fetch: Fetch, outcome: Response) -> None:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._landing.tally.same += 1
@@ -322,7 +322,7 @@ class Transfer:
         else:
             self._landing.settle(fetch)
 
-    def _take_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
+    def _handle_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
         fetch, own = attempt.fetch, attempt.place.is_own
         length, found = staged.seal()
         digests = format_digests(found)
@@ -341,7 +341,7 @@ class Transfer:
         else:
             self._landing.add(Ready(fetch, copy, staged, contradicts=contradicts))
 
-    def _take_patch(self, attempt: Attempt, patch: Staged) -> None:
+    def _handle_patch(self, attempt: Attempt, patch: Staged) -> None:
         fetch = attempt.fetch
         try:
             staged, length, digests = self._patching.result(fetch, patch)

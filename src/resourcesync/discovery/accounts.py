@@ -150,7 +150,7 @@ class AccountReader:
         self._remember(document)
         if document.header.capability in _LISTS:
             for row in document.rows():
-                self._take(
+                self._add_row(
                     ListingRow(
                         row.uri,
                         row.hash_text or "",
@@ -161,7 +161,7 @@ class AccountReader:
         else:
             for entry in document.entries():
                 if isinstance(entry, Resource):
-                    self._take(listing_row(entry))
+                    self._add_row(listing_row(entry))
         self._telling.refused += document.refused
 
     # --- changes ---
@@ -194,12 +194,12 @@ class AccountReader:
             moment = entry.time or entry.resource.lastmod
             if moment is None or to_microseconds(moment) > at:
                 self._telling.changes += 1
-                self._take(listing_row(entry.resource)._replace(change=entry.kind.value))
+                self._add_row(listing_row(entry.resource)._replace(change=entry.kind.value))
         self._telling.refused += document.refused
 
     # --- both ---
 
-    def _take(self, told: ListingRow) -> None:
+    def _add_row(self, told: ListingRow) -> None:
         self._telling.entries += 1
         self._add(told)
 

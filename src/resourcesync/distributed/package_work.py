@@ -49,7 +49,7 @@ def unpack(unit: Unpacking, tools: Tools) -> Outcome:
 def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
     pull = _pull(unit, tools)
     package = _OnePackage(pull, unit, tools)
-    package.take()
+    package.fetch_package()
     work, done = tools.file(f"{unit.name}{PAIRS}"), tools.file(unit.name)
     count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
     tools.tables.write_done(done, (row for _, row in package.fetched()))
@@ -93,10 +93,10 @@ class _OnePackage(Dumps):
         self._tools = tools
         self._matched: list[WorkRow] = []
 
-    def take(self) -> None:
+    def fetch_package(self) -> None:
         """Fetch the package and install what is wanted of it; whatever is wrong with it, is."""
         with new_wanted(self._spill) as nothing:
-            self._take_one(self._unit.offered, None, nothing)
+            self._fetch_package(self._unit.offered, None, nothing)
         self.tally = self._landing.tally
 
     def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:

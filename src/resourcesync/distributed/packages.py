@@ -80,7 +80,7 @@ class PackageUnits:
                 for outcome in outcomes:
                     self._pull.budget.end(waiting.pop(outcome.name, None))
                     if outcome.failed is None:
-                        self._slices.take_package(outcome.name)
+                        self._slices.accept_package(outcome.name)
                         ended = ended.plus(self._slices.decode_outcome(outcome))
                     else:
                         message = f"a package is of no use: {outcome.failed[1]}"

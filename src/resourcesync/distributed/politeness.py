@@ -138,7 +138,7 @@ class Turns:
             turn = self._next_waiting(now)
         return turn
 
-    def take(self, unit: Unit, now: float) -> Turn | None:
+    def try_unit(self, unit: Unit, now: float) -> Turn | None:
         """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
         lane = self._lane(unit.host)
         return self._give(lane, unit, now, len(lane.waiting) + 1)

@@ -105,7 +105,7 @@ class _Run:
             now = self._clock.monotonic()
             alone = bool(self._suspects)
             if alone:
-                turn = self._turns.take(self._suspects[-1], now)
+                turn = self._turns.try_unit(self._suspects[-1], now)
             else:
                 turn = self._turns.next(now, self._engine.slots)
             if turn is None:

@@ -85,7 +85,7 @@ class Slices:
 
     # --- what an earlier run left ---
 
-    def take_over(self) -> None:
+    def recover(self) -> None:
         """Take what workers of a run that was killed did; hold nothing for known of the rest.
 
         What they are still about to put in place, they cannot: their slices are gone.
@@ -94,12 +94,12 @@ class Slices:
         done = set(exchange.names(_DONE))
         for name in sorted(exchange.names(_WORK)):
             outcome = f"{_DONE}{name.removeprefix(_WORK)}"
-            if outcome not in done or not self._took_whole(partial(self.take, name, outcome)):
+            if outcome not in done or not self._took_whole(partial(self.accept, name, outcome)):
                 self._forget(_of_slice(name))
         packages = sorted(exchange.names(PACKAGE))
         for base in dict.fromkeys(name.partition(".")[0] for name in packages):
             is_done = base in packages and f"{base}{PERMIT}" in packages
-            if not (is_done and self._took_whole(partial(self.take_package, base))):
+            if not (is_done and self._took_whole(partial(self.accept_package, base))):
                 self.forget_package(base)
         for prefix in (_DONE, WANTED, READ):
             for name in list(exchange.names(prefix)):
@@ -114,9 +114,9 @@ class Slices:
             return False
         return True
 
-    def take_package(self, base: str) -> None:
+    def accept_package(self, base: str) -> None:
         """Remember what a package brought."""
-        self.take(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
+        self.accept(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
         self._drop_package(base)
 
     def forget_package(self, base: str) -> None:
@@ -249,10 +249,10 @@ class Slices:
             message = f"{unit.rows} resources were not fetched: {reason}"
             self._report("warning", {"code": code, "message": message})
             return before._replace(complete=False)
-        self.take(unit.work, unit.name)
+        self.accept(unit.work, unit.name)
         return before.plus(self.decode_outcome(outcome))
 
-    def take(self, work: str, done: str, token: str = "") -> None:
+    def accept(self, work: str, done: str, token: str = "") -> None:
         """Remember what became of rows; then their files are not needed any more.
 
         Args:

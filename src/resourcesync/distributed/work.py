@@ -14,12 +14,12 @@ from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
     RESTORED,
+    Delete,
     Fetch,
     InStep,
     Listed,
     Match,
     Retain,
-    TakeAway,
     decide,
     is_restored,
     match_copy,
@@ -235,7 +235,7 @@ class _Slice:
                     yield decision
                 case InStep():
                     self._tally.same += 1
-                case TakeAway(copy, reason):
+                case Delete(copy, reason):
                     tasks.append(self._task(copy, reason))
                 case Retain(copy):
                     code = RESTORED if is_restored(copy) else ""

@@ -109,7 +109,7 @@ class Assembler:
         """Whether the root alone is open, and its first entry was there."""
         return self.began and self.depth == 1
 
-    def take(self) -> list[Run | Irregular]:
+    def drain(self) -> list[Run | Irregular]:
         """Return the complete entries and forget them."""
         items, self.items = self.items, []
         return items

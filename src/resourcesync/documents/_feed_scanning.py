@@ -121,7 +121,7 @@ class FeedScanner:
                 ) from error
             raise self._malformed(error) from error
 
-    def take(self) -> list[Node]:
+    def drain(self) -> list[Node]:
         """Return the complete entries and forget them."""
         entries, self.entries = self.entries, []
         return entries

@@ -135,7 +135,7 @@ class Sieve:
             return ""
         first = at = 0
         for index in (*strays, len(gaps)):
-            at += self._take(stencil, [texts[first:index] for texts in values])
+            at += self._append_entries(stencil, [texts[first:index] for texts in values])
             first = index
             if index < len(gaps):
                 self._pass(gaps[index].encode())
@@ -144,7 +144,7 @@ class Sieve:
                     return text[at:]
         return self._buffer(rest)
 
-    def _take(self, stencil: Stencil, values: list[list[str]]) -> int:
+    def _append_entries(self, stencil: Stencil, values: list[list[str]]) -> int:
         """Take entries out; return how many characters they were."""
         if not values[0]:
             return 0

@@ -95,7 +95,7 @@ def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | Non
         known: The attributes of ``rs:md`` that may be in it.
     """
     written = _Written(known)
-    if len(sample) > _LONGEST or not written.take(sample) or not _says_the_same(written, entry):
+    if len(sample) > _LONGEST or not written.parse(sample) or not _says_the_same(written, entry):
         return None
     *before, last = written.literals
     lines = sum(literal.count("\n") for literal in written.literals)
@@ -131,20 +131,20 @@ class _Written:
         self.names: list[str] = []
         self.values: list[str] = []
 
-    def take(self, sample: str) -> bool:
+    def parse(self, sample: str) -> bool:
         """Take an entry that is well-formed; return whether it is as plain as it must be."""
         at = 0
         while tag := _TAG.match(sample, at):
-            if not self._take_tag(*tag.groups()):
+            if not self._parse_tag(*tag.groups()):
                 return False
             at = tag.end()
         return at == len(sample)
 
-    def _take_tag(self, slash: str, name: str, attributes: str, end: str, text: str) -> bool:
+    def _parse_tag(self, slash: str, name: str, attributes: str, end: str, text: str) -> bool:
         local = name.rpartition(":")[2]
         self.literals[-1] += f"<{slash}{name}"
         if local == "md" and not slash:
-            if not self._take_attributes(attributes):
+            if not self._parse_attributes(attributes):
                 return False
         elif attributes:
             return False
@@ -155,7 +155,7 @@ class _Written:
         self.literals[-1] += text
         return not text.strip(" \n\t") and (local in ("md", "url") or bool(slash))
 
-    def _take_attributes(self, attributes: str) -> bool:
+    def _parse_attributes(self, attributes: str) -> bool:
         at = 0
         while attribute := _ATTRIBUTE.match(attributes, at):
             before, name, value = attribute.groups()

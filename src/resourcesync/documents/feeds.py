@@ -109,7 +109,7 @@ class FeedDocument:
         self._limits = limits
         self._on_refused = on_refused
         self._count = 0
-        self._is_taken = False
+        self._is_consumed = False
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries in the order of the document: `Resource`, or `Change`.
@@ -120,9 +120,9 @@ class FeedDocument:
             DocumentError: As `read_feed` does; and, where changes are told, an entry whose change
                 is missing or unknown.
         """
-        if self._is_taken:
+        if self._is_consumed:
             raise RuntimeError("the entries of a document can be read once")
-        self._is_taken = True
+        self._is_consumed = True
         kind = self.header.capability
         if kind is not None and kind.is_log:
             return oldest_first(it for it in self._given() if isinstance(it, Change))
@@ -143,11 +143,11 @@ class FeedDocument:
         """Yield the entries; the last one so far waits, for links may follow it."""
         for block in self._rest:
             self._scanner.feed(block)
-            found = self._scanner.take()
+            found = self._scanner.drain()
             self._scanner.entries = found[-1:]
             yield from found[:-1]
         self._scanner.close()
-        yield from self._scanner.take()
+        yield from self._scanner.drain()
 
     def _entry(self, node: Node) -> Entry:
         told, links, time = _parts_of(node)

@@ -164,7 +164,7 @@ class Document:
         if self._family.is_regular:
             assembler.attributes = self._family.known
         self._sieve = Sieve(scanner, assembler, limits)
-        self._is_taken = False
+        self._is_consumed = False
         self._count = 0
 
     @property
@@ -270,9 +270,9 @@ class Document:
                     yield from self._row_of_entry(item)
 
     def _items(self) -> Iterator[list[Run | Irregular]]:
-        if self._is_taken:
+        if self._is_consumed:
             raise RuntimeError("the entries of a document can be read once")
-        self._is_taken = True
+        self._is_consumed = True
         yield self._counted()
         for block in self._rest:
             self._sieve.feed(block)
@@ -283,7 +283,7 @@ class Document:
         yield self._counted()
 
     def _counted(self) -> list[Run | Irregular]:
-        items = self._assembler.take()
+        items = self._assembler.drain()
         most = self._limits.entries
         for item in items:
             self._count += len(item.lines) if isinstance(item, Run) else 1

@@ -167,7 +167,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
         step = next(steps, None)
         while step is not None:
             following = next(steps, None)
-            chunk = await _take(opened, step)
+            chunk = await _read_chunk(opened, step)
             is_last = following is None
             if not is_whole(step, chunk) or (is_last and not _is_same(opened.look(), condition)):
                 raise OriginalChangedError("a file changed while it was sent")
@@ -179,7 +179,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             step = following
 
 
-async def _take(opened: OpenFile, step: Span | bytes) -> bytes:
+async def _read_chunk(opened: OpenFile, step: Span | bytes) -> bytes:
     return step if isinstance(step, bytes) else await _read(opened, step.start, step.length)
 
 

@@ -36,7 +36,7 @@ def refuse_foreign(documents: DocumentStore) -> None:
     for name in (*_ABOVE, naming.DESCRIPTION, naming.ABOUT):
         is_free = _is_free_for_about if name == naming.ABOUT else _is_free
         if not is_free(documents, name):
-            raise _taken(name)
+            raise _conflict_error(name)
 
 
 def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None:
@@ -49,7 +49,7 @@ def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:
         if name not in ours and not _is_free(documents, name):
-            raise _taken(name)
+            raise _conflict_error(name)
 
 
 def refuse_foreign_sitemap(documents: DocumentStore, record: Record | None) -> None:
@@ -66,7 +66,7 @@ def refuse_foreign_sitemap(documents: DocumentStore, record: Record | None) -> N
     ours = set() if record is None else {*record.documents, *record.orphans}
     for name in documents.names():
         if naming.is_sitemap(name) and name not in ours and not _is_plain_sitemap(documents, name):
-            raise _taken(name)
+            raise _conflict_error(name)
 
 
 def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
@@ -80,7 +80,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
             return False
 
 
-def _taken(name: str) -> ConfigurationError:
+def _conflict_error(name: str) -> ConfigurationError:
     return ConfigurationError(
         f"{name} is there already, and is not a document of ours",
         evidence=(("kept", "nothing was changed"),),

@@ -109,9 +109,9 @@ def scan(
                     recording.deleted(before.resource)
                     counts["deleted"] += 1
                 case Created(after):
-                    _note(left, _take(originals, recording, None, after, counts))
+                    _note(left, _record_original(originals, recording, None, after, counts))
                 case Updated(before, after):
-                    _note(left, _take(originals, recording, before, after, counts))
+                    _note(left, _record_original(originals, recording, before, after, counts))
                 case unreachable:
                     assert_never(unreachable)
         if not counts["files"] and not allow_empty:
@@ -175,7 +175,7 @@ def _differs(_before: Catalogued, _after: Original) -> bool:
     return False
 
 
-def _take(
+def _record_original(
     originals: Originals,
     recording: Recording,
     before: Catalogued | None,

@@ -147,7 +147,7 @@ class Rebase:
         """Return a page's entries as they are now; ``None`` if they are to be formatted anew."""
         known = page.known
         most = max(_FEW, known.entries // _SHARE)
-        edits = self._edits.take(end, most)
+        edits = self._edits.read_until(end, most)
         if edits is None or not known.is_plain or self._shelf.dialect is not Dialect.V1_1:
             return None
         content = self._shelf.content(page.name, known)
@@ -206,7 +206,7 @@ class _Ahead:
         self._edits = edits
         self._next = next(edits, None)
 
-    def take(self, end: str | None, most: int) -> list[tuple[str, Resource | None]] | None:
+    def read_until(self, end: str | None, most: int) -> list[tuple[str, Resource | None]] | None:
         """Return those of the next range, ``None`` when they are too many or not plain."""
         taken: list[tuple[str, Resource | None]] = []
         usable = True

@@ -162,7 +162,7 @@ class CopiesSuite(ABC):
         kept = [self.in_quarantine(place) for place in copies.set_aside("a.txt")]
         expect_equal(kept, [b"the first", b"the second one"], "the newest is last")
 
-    def test_equal_bytes_of_others_are_taken_over(self, copies: Copies) -> None:
+    def test_foreign_files_with_equal_bytes_are_adopted(self, copies: Copies) -> None:
         """They are what is wanted, so nothing makes way."""
         self.spoil("a.txt", b"same")
 

@@ -97,7 +97,7 @@ class StoreSuite:
         store.remove("a.txt")
         expect_equal(store.look("b.txt"), None, "nothing came to be by asking")
 
-    def test_every_key_that_a_mirror_uses_is_taken_as_it_is(self, store: Store) -> None:
+    def test_every_kind_of_key_is_stored_unchanged(self, store: Store) -> None:
         """Blanks, signs, other scripts, case and 1,000 bytes: none is changed or mixed up."""
         for key in _KEYS:
             expect(_put(store, key, key.encode()), f"{key!r} is taken")

@@ -74,7 +74,7 @@ class Parser:
         """
         self._parse(lambda: self._parser.Parse(b"", True), at_end=True)  # noqa: FBT003 - expat's signature
 
-    def take(self) -> list[Node]:
+    def drain(self) -> list[Node]:
         """Return the children of the root that ended since the last call."""
         ready, self._ready = self._ready, []
         return ready

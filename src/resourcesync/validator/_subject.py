@@ -145,7 +145,7 @@ class Subject:
             self.seen.add(rule)
             self.report(rule, message, node, part)
 
-    def take(self) -> list[Finding]:
+    def drain(self) -> list[Finding]:
         """Return what was told since the last call."""
         found, self._found = self._found, []
         return found

@@ -93,25 +93,25 @@ class Examination(Iterator[Finding]):
         try:
             for block in _octets.blocks(octets, limits=self._limits, uri=self.summary.uri):
                 self._feed(block)
-                yield from subject.take()
+                yield from subject.drain()
                 if not self._going:
                     return
             self._parser.close()
-            self._take_entries()
+            self._read_children()
             self._finish(stream)
         except StopError as stop:
-            self._take_entries()
+            self._read_children()
             subject.report_at("G01", stop.message, stop.spot)
         except DocumentError as error:
             self._stop(error)
         self.summary.settle()
-        yield from subject.take()
+        yield from subject.drain()
 
     def _feed(self, block: bytes) -> None:
         before = self.summary.size
         self._parser.feed(block)
         self.summary.size += len(block)
-        self._take_entries()
+        self._read_children()
         if before <= MAX_BYTES < self.summary.size:
             message = f"the document has more than {MAX_BYTES:,} bytes"
             self._subject.report_at("G20", message, self._subject.root)
@@ -125,17 +125,17 @@ class Examination(Iterator[Finding]):
 
     # --- the children of the root --------------------------------------------------------------
 
-    def _take_entries(self) -> None:
+    def _read_children(self) -> None:
         parser = self._parser
         if parser.root is None or not self._going:
             return
         if not self._subject.root.line:
             self._going = self._header.start(self._subject, parser.root)
-        for node in parser.take():
+        for node in parser.drain():
             if self._going:
-                self._take_one(node)
+                self._read_child(node)
 
-    def _take_one(self, node: Node) -> None:
+    def _read_child(self, node: Node) -> None:
         subject = self._subject
         if subject.is_sitemap(node) and node.name not in ("md", "ln"):
             if node.name == _ENTRY[self.summary.is_index]:

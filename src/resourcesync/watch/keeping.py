@@ -237,9 +237,9 @@ class Watch:
         self.bell.ring()
 
     def _collect(self) -> None:
-        while (hint := _taken(self._hints)) is not None:
+        while (hint := _poll_queue(self._hints)) is not None:
             self._rota.hint(hint)
-        while (found := _taken(self._ended)) is not None:
+        while (found := _poll_queue(self._ended)) is not None:
             errand, ended, report = found
             thread, began = self._threads.pop(errand)
             thread.join()
@@ -260,7 +260,7 @@ class Watch:
             )
 
 
-def _taken(queue: "SimpleQueue[_T]") -> "_T | None":
+def _poll_queue(queue: "SimpleQueue[_T]") -> "_T | None":
     try:
         return queue.get_nowait()
     except Empty:

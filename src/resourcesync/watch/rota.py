@@ -103,7 +103,7 @@ class Wanted:
     pull: Timetable
     audit: Timetable | None = None
     hands_on: bool = False
-    takes_hints: bool = False
+    accepts_hints: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class Rota:
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
                 fresh.due[kind] = table.next(last, now, self._dice)
-        return replace(row, wanted=wish, due=fresh.due, hinted=row.hinted and wish.takes_hints)
+        return replace(row, wanted=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
 
     def reckon(self, now: Now) -> None:
         """Find out again when all is due, after somebody set the clock on the wall."""
@@ -390,7 +390,7 @@ class Rota:
     def hint(self, mirror: str) -> bool:
         """Note that a Source says that something changed; return whether it is heeded."""
         row = self._rows.get(mirror)
-        if row is None or not row.wanted.takes_hints:
+        if row is None or not row.wanted.accepts_hints:
             return False
         row.hinted = True
         return True

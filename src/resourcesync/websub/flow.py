@@ -18,7 +18,7 @@ class Allowance:
         self._most = per_minute
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, asker: str, now: float) -> bool:
+    def acquire(self, asker: str, now: float) -> bool:
         """Take one from an asker's bucket at a moment in seconds; whether there was one."""
         left, since = self._left.pop(asker, (self._most, now))
         left = min(self._most, left + max(0.0, now - since) * self._most / _MINUTE)

@@ -90,10 +90,10 @@ class Hub:
         rules, now = self._rules, self._clock.monotonic()
         if wish.topic not in rules.topics:
             return Answer(status=404, text="This hub does not serve that topic.")
-        if wish.secret and not rules.takes_secrets:
+        if wish.secret and not rules.accepts_secrets:
             return Answer(status=400, text="Send hub.secret over https only.")
         origin = messages.origin_of(wish.callback)
-        if not self._peers.take(peer, now) or not self._origins.take(origin, now):
+        if not self._peers.acquire(peer, now) or not self._origins.acquire(origin, now):
             return Answer(status=429, text="Too many requests.", retry_after=_LATER)
         if self._is_full(wish.mode):
             return Answer(status=503, text="Too many subscriptions.", retry_after=_LATER)
@@ -139,7 +139,7 @@ class Hub:
     def _ping(self, topic: str) -> Answer:
         if topic not in self._rules.topics:
             return Answer(status=404, text="This hub does not serve that topic.")
-        if not self._pings.take(topic, self._clock.monotonic()):
+        if not self._pings.acquire(topic, self._clock.monotonic()):
             return Answer(status=429, text="Too many pings.", retry_after=_LATER)
         body = self._look(topic)
         if body is None or payloads.kind_of(body) is None:
@@ -161,7 +161,7 @@ class Hub:
             return Answer(status=403, text="This hub does not serve that topic.")
         if not self._may_submit(submission):
             return Answer(status=403, text="The submission is not signed by the publisher.")
-        if not self._submissions.take(topic, self._clock.monotonic()):
+        if not self._submissions.acquire(topic, self._clock.monotonic()):
             return Answer(status=429, text="Too many notifications.", retry_after=1)
         if len(body) > messages.MOST_PAYLOAD:
             return Answer(status=413, text="A notification has at most 1 MiB.")
@@ -174,7 +174,7 @@ class Hub:
         rules = self._rules
         if rules.key and submission.signatures:
             return is_signed(rules.key, submission.body, submission.signatures, METHODS[1:])
-        return rules.takes_unsigned
+        return rules.accepts_unsigned
 
     def _accept(self, topic: str, body: bytes, media_type: str) -> None:
         payload = Payload(number=0, media_type=media_type, body=body)

@@ -62,7 +62,7 @@ def send_notices(
     plain: dict[Request, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
-        if _takes_no_payload(outcome):
+        if _refuses_payload(outcome):
             plain[_ping(notice)] = notice
         else:
             found.append(NoticeOutcome(notice=notice, problem=_problem(outcome)))
@@ -91,7 +91,7 @@ def _post(hub: str, message: Message) -> Request:
     return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
 
-def _takes_no_payload(outcome: Response | Failure) -> bool:
+def _refuses_payload(outcome: Response | Failure) -> bool:
     return (
         isinstance(outcome, Response)
         and outcome.status in _REFUSED

@@ -32,7 +32,7 @@ class HubRules:
     address: str
     topics: frozenset[str]
     key: bytes = field(default=b"", repr=False)
-    takes_unsigned: bool = False
+    accepts_unsigned: bool = False
     method: str = signatures.USUAL
     plain_secrets: bool = False
     shortest: int = leases.SHORTEST_LEASE
@@ -54,7 +54,7 @@ class HubRules:
             raise ConfigurationError(f"deliveries are signed by one of {known}")
 
     @property
-    def takes_secrets(self) -> bool:
+    def accepts_secrets(self) -> bool:
         """Whether a secret that is sent to this hub stays one."""
         parts = urlsplit(self.address)
         is_here = parts.hostname in {"127.0.0.1", "::1", "localhost"}

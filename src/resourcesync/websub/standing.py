@@ -69,7 +69,7 @@ class Subscribed:
     standing: Standing
     until: datetime | None = None
     why: str = ""
-    taken: int = 0
+    accepted: int = 0
     last: datetime | None = None
     refusals: tuple[tuple[Fault, int], ...] = ()
 
@@ -86,7 +86,7 @@ class Subscribed:
 
 @dataclass(slots=True)
 class _Row:
-    taken: int = 0
+    accepted: int = 0
     last: datetime | None = None
     trouble: Trouble | None = None
     why: str = ""
@@ -110,10 +110,10 @@ class Ledger:
         self._clock = clock
         self._rows: dict[tuple[str, str], _Row] = {}
 
-    def taken(self, follower: Follower) -> None:
+    def count_accepted(self, follower: Follower) -> None:
         """Count a delivery that was signed as agreed."""
         row = self._row(follower)
-        row.taken, row.last = row.taken + 1, self._clock.now()
+        row.accepted, row.last = row.accepted + 1, self._clock.now()
 
     def refused(self, follower: Follower, fault: Fault) -> None:
         """Count a delivery that was refused."""
@@ -162,7 +162,7 @@ def _subscribed(it: Follower, row: _Row, now: int) -> Subscribed:
         standing=_standing(it, row, now),
         until=from_microseconds(it.lease_until) if it.lease_until else None,
         why=row.why,
-        taken=row.taken,
+        accepted=row.accepted,
         last=row.last,
         refusals=tuple(sorted(row.refusals.copy().items())),
     )

@@ -39,7 +39,7 @@ _AT_ONCE: Final = 16
 _LEFT: Final = 3
 """How often a hub is asked to end a subscription, before we only cease to answer it."""
 _NOT_FOUND: Final = Answer(status=404, text="Not found.")
-_TAKEN: Final = Answer(status=202)
+_ACCEPTED: Final = Answer(status=202)
 _NOT_VERIFIED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
 _GONE: Final = Answer(status=410, text="No longer subscribed.")
 
@@ -348,11 +348,11 @@ class Subscriber:
         if not is_signed(secret, body, signatures, self._methods):
             self.counts["discarded"] += 1
             self.ledger.refused(follower, Fault.SIGNATURE)
-            return _TAKEN
-        self.ledger.taken(follower)
+            return _ACCEPTED
+        self.ledger.count_accepted(follower)
         every = _REPLAY_EVERY if self._came_before(token, body) else None
         self._hints.give(follower.name, every)
-        return _TAKEN
+        return _ACCEPTED
 
     def refuse(self, token: str, fault: Fault) -> None:
         """Count a delivery whose body was not taken."""

@@ -52,7 +52,7 @@ class PublishableFilter:
         if len(self._omissions) < _MOST_OMITTED:
             self._omissions.append(omission)
 
-    def taken(self) -> tuple[int, tuple[Omission, ...]]:
+    def pop_omissions(self) -> tuple[int, tuple[Omission, ...]]:
         """Return how many were left out since this was asked, and the first of them."""
         found = self._omitted, tuple(self._omissions)
         self._omitted, self._omissions = 0, []

@@ -269,7 +269,7 @@ class _Follower:
         self._left = done.scan.files
         self._note(_PUBLISHED, str(self._left))
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
-        omitted, omissions = self._sayable.taken()
+        omitted, omissions = self._sayable.pop_omissions()
         told = [Left(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *told), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)

@@ -73,10 +73,10 @@ def read_proxy_secret(
             cannot be had. The message never has the secret.
     """
     read = _Table(name, dict(table), "", environ)
-    if read.take_text("type") != "basic":
+    if read.pop_text("type") != "basic":
         raise read.wrong("type", "must be basic for a proxy")
-    user, password = read.take_text("username"), read.take_secret("password")
-    read.check_all_taken()
+    user, password = read.pop_text("username"), read.pop_secret("password")
+    read.check_no_unknown_keys()
     return user, password
 
 
@@ -96,12 +96,12 @@ def _understood(read: "_Table") -> Credentials:
         "header": _header,
         "netrc": _netrc,
     }
-    kind = read.take_text("type")
+    kind = read.pop_text("type")
     if kind not in readers:
         raise read.wrong("type", "must be bearer, basic, header or netrc")
-    read.origin = read.take_text("origin", default="")
+    read.origin = read.pop_text("origin", default="")
     fields = readers[kind](read)
-    read.check_all_taken()
+    read.check_no_unknown_keys()
     return Credentials(origin=read.origin, fields=fields)
 
 
@@ -120,13 +120,13 @@ class _Table:
     def wrong(self, key: str, reason: str) -> ConfigurationError:
         return ConfigurationError(f"`{key}` in [auth.{self.name}] {reason}")
 
-    def take_text(self, key: str, default: str | None = None) -> str:
+    def pop_text(self, key: str, default: str | None = None) -> str:
         value = self._table.pop(key, default)
         if not isinstance(value, str):
             raise self.wrong(key, "must be a text" if value is not None else "is missing")
         return value
 
-    def take_secret(self, key: str) -> str:
+    def pop_secret(self, key: str) -> str:
         """Return the secret that a key points to, without the end of its line."""
         value = self._table.pop(key, None)
         if isinstance(value, str):
@@ -155,12 +155,12 @@ class _Table:
             return _contents(Path(folder) / place) if folder else ""
         raise self.wrong(key, f"must be one of {_SOURCES}")
 
-    def take_entry(self) -> tuple[tuple[str, str], ...]:
+    def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
         """Return the fields of the entry of a ``.netrc``."""
         default = config.variable("NETRC", self.environ) or "~/.netrc"
-        return _netrc_fields(self, Path(self.take_text("file", default=default)).expanduser())
+        return _netrc_fields(self, Path(self.pop_text("file", default=default)).expanduser())
 
-    def check_all_taken(self) -> None:
+    def check_no_unknown_keys(self) -> None:
         for key in self._table:
             raise self.wrong(key, "is unknown")
 
@@ -178,8 +178,8 @@ class _UnaskedTable(_Table):
             raise self.wrong(key, f"needs a text as its {kind}")
         return "x"
 
-    def take_entry(self) -> tuple[tuple[str, str], ...]:
-        self.take_text("file", default="")
+    def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
+        self.pop_text("file", default="")
         return ()
 
 
@@ -230,14 +230,14 @@ def _is_text(value: object) -> bool:
 
 
 def _bearer(table: _Table) -> tuple[tuple[str, str], ...]:
-    token = table.take_secret("token")
+    token = table.pop_secret("token")
     if not _BEARER.fullmatch(token):
         raise table.wrong("token", "leads to what is no bearer token (RFC 6750 §2.1)")
     return (("Authorization", f"Bearer {token}"),)
 
 
 def _basic(table: _Table) -> tuple[tuple[str, str], ...]:
-    return _basic_fields(table, table.take_text("username"), table.take_secret("password"))
+    return _basic_fields(table, table.pop_text("username"), table.pop_secret("password"))
 
 
 def _basic_fields(table: _Table, user: str, password: str) -> tuple[tuple[str, str], ...]:
@@ -248,14 +248,14 @@ def _basic_fields(table: _Table, user: str, password: str) -> tuple[tuple[str, s
 
 
 def _header(table: _Table) -> tuple[tuple[str, str], ...]:
-    name, value = table.take_text("name"), table.take_secret("value")
+    name, value = table.pop_text("name"), table.pop_secret("value")
     if not (value.isascii() and value.isprintable()):
         raise table.wrong("value", "leads to characters that cannot be sent")
     return (config.parse_header(f"{name}: {value}"),)
 
 
 def _netrc(table: _Table) -> tuple[tuple[str, str], ...]:
-    return table.take_entry()
+    return table.pop_netrc_entry()
 
 
 def _netrc_fields(table: _Table, path: Path) -> tuple[tuple[str, str], ...]:

@@ -97,7 +97,7 @@ def export_mirror(
         try:
             for path, content in exporter(holdings, options):
                 target.write(path, content)
-            holdings.check_all_taken()
+            holdings.check_complete()
             target.finish()
         except _DamagedError:
             target.discard()
@@ -205,7 +205,7 @@ class _ExportedCopies:
         except OSError as error:
             raise StorageError(f"cannot make a temporary file: {error.strerror}") from error
 
-    def check_all_taken(self) -> None:
+    def check_complete(self) -> None:
         """Refuse an export that left copies out.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.inventory import Differences, InventoryFolder, Taken
+from resourcesync.adapters.inventory import Differences, ImportCounts, InventoryFolder
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -116,7 +116,7 @@ class TablePublication:
             self._do(task)
         else:
             self._settle(found, task)
-        return self._report(found.taken, is_first=is_first)
+        return self._report(found.imported, is_first=is_first)
 
     # --- deciding ------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class TablePublication:
             name=str(found.stamp),
             at=at,
             table=found.table,
-            rows=found.taken.rows,
+            rows=found.imported.rows,
             told=table.signature,
             changes=changes,
             created=differences.created if changes else 0,
@@ -316,7 +316,7 @@ class TablePublication:
             outcome=str(folder.outcome(_MENDING, name).absolute()),
         )
 
-    def _report(self, taken: Taken, *, is_first: bool) -> Published:
+    def _report(self, taken: ImportCounts, *, is_first: bool) -> Published:
         created, updated, deleted, _ = self._counts
         omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in taken.faults]
         if taken.repeated:

@@ -7,12 +7,12 @@ from typing import Final
 
 from resourcesync.adapters.inventory import (
     Differences,
+    ImportCounts,
     InventoryFolder,
     SuppliedTable,
-    Taken,
     compare,
+    import_table,
     opened,
-    take,
 )
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
@@ -55,7 +55,7 @@ class Found:
 
     stamp: int
     table: str
-    taken: Taken
+    imported: ImportCounts
     differences: Differences = field(default_factory=Differences)
 
     @property
@@ -90,21 +90,21 @@ def find(
     stamp = next(it for it in count(now) if _table_of(it) not in used)
     is_anew = asked.step is Step.INITIALISE
     if table.signature == inventory.told and inventory.plan is not None and not is_anew:
-        return Found(stamp=stamp, table=inventory.table, taken=Taken(rows=inventory.rows))
+        return Found(stamp=stamp, table=inventory.table, imported=ImportCounts(rows=inventory.rows))
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with opened(folder.spill, table.memory) as connection:
-        taken = take(connection, table.source, last, into, fault=_fault)
+        taken = import_table(connection, table.source, last, into, fault=_fault)
         if table.look() != table.signature:
             raise _written_meanwhile()
         if not taken.rows and not asked.allow_empty:
             raise _empty()
         if last is None:
-            return Found(stamp=stamp, table=into.name, taken=taken)
+            return Found(stamp=stamp, table=into.name, imported=taken)
         found = compare(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone(found.deleted, inventory.rows)
-    return Found(stamp=stamp, table=into.name, taken=taken, differences=found)
+    return Found(stamp=stamp, table=into.name, imported=taken, differences=found)
 
 
 def _table_of(stamp: int) -> str:

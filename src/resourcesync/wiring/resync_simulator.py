@@ -17,7 +17,7 @@ _MOST_CHANGES: Final = 100_000
 _YEAR: Final = 366 * 86_400
 _SHORTEST: Final = 0.001
 _ANY: Final = -1
-_TAKEN: Final = frozenset({"", "resources", CAPABILITIES, WELL_KNOWN})
+_RESERVED_PATHS: Final = frozenset({"", "resources", CAPABILITIES, WELL_KNOWN})
 _KINDS: Final = {
     "create": ChangeKind.CREATED,
     "update": ChangeKind.UPDATED,
@@ -113,7 +113,7 @@ def _check_paths(settings: LiveSettings) -> None:
     if paths[0] == paths[1]:
         raise _MistakeError(f"both lists are at {paths[0]!r}", "give one another uri_path")
     for path in paths:
-        if path in _TAKEN or path.startswith("resources/"):
+        if path in _RESERVED_PATHS or path.startswith("resources/"):
             raise _MistakeError(f"no list can be at {path!r}, where there is something else")
 
 

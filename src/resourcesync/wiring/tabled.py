@@ -111,7 +111,7 @@ class TableInStore:
             if name not in kept | before | {_LIST}:
                 self._parts.remove(name)
 
-    def take_back(self, keep: Callable[[], None]) -> None:
+    def dissolve(self, keep: Callable[[], None]) -> None:
         """Have the copies in the mirror's memory again, and no table, neither here nor there.
 
         Args:
@@ -210,7 +210,7 @@ def working(
             site=site,
             slice_rows=workers.slice_rows,
         )
-        Slices(crew, clock, report).take_over()
+        Slices(crew, clock, report).recover()
         yield TabledWays(crew)
         table.fold()  # what was changed when something failed is folded when it is opened next
 

@@ -69,7 +69,7 @@ def make(home: Home, clock: Clock) -> Table:
         return _table(home, state)
 
 
-def take_back(home: Home, clock: Clock) -> Table:
+def dissolve_table(home: Home, clock: Clock) -> Table:
     """Have the rows of the copies in the mirror's own memory again.
 
     Raises:
@@ -83,7 +83,7 @@ def take_back(home: Home, clock: Clock) -> Table:
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
         with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event):
             pass  # what workers of a run that was killed did is taken over
-        table.take_back(keep)
+        table.dissolve(keep)
         return _table(home, state)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.deletion import take_over_trash
+from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.scope import fits_path, parse_glob
 from resourcesync.destination.trash import Done, Tools, Trash
 from resourcesync.errors import ConfigurationError
@@ -139,7 +139,7 @@ def _opened(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Ite
         state, _ = open_parts(mirror)
         with stores.copies_of(mirror, clock) as copies:
             if not dry_run:
-                take_over_trash(state, copies, clock)
+                register_lost_trash(state, copies, clock)
             yield Trash(
                 Tools(
                     copies=copies,

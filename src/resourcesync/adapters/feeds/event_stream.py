@@ -58,13 +58,13 @@ class EventReader:
             if self._is_long:  # the end of what was too long
                 self._is_long = False
             elif line:
-                self._take(line)
+                self._read_field(line)
             else:
                 yield from self._dispatch()
         if len(self._rest) > MAX_EVENT:
             self._size += len(self._rest)
             if not self._is_long:
-                self._take(self._rest)
+                self._read_field(self._rest)
             self._rest, self._is_long = b"", True
 
     @property
@@ -106,7 +106,7 @@ class EventReader:
         if has_id or event.has_data:
             yield event
 
-    def _take(self, line: bytes) -> None:
+    def _read_field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         if not name:
             return  # a comment

@@ -163,7 +163,7 @@ class _Lines:
         *lines, rest = (self._rest + block).split(b"\n")
         self._rest = rest
         for line in lines:
-            self._take(line + b"\n", lot)
+            self._add_line(line + b"\n", lot)
         if self._dropped or len(rest) > MAX_LINE:
             self._long = self._long or rest[:MAX_LINE]
             self._dropped += len(rest)
@@ -173,7 +173,7 @@ class _Lines:
     def finish(self, lot: Lot) -> None:
         """Take the last line, though it has no end: none will come."""
         if self._rest or self._dropped:
-            self._take(self._rest, lot)
+            self._add_line(self._rest, lot)
         self._rest, self.is_over = b"", True
 
     def is_sound(self) -> bool:
@@ -205,7 +205,7 @@ class _Lines:
     def _place(self) -> growing.Place:
         return growing.place_of(self._stream, self.offset, self._head, self._tail)
 
-    def _take(self, line: bytes, lot: Lot) -> None:
+    def _add_line(self, line: bytes, lot: Lot) -> None:
         size = self._dropped + len(line)
         entries: list[Change | Omission] = []
         if self._dropped:

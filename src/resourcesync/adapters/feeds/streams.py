@@ -77,7 +77,7 @@ class Manner(NamedTuple):
     quiet: float = 2.0
     silence: float = 90.0
     since: datetime | None = None
-    takes_since: bool = False
+    accepts_since: bool = False
     accept_gaps: bool = False
 
 
@@ -92,7 +92,7 @@ def open_wikimedia(options: AccountOptions) -> Iterator[Account]:
     check_keys("eventstreams:", values, _KEYS | recent_changes.KEYS)
     chosen = recent_changes.Chosen.read(values)
     hearing = partial(recent_changes.hear, chosen=chosen, accept_gaps=accepts_gaps(values))
-    manner = _manner(values)._replace(since=recent_changes.since_of(values), takes_since=True)
+    manner = _manner(values)._replace(since=recent_changes.since_of(values), accepts_since=True)
     with _opened(options, hearing, manner) as account:
         yield account
 
@@ -176,7 +176,7 @@ class EventFeed(MereFeed):
             except SourceError as error:
                 trouble = error
             if listening.lot:
-                yield listening.take()
+                yield listening.take_batch()
             listening.ended(trouble)
             if trouble is not None and listening.must_raise(trouble):
                 raise trouble
@@ -192,10 +192,10 @@ class EventFeed(MereFeed):
                 for event in reader.read(chunk):
                     self._hear(event, listening)
                     if listening.lot.is_full:
-                        yield listening.take()
+                        yield listening.take_batch()
                         listening.resumed()
                 if listening.lot.is_due:
-                    yield listening.take()
+                    yield listening.take_batch()
                     listening.resumed()
                 if listening.is_enough(self._manner):
                     return
@@ -205,7 +205,7 @@ class EventFeed(MereFeed):
         fields = (("Accept", _TYPE), ("Cache-Control", "no-store"))
         if place.id:
             return self._uri, (*fields, ("Last-Event-ID", place.id))
-        if not self._manner.takes_since or place.moment is None:
+        if not self._manner.accepts_since or place.moment is None:
             return self._uri, fields
         mark = "&" if "?" in self._uri else "?"
         return f"{self._uri}{mark}since={format_w3c(place.moment)}", fields
@@ -285,7 +285,7 @@ class Listening:
         if heard.moment is not None and heard.moment >= self._started:
             self._is_caught_up = True
 
-    def take(self) -> ChangeBatch:
+    def take_batch(self) -> ChangeBatch:
         """Return what was heard since the last time."""
         return self.lot.take(_written(self.position))
 

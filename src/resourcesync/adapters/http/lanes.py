@@ -36,7 +36,7 @@ class Lane:
         waiting = self._urgent if errand.for_robots else self._later
         heappush(waiting, (moment, next(self._order), errand))
 
-    def take(self, now: float) -> Errand | None:
+    def pop(self, now: float) -> Errand | None:
         """Return the next errand that may start, ``None`` when there is none now.
 
         While the rules are being asked for, that can only be one that asks for rules.
@@ -49,7 +49,7 @@ class Lane:
             return heappop(self._later)[2]
         return self._queue.popleft() if self._queue else None
 
-    def take_all(self) -> list[Errand]:
+    def pop_all(self) -> list[Errand]:
         """Return all errands that wait, those that ask for rules first."""
         waiting = [errand for _, _, errand in (*self._urgent, *self._later)]
         waiting.extend(self._queue)

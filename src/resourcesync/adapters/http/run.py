@@ -95,7 +95,7 @@ class Run:
         """Yield the outcome of every request; ``None`` among them means: ask again soon."""
         more = True
         while True:
-            more = more and self._take(requests)
+            more = more and self._accept_requests(requests)
             now = self._clock.monotonic()
             self._excuse(now)
             self._start(now)
@@ -113,7 +113,7 @@ class Run:
 
     # --- taking and sending ---------------------------------------------------------------------
 
-    def _take(self, requests: Iterator[Request | None]) -> bool:
+    def _accept_requests(self, requests: Iterator[Request | None]) -> bool:
         """Take requests ahead of what is in flight; whether there may be more."""
         self._polls_soon = False
         while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
@@ -165,7 +165,7 @@ class Run:
             and lane.in_flight < politeness.allowance
             and politeness.not_before <= now
         ):
-            errand = lane.take(now)
+            errand = lane.pop(now)
             if errand is None:
                 break
             if self._is_ruled_out(lane, errand, now):
@@ -365,7 +365,7 @@ class Run:
     def _fail_waiting(self, lane: Lane, now: float) -> None:
         """Fail what waits for an origin that is away, or that asks for too long a wait."""
         trouble = lane.origin.trouble
-        for errand in lane.take_all():
+        for errand in lane.pop_all():
             error = SourceUnavailableError(
                 trouble.message if trouble else "the origin does not answer",
                 uri=errand.uri,

@@ -44,7 +44,7 @@ class StreamRun(Run):
     def turns(self, request: Request) -> Iterator[Outcome | None]:
         """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
         self._nap = min(self._nap, _TURN)
-        self._take(iter((request,)))
+        self._accept_requests(iter((request,)))
         while not self._done:
             now = self._clock.monotonic()
             self._start(now)

@@ -5,20 +5,20 @@ from resourcesync.adapters.inventory.differences import Differences, compare
 from resourcesync.adapters.inventory.engine import check_installed, opened
 from resourcesync.adapters.inventory.memory import InventoryFolder, read_whole, write_whole
 from resourcesync.adapters.inventory.rows import read_changes, read_resources
-from resourcesync.adapters.inventory.taking import SuppliedTable, Taken, take
+from resourcesync.adapters.inventory.taking import ImportCounts, SuppliedTable, import_table
 
 __all__ = [
     "KEYS",
     "Differences",
+    "ImportCounts",
     "InventoryFolder",
     "SuppliedTable",
-    "Taken",
     "check_installed",
     "compare",
+    "import_table",
     "opened",
     "read_changes",
     "read_resources",
     "read_whole",
-    "take",
     "write_whole",
 ]

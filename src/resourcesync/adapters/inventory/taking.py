@@ -37,7 +37,7 @@ class SuppliedTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class ImportCounts:
     """What became of the rows of a table.
 
     Attributes:
@@ -54,9 +54,9 @@ class Taken:
     faults: tuple[tuple[str, str], ...] = ()
 
 
-def take(
+def import_table(
     connection: Any, told: SuppliedTable, before: Path | None, into: Path, *, fault: Fault
-) -> Taken:
+) -> ImportCounts:
     """Write a table in our form, in URI order (by code points).
 
     A row that cannot be published is left out; what the table before says of its URI stays.
@@ -73,12 +73,12 @@ def take(
             be published (code ``many-refused``).
         StorageError: It could not be read or written.
     """
-    taking = _Taking(connection, told, fault)
+    taking = _TableImport(connection, told, fault)
     taking.judge()
     return taking.write(before, into)
 
 
-class _Taking:
+class _TableImport:
     def __init__(self, connection: Any, told: SuppliedTable, fault: Fault) -> None:
         self._connection = connection
         self._fault = fault
@@ -111,7 +111,7 @@ class _Taking:
             if len(self._refused) > most:
                 raise self._too_many(most)
 
-    def write(self, before: Path | None, into: Path) -> Taken:
+    def write(self, before: Path | None, into: Path) -> ImportCounts:
         """Write the others, sorted, each URI once."""
         reader = self._connection.sql(self._ordered(before)).to_arrow_reader(_BATCH)
         schema = reader.schema.remove(reader.schema.get_field_index("kept"))
@@ -125,7 +125,7 @@ class _Taking:
                     writer.add(once.select(schema.names))
                     rows, repeated = rows + once.num_rows, repeated + more
             writer.close()
-        return Taken(
+        return ImportCounts(
             rows=rows,
             refused=len(self._refused),
             repeated=repeated,

@@ -138,7 +138,7 @@ class StagedFile:
         """Take note of what will tell that the rest of these bytes is still theirs."""
         self._validator = validator if self._notes is not None else ""
 
-    def take_up(self, validator: str) -> None:
+    def resume(self, validator: str) -> None:
         """Go on from a part that an earlier run left in the file.
 
         Raises:

@@ -44,13 +44,13 @@ class Staging:
 
         With ``of``, go on from the part of it that an earlier run left, if there is one.
         """
-        return self._taken_up(algorithms, of) or StagedFile(
+        return self._resume_part(algorithms, of) or StagedFile(
             self._folder, self._name(), algorithms, self._parts, of
         )
 
     def stage_apart(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
         """Start bytes that will be read, and put elsewhere; few of them need no file."""
-        return self._taken_up(algorithms, of) or _StagedBytes(
+        return self._resume_part(algorithms, of) or _StagedBytes(
             self._folder, self._name(), algorithms, self._parts, of
         )
 
@@ -66,13 +66,13 @@ class Staging:
         self._names += 1
         return f"{self._tag}-{self._names}"
 
-    def _taken_up(self, algorithms: Sequence[str], of: str) -> StagedFile | None:
+    def _resume_part(self, algorithms: Sequence[str], of: str) -> StagedFile | None:
         kept = self._parts.take(of) if of else None
         if kept is None:
             return None
         staged = StagedFile(self._folder, kept.name, algorithms, self._parts, of)
         try:
-            staged.take_up(kept.validator)
+            staged.resume(kept.validator)
         except OSError:
             staged.discard()
             return None

@@ -198,10 +198,10 @@ class TabledState(SqliteMirrorState):
         """Store a step durably: all of it, or nothing."""
         changed = [copy.uri for copy in (*step.suspect, *step.installed)]
         if self.parts and (changed or step.removed):
-            self._take_over([*changed, *step.removed])
+            self._claim_all([*changed, *step.removed])
         super().commit(step)
 
-    def _take_over(self, uris: Sequence[str]) -> None:
+    def _claim_all(self, uris: Sequence[str]) -> None:
         """Have the say on some URIs from now on: what the table has of them is here, too."""
         unknown = sorted({uri for uri in uris if uri not in self._recalled})
         if len(self._recalled) > _MOST_RECALLED:

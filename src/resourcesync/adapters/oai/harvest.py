@@ -18,7 +18,7 @@ from resourcesync.adapters.oai.endpoint import (
 )
 from resourcesync.adapters.oai.memory import RepositoryState, write_note
 from resourcesync.adapters.oai.options import Choice
-from resourcesync.adapters.oai.records import Records, Taken
+from resourcesync.adapters.oai.records import PageCounts, Records
 from resourcesync.documents.oai.values import DAY, ListToken, parse_datestamp
 from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c
@@ -270,7 +270,7 @@ class Harvest:
             elif stale > _MOST_STALE:
                 raise self._endless(f"{stale} pages without a new record")
 
-    def _is_end(self, token: ListToken, taken: Taken, state: _State, met: set[str]) -> bool:
+    def _is_end(self, token: ListToken, taken: PageCounts, state: _State, met: set[str]) -> bool:
         """Whether a token that was met before is the last one."""
         if token.value not in met or taken.fresh:
             return False
@@ -294,24 +294,24 @@ class Harvest:
             code="oai-endless",
         )
 
-    def _page(self, wanted: RecordList, state: _State) -> tuple[Taken, ListToken | None]:
+    def _page(self, wanted: RecordList, state: _State) -> tuple[PageCounts, ListToken | None]:
         """Read one page; one that is cut short is asked for again."""
         arguments = wanted.arguments(state.token, by_days=self._by_days)
         for tries in range(1, _MOST_TRIES + 1):
             try:
                 with self._endpoint.answer(arguments) as reply:
-                    return self._take(wanted, state, reply)
+                    return self._store_page(wanted, state, reply)
             except SourceUnavailableError as error:
                 if error.code != "truncated" or tries == _MOST_TRIES:
                     raise
                 _log.info("a page was cut short, and is asked for again")
         raise AssertionError("the last try returned or raised")
 
-    def _take(
+    def _store_page(
         self, wanted: RecordList, state: _State, reply: Reply
-    ) -> tuple[Taken, ListToken | None]:
+    ) -> tuple[PageCounts, ListToken | None]:
         with self._memory.writing() as connection:
-            taken = self._records.take(
+            taken = self._records.store_page(
                 connection,
                 wanted.prefix,
                 reply.records(goes_on=bool(state.token)),

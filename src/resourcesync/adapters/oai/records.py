@@ -33,7 +33,7 @@ _LOST: Final = "SELECT identifier, prefix, path FROM record WHERE NOT is_gone AN
 _WITHDRAW: Final = "UPDATE record SET is_gone = 1 WHERE identifier = ? AND prefix = ?"
 
 
-class Taken(NamedTuple):
+class PageCounts(NamedTuple):
     """What a page brought.
 
     Attributes:
@@ -73,9 +73,9 @@ class Records:
         self._names = {prefix: file_name(prefix, suffix) for prefix in published}
         self._all_names = frozenset(self._names.values())
 
-    def take(
+    def store_page(
         self, connection: sqlite3.Connection, prefix: str, records: Iterable[Record], attempt: int
-    ) -> Taken:
+    ) -> PageCounts:
         """Take the records of one page, inside of a transaction."""
         count = fresh = unnamed = 0
         for record in records:
@@ -86,8 +86,8 @@ class Records:
                 continue
             known = connection.execute(_KNOWN, (record.header.identifier, prefix)).fetchone()
             fresh += known is None or known[5] != attempt
-            self._take(connection, prefix, record, known, attempt)
-        return Taken(records=count, fresh=fresh, unnamed=unnamed)
+            self._store_record(connection, prefix, record, known, attempt)
+        return PageCounts(records=count, fresh=fresh, unnamed=unnamed)
 
     def lose(self, connection: sqlite3.Connection, attempt: int) -> int:
         """Take what no list since ``attempt`` had as withdrawn; return how many that are."""
@@ -97,7 +97,7 @@ class Records:
             connection.execute(_WITHDRAW, (identifier, prefix))
         return len(lost)
 
-    def _take(
+    def _store_record(
         self,
         connection: sqlite3.Connection,
         prefix: str,

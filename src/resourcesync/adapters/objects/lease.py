@@ -119,10 +119,10 @@ class Lease:
             is_ours = bool(self._holder) and held.holder == self._holder
             left = 0.0 if is_ours else self._left(found, held)
             if left > 0:
-                raise self._taken(held.who, left)
+                raise self._locked_error(held.who, left)
             version = self._write(found.version)
         if version is None:
-            raise self._taken("another run, since this moment", self._seconds)
+            raise self._locked_error("another run, since this moment", self._seconds)
         return version
 
     def _left(self, found: Found, held: _LeaseRecord) -> float:
@@ -137,7 +137,7 @@ class Lease:
             return held.seconds
         return held.seconds + _MARGIN - (asked.modified - found.modified).total_seconds()
 
-    def _taken(self, who: str, left: float) -> LockedError:
+    def _locked_error(self, who: str, left: float) -> LockedError:
         return LockedError(
             f"another run holds s3://{self._bucket.name}/{self._bucket.prefix}",
             evidence=(("who", who), ("until", f"it ends, at most {left:.0f} s after it died")),

@@ -22,7 +22,7 @@ from resourcesync.errors import ConfigurationError, LockedError, StorageError
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _KEYS: Final = f"{OWN}/keys.lock"
 _HOLD: Final = f"{OWN}/hold.lock"
-_TAKEN: Final = frozenset({errno.EAGAIN, errno.EACCES})
+_BUSY: Final = frozenset({errno.EAGAIN, errno.EACCES})
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 0.1
 _MAX_HOLDER: Final = 400
@@ -71,7 +71,7 @@ class Locks:
 
     def _wait_for(self, file: int, start: int) -> None:
         pause, until = _SHORTEST, time.monotonic() + self._patience
-        while not _taken(file, start):
+        while not _acquire(file, start):
             if time.monotonic() >= until:
                 raise StorageError(
                     f"somebody has kept a key of {self._places.root} for {self._patience:.0f} s",
@@ -91,7 +91,7 @@ class Locks:
             ConfigurationError: The file system has no locks.
         """
         with self._file(_HOLD) as file:
-            if not _taken(file, 0):
+            if not _acquire(file, 0):
                 holder = os.pread(file, _MAX_HOLDER, 0).decode("utf-8", "replace")
                 raise LockedError(
                     f"another run holds {self._places.root}",
@@ -124,11 +124,11 @@ def _start(key: str) -> int:
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") >> 2
 
 
-def _taken(file: int, start: int) -> bool:
+def _acquire(file: int, start: int) -> bool:
     try:
         _set_lock(file, fcntl.F_WRLCK, start)
     except OSError as error:
-        if error.errno in _TAKEN:
+        if error.errno in _BUSY:
             return False
         raise ConfigurationError(
             f"the file system keeps no locks: {os.strerror(error.errno or 0)}",

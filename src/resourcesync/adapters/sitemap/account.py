@@ -151,7 +151,7 @@ class _Reader:
             fetched = self._documents.get(uri)
             assert fetched is not None, "an unconditional request is never answered with 304"
             with fetched:
-                parts = self._take(fetched, may_be_index=True)
+                parts = self._read_document(fetched, may_be_index=True)
             self._read_parts(parts)
 
     def _roots(self, address: str) -> list[str]:
@@ -199,14 +199,14 @@ class _Reader:
         self._note(new)
         for fetched in self._documents.get_all(new):
             with fetched:
-                self._take(fetched, may_be_index=False)
+                self._read_document(fetched, may_be_index=False)
 
     def _note(self, uris: Sequence[str]) -> None:
         self._read.update(uris)
         if len(self._read) > _MAX_DOCUMENTS:
             raise _too_many(self._address, _MAX_DOCUMENTS)
 
-    def _take(self, fetched: FetchedDocument, *, may_be_index: bool) -> list[str]:
+    def _read_document(self, fetched: FetchedDocument, *, may_be_index: bool) -> list[str]:
         """Take what a document lists; return the parts of an index."""
         refused: list[RefusedEntry] = []
         document = fetched.open(refused.append)

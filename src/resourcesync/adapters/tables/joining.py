@@ -149,7 +149,7 @@ def join(
     others = work.value("SELECT count(c) FROM found")
     work.run(_BEFORE)
     slices = Slices(into, rows)
-    resting_rows = slices.take(work)
+    resting_rows = slices.write_all(work)
     return Joined(
         same=known - others,
         create=slices.create,
@@ -214,7 +214,7 @@ class Slices:
         self.made: list[Slice] = []
         self._into, self._most = into, rows
 
-    def take(self, work: Session) -> int:
+    def write_all(self, work: Session) -> int:
         """Write all slices, and what rests; return how many rows these are."""
         with ExitStack() as stack:
             resting = stack.enter_context(Writer(self._into / _RESTING, LISTED))

@@ -208,7 +208,7 @@ class Scan:
         known = self._path.pop()
         if self._copy is not None:
             if self._copy.end():
-                self._take_copy(self._copy)
+                self._finish_copy(self._copy)
                 self._scopes.pop()
             return
         self._scopes.pop()
@@ -241,7 +241,7 @@ class Scan:
         elif inside and inside[-1] in ("header", "set", "metadataFormat"):
             self._fields.setdefault(name, text)
 
-    def _take_copy(self, copy: Copying) -> None:
+    def _finish_copy(self, copy: Copying) -> None:
         self._copy = None
         if self._problem:
             return

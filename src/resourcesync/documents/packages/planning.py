@@ -61,10 +61,10 @@ def plan_packages(
     """
     package = _Growing(header, size)
     for entry in entries:
-        if not package.take(entry):
+        if not package.add(entry):
             yield package.placed()
             package = _Growing(header, size)
-            package.take(entry)
+            package.add(entry)
     if package:
         yield package.placed()
 
@@ -89,7 +89,7 @@ class _Growing:
         """Return the entries, each with its path."""
         return _placed(self._entries)
 
-    def take(self, entry: ManifestEntry) -> bool:
+    def add(self, entry: ManifestEntry) -> bool:
         """Put the entry into this package, if it has room; for the first it always has."""
         length, text = length_of(entry), _most_text(entry, self._header)
         if self._entries and not self._has_room(length, text):

@@ -76,14 +76,14 @@ class TarContainer:
                 raise self._bad("tar-limit", "The package has too many members")
             if not _has_checksum(header):
                 raise self._bad("tar-header", "A header is damaged")
-            note = self._take(header, note)
+            note = self._read_header(header, note)
         if self._bytes.exactly(_SIZE) != _EMPTY:
             raise self._bad("tar-junk", "The package has bytes after its end")
         while rest := self._bytes.read(_BLOCK):
             if rest.strip(b"\0"):
                 raise self._bad("tar-junk", "The package has bytes after its end")
 
-    def _take(self, header: bytes, note: _Note) -> _Note:
+    def _read_header(self, header: bytes, note: _Note) -> _Note:
         """Take one member or one note about the next; return what is known of the next."""
         kind = header[156:157]
         size = _number(header[124:136])

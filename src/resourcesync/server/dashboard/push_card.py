@@ -76,5 +76,5 @@ def _cells(it: Subscribed, now: datetime) -> Iterator[Piece]:
     yield _pill(it.standing)
     yield "-" if it.until is None else wording.moment(it.until)
     yield "none" if it.last is None else f"{wording.age((now - it.last).total_seconds())} ago"
-    yield wording.count(it.taken)
+    yield wording.count(it.accepted)
     yield wording.count(it.refused)
