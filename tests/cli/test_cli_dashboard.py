@@ -85,7 +85,7 @@ def pushed() -> dict[str, Pushed]:
         refusals=((Fault.SIGNATURE, 2),),
     )
     bad = one(f"{base}/frameworknotification.xml", Standing.REFUSED, why="the hub refuses it: 403")
-    return {"theses": Pushed(subscriptions=(good, bad)), "maps": Pushed(is_looked=True)}
+    return {"theses": Pushed(subscriptions=(good, bad)), "maps": Pushed(is_known=True)}
 
 
 @pytest.fixture(scope="module")

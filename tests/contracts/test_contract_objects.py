@@ -88,12 +88,12 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
 
     def hold() -> bool:
         with store.lock("who"):
-            return store.look("a.bin") is None
+            return store.stat("a.bin") is None
 
     with ThreadPoolExecutor() as pool:
         asked: list[Future[object]] = [
             pool.submit(store.put, "b.bin", Content(BytesIO(b"b"), 1, ()), None),
-            pool.submit(store.look, "a.bin"),
+            pool.submit(store.stat, "a.bin"),
             pool.submit(lambda: list(store.keys("a"))),
             pool.submit(hold),
         ]

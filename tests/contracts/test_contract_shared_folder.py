@@ -92,7 +92,7 @@ def test_a_key_whose_folder_went_since_it_was_looked_for_is_not_there(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = put(store, "a/b.txt", b"first")
-    there = store.look("a/b.txt")
+    there = store.stat("a/b.txt")
     store.remove("a/b.txt")
     monkeypatch.setattr(store, "look", lambda _key: there)
     assert not (store.root / "a").exists()
@@ -216,7 +216,7 @@ def test_a_key_that_is_a_folder_of_another_is_refused_and_the_other_way_round(
         with pytest.raises(StorageError) as refused:
             put(store, key, b"3")
         assert refused.value.code == "path-in-the-way"
-        assert store.look(key) is None
+        assert store.stat(key) is None
         assert store.open(key) is None
     version = put(store, "e", b"4")
     for to in ("a", "c/d"):
@@ -251,7 +251,7 @@ def test_no_link_is_followed_and_nothing_is_written_outside(
     (store.root / "link").symlink_to(outside / "secret")
     os.mkfifo(store.root / "pipe")
     for key in ("way/secret", "way/new", "link", "pipe"):
-        assert store.look(key) is None
+        assert store.stat(key) is None
         assert store.open(key) is None
         assert not store.move(key, "here", "6:0")
         store.remove(key)
@@ -286,7 +286,7 @@ def test_what_is_no_key_is_refused_and_nothing_is_there(store: FolderStore, key:
     with pytest.raises(StorageError) as refused:
         put(store, key, b"x")
     assert refused.value.code == "path-in-the-way"
-    assert store.look(key) is None
+    assert store.stat(key) is None
     assert store.open(key) is None
     version = put(store, "a.txt", b"x")
     with pytest.raises(StorageError):
@@ -360,7 +360,7 @@ def test_a_full_disk_is_told_as_one(store: FolderStore, monkeypatch: pytest.Monk
 def test_where_the_file_system_is_not_mounted_nothing_is_made(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "not-mounted/copies")
     attempts: list[Callable[[], object]] = [
-        lambda: store.look("a.txt"),
+        lambda: store.stat("a.txt"),
         lambda: list(store.keys("")),
         lambda: put(store, "a.txt", b"x"),
         lambda: store.lock("us").__enter__(),

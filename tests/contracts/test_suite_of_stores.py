@@ -103,8 +103,8 @@ class Named(ShelfStore):
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
         return super().put(self.name(key), content, replaces)
 
-    def look(self, key: str) -> Stored | None:
-        return super().look(self.name(key))
+    def stat(self, key: str) -> Stored | None:
+        return super().stat(self.name(key))
 
     def open(self, key: str) -> BinaryIO | None:
         return super().open(self.name(key))
@@ -134,12 +134,12 @@ class FirstBlock(ShelfStore):
 class ByLength(ShelfStore):
     """A version tells how long the bytes are, and nothing else."""
 
-    def look(self, key: str) -> Stored | None:
-        found = super().look(key)
+    def stat(self, key: str) -> Stored | None:
+        found = super().stat(key)
         return found and Stored(str(found.length), found.length)
 
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
-        there = ShelfStore.look(self, key)
+        there = ShelfStore.stat(self, key)
         stale = there is not None and replaces != str(there.length)
         done = super().put(key, content, None if there is None or stale else there.version)
         return done and str(content.length)
@@ -147,7 +147,7 @@ class ByLength(ShelfStore):
 
 class Unconditional(ShelfStore):
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
-        there = self.look(key)
+        there = self.stat(key)
         return super().put(key, content, None if there is None else there.version)
 
 
@@ -155,12 +155,12 @@ class LooksFirst(ShelfStore):
     """Decides, and then replaces whatever is there."""
 
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
-        there = self.look(key)
+        there = self.stat(key)
         if (None if there is None else there.version) != replaces:
             return None
         pause()
         self.spoil(key, content.stream.read())
-        found = self.look(key)
+        found = self.stat(key)
         return found and found.version
 
 
@@ -174,7 +174,7 @@ class ClearsFirst(ShelfStore):
     """Removes what is replaced, and then puts."""
 
     def put(self, key: str, content: Content, replaces: str | None) -> str | None:
-        there = self.look(key)
+        there = self.stat(key)
         if (None if there is None else there.version) != replaces:
             return None
         self.remove(key)
@@ -213,7 +213,7 @@ class ByRanges(ShelfStore):
 
 class Copies(ShelfStore):
     def move(self, key: str, to: str, version: str) -> bool:
-        there, stream = self.look(key), self.open(key)
+        there, stream = self.stat(key), self.open(key)
         if there is None or stream is None or there.version != version:
             return False
         self.spoil(to, stream.read())
@@ -222,7 +222,7 @@ class Copies(ShelfStore):
 
 class MovesAnything(ShelfStore):
     def move(self, key: str, to: str, version: str) -> bool:
-        there = self.look(key)
+        there = self.stat(key)
         return super().move(key, to, there.version if there else "")
 
 
@@ -244,7 +244,7 @@ class RemovesMore(ShelfStore):
 
 class RemovesOnce(ShelfStore):
     def remove(self, key: str) -> None:
-        if self.look(key) is None:
+        if self.stat(key) is None:
             raise StorageError(key)
         super().remove(key)
 

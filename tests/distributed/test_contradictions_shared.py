@@ -159,7 +159,7 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
 ) -> None:
     for world in worlds:
         with world.destination() as destination:
-            state = destination.looking().state
+            state = destination.read_only_session().state
             copy = state.copy(URI)
             assert copy is not None
             state.commit(Step(installed=[copy._replace(fixity=Fixity.RESTORED)]))

@@ -27,7 +27,7 @@ class Follower:
         """Take what is new; return what became of what, in order."""
         told = []
         with world.destination() as destination:
-            reader = ChangeReader(state=destination.looking().state, cursor=self.cursor)
+            reader = ChangeReader(state=destination.read_only_session().state, cursor=self.cursor)
             for change in reader.new():
                 told.append(f"{change.kind} {change.uri.removeprefix(BASE)}")
                 if change.kind == "deleted":
@@ -40,7 +40,7 @@ class Follower:
 
 def held(world: World) -> dict[str, str]:
     with world.destination() as destination:
-        return {copy.uri: copy.digests for copy in destination.looking().state.copies()}
+        return {copy.uri: copy.digests for copy in destination.read_only_session().state.copies()}
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -138,7 +138,7 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
     again = world.pull(filters=chosen, delete="never")
     assert (again.filtered, again.state) == (2, MirrorState.IN_SYNC)
     with world.destination() as destination:
-        looking = destination.looking()
+        looking = destination.read_only_session()
         verdicts = [
             explain(looking, [f"{BASE}objects/000{n}.html"], list, offline=False).verdict
             for n in (1, 2, 3)

@@ -213,7 +213,9 @@ def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
     new = moved(world, times="from")
 
     with world.destination() as destination:
-        found = explain(destination.looking(asking=True), [BASE + "b.txt"], list, offline=False)
+        found = explain(
+            destination.read_only_session(asking=True), [BASE + "b.txt"], list, offline=False
+        )
         assert (found.verdict, found.list_uri) == (Verdict.WAITING, new)
         report = destination.repair(None, PullOptions())
 

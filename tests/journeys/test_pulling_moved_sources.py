@@ -109,7 +109,7 @@ def test_the_lists_are_looked_for_behind_tls_after_a_day(tmp_path: Path) -> None
         assert moved.asked() == ["a/1.html"]
     assert world.in_sync()
     with world.destination() as destination:
-        looking = destination.looking()
+        looking = destination.read_only_session()
         known = explain(looking, [f"{SECURE}a/1.html"], list, offline=False)
     assert known.verdict is Verdict.AS_LISTED
 
@@ -198,7 +198,7 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_p
     assert world.in_sync()
     assert world.audit().in_sync
     with world.destination() as destination:
-        looking = destination.looking()
+        looking = destination.read_only_session()
         known = explain(looking, [f"{ELSEWHERE}a/1.html"], list, offline=False)
     assert known.verdict is Verdict.AS_LISTED
 

@@ -309,7 +309,7 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World) -> None:
     assert moves(world) == [("a", "a!9")]
     assert paths(world) == {"a": "a"}
     with world.destination() as destination:
-        mapping = destination.looking().selection.mapping
+        mapping = destination.read_only_session().selection.mapping
     assert isinstance(mapping, NameMapping)
     assert not mapping.yielding
 
@@ -320,7 +320,7 @@ def test_why_knows_whose_file_it_is(world: World, name: str) -> None:
     world.publish()
     world.pull()
     with world.destination() as destination:
-        found = explain(destination.looking(), [name], findings=lambda: (), offline=False)
+        found = explain(destination.read_only_session(), [name], findings=lambda: (), offline=False)
 
     assert found.uri in {f"{BASE}{uri}" for uri in ("a", "docs/", "a%2Bb")}
     assert found.path == name

@@ -102,7 +102,7 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
         assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 3, 0)
         assert world.files_on_disk().keys() >= set(GONE)
     with world.destination() as destination:
-        looking = destination.looking()
+        looking = destination.read_only_session()
         uri = f"http://source.example/{GONE[0]}"
         assert explain(looking, [uri], list, offline=False).verdict is Verdict.KEPT
 

@@ -186,7 +186,7 @@ def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors(
 
     assert cell(pushed("x")) == '<span class="state bad">refused</span>'
     assert cell(None) == "-"
-    assert "not offered" in cell(Pushed(is_looked=True))
+    assert "not offered" in cell(Pushed(is_known=True))
     assert "not yet" in cell(Pushed())
     without = mirrors_page([replace(brief("museum"), push=None)], NOW)
     assert "Notified" not in without

@@ -185,7 +185,7 @@ def test_an_empty_set_has_an_empty_dump(tmp_path: Path) -> None:
 def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: Tree) -> None:
     looks: list[int] = []
     made = tree.dumps(SystemClock())
-    real = made._look
+    real = made._open_snapshot
 
     class Later:
         def __init__(self, snapshot: Snapshot) -> None:
@@ -200,7 +200,7 @@ def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: Tre
         with real() as snapshot:
             yield Later(snapshot) if len(looks) > 2 else snapshot  # type: ignore[misc]
 
-    made._look = look
+    made._open_snapshot = look
     app = tree.application(SystemClock(), mounts={tree.dumps_path: made})
     [path] = packages(app)
 

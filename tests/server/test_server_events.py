@@ -140,8 +140,8 @@ def test_streams_end_when_nobody_looks_any_more() -> None:
             assert client.status == 200
 
     async def found(events: Events) -> None:
-        assert events._looking is not None
-        await events._looking
+        assert events._poll_task is not None
+        await events._poll_task
 
     run(main)
 
@@ -235,7 +235,7 @@ def test_a_log_that_fails_who_comes_back_cuts_the_stream_for_a_later_try() -> No
 def test_a_server_that_stops_ends_the_streams_at_once() -> None:
     async def main() -> None:
         stopping = asyncio.Event()
-        async with following(Events(Log(), pace=Pace(look=60)), 3, stopping) as clients:
+        async with following(Events(Log(), pace=Pace(poll=60)), 3, stopping) as clients:
             stopping.set()
             for client in clients:
                 await client.until(lambda c: c.ended)

@@ -16,7 +16,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.events import Events, Pace
 from resourcesync.server.mounting import STOPPING
 
-QUICK = Pace(look=0.01, heartbeat=0.15, retry=1)
+QUICK = Pace(poll=0.01, heartbeat=0.15, retry=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -20,7 +20,7 @@ ENOUGH = 4
 
 def count(store: FolderStore, key: str, lot: random.Random) -> bool:
     """Read a number and put the next one; say so, and return it, when that was done."""
-    there = store.look(key)
+    there = store.stat(key)
     stream = store.open(key)
     number = 0
     if stream is not None:
@@ -28,7 +28,7 @@ def count(store: FolderStore, key: str, lot: random.Random) -> bool:
             number = int(stream.read().split()[0])
     body = b"%d %s" % (number + 1, b"x" * lot.randrange(20))
     version = None if there is None else there.version
-    if store.look(key) == there and store.put(key, Content(BytesIO(body), len(body), ()), version):
+    if store.stat(key) == there and store.put(key, Content(BytesIO(body), len(body), ()), version):
         print(f"+{key}", flush=True)
         return True
     return False
@@ -38,7 +38,7 @@ def shuffle(store: FolderStore, key: str, lot: random.Random) -> None:
     """Put, replace, move or remove something whose bytes say what they are."""
     rest = lot.randbytes(lot.randrange(100_000))
     body = hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
-    there = store.look(key)
+    there = store.stat(key)
     match lot.randrange(4):
         case 0 if there is not None:
             store.move(key, f"{key}.moved", there.version)

@@ -53,7 +53,7 @@ class ShelfStore:
                 done = rows.execute(update, (version, body, key, replaces))
             return version if done.rowcount else None
 
-    def look(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> Stored | None:
         with self._rows() as rows:
             query = "SELECT version, length(body) FROM held WHERE key = ?"
             found = rows.execute(query, (key,)).fetchone()
@@ -105,7 +105,7 @@ class ShelfStore:
 
     def spoil(self, key: str, body: bytes, *, openly: bool = True) -> None:
         """Replace bytes behind the mirror's back; not ``openly``: as rot does, in its version."""
-        there = self.look(key)
+        there = self.stat(key)
         version = secrets.token_hex(8) if openly or there is None else there.version
         with self._rows() as rows:
             rows.execute("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", (key, version, body))

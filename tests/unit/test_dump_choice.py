@@ -15,10 +15,10 @@ from resourcesync.destination.choosing import (
     DumpPolicy,
     Need,
     Prospect,
+    are_manifests_worth_fetching,
     cost_singly,
     is_dump_worth_checking,
     is_package_worth_fetching,
-    is_worth_looking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
@@ -126,12 +126,12 @@ def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
 def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
     of_24 = [Prospect(length=10**6, wanted=Need(count=67), entries=10_000)] * 24
 
-    assert not is_worth_looking(of_24, Need(count=1_620), "auto")
-    assert is_worth_looking(of_24, Need(count=240_000), "auto")
-    assert is_worth_looking(of_24, Need(count=1), "always")
-    assert not is_worth_looking(of_24, Need(count=240_000), "never")
+    assert not are_manifests_worth_fetching(of_24, Need(count=1_620), "auto")
+    assert are_manifests_worth_fetching(of_24, Need(count=240_000), "auto")
+    assert are_manifests_worth_fetching(of_24, Need(count=1), "always")
+    assert not are_manifests_worth_fetching(of_24, Need(count=240_000), "never")
     changes = [Prospect(length=10**6, wanted=Need(count=500))]
-    assert is_worth_looking(changes, Need(count=500), "auto")
+    assert are_manifests_worth_fetching(changes, Need(count=500), "auto")
 
 
 def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:

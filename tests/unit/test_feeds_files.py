@@ -83,7 +83,7 @@ class Reader:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_LOOK", 0.05)
+    monkeypatch.setattr(files, "_POLL_SECONDS", 0.05)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     copies: StoredCopies, shelf: ShelfStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = put(copies, "a.txt", b"ours")
-    look = ShelfStore.look
+    look = ShelfStore.stat
 
     def and_then_another_writes(self: ShelfStore, key: str) -> object:
         found = look(self, key)

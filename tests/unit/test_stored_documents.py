@@ -102,7 +102,7 @@ def test_what_a_store_raises_is_an_error_of_storage(
     def breaks(self: ShelfStore, key: str) -> object:
         raise RuntimeError("the line is dead")
 
-    monkeypatch.setattr(ShelfStore, "look", breaks)
+    monkeypatch.setattr(ShelfStore, "stat", breaks)
     with pytest.raises(StorageError, match="RuntimeError: the line is dead"):
         documents.write(NAME, [b"<one/>"])
 

@@ -42,7 +42,7 @@ class StoredExchange:
             length = stream.tell()
             for _ in range(_TRIES):  # another worker may do the same unit: either's is good
                 stream.seek(0)
-                there = self._store.look(key)
+                there = self._store.stat(key)
                 over = None if there is None else there.version
                 if self._store.put(key, Content(stream, length, (digest,)), over) is not None:
                     return

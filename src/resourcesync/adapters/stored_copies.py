@@ -40,7 +40,7 @@ Stage = Callable[[Sequence[str], str], Staged]
 _One = TypeVar("_One", Installation, Move, Removal)
 
 
-class StoredLook:
+class StoreCopyInspector:
     """A look at copies in a store.
 
     Args:
@@ -50,9 +50,9 @@ class StoredLook:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def _look(self, path: str) -> Stored | None:
+    def _stat(self, path: str) -> Stored | None:
         with guard_store(f"looking at {path}"):
-            there = self._store.look(path) if is_place(path) else None
+            there = self._store.stat(path) if is_place(path) else None
             if there is None:
                 return None
             version, length = there
@@ -60,7 +60,7 @@ class StoredLook:
 
     def signature(self, path: str) -> str | None:
         """Return the version of the copy at ``path``, or ``None`` when there is none."""
-        there = self._look(path)
+        there = self._stat(path)
         return None if there is None else there.version
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
@@ -92,7 +92,7 @@ class StoredLook:
         return None if stream is None else _read(stream)
 
 
-class StoredCopies(StoredLook):
+class StoredCopies(StoreCopyInspector):
     """Copies in a store.
 
     Args:
@@ -245,7 +245,7 @@ class StoredCopies(StoredLook):
         version = self._put(one, length, digests, one.replaces)
         if version is not None:
             return version
-        there = self._look(one.path)
+        there = self._stat(one.path)
         if there is not None and not self._is_equal(one.path, there, length, digests):
             self._set_aside(one.path, there)
             there = None
@@ -294,7 +294,7 @@ class StoredCopies(StoredLook):
         return self._each(self._throw_away, batch)
 
     def _throw_away(self, one: Removal) -> str:
-        there = self._look(one.path)
+        there = self._stat(one.path)
         if there is None:
             return ""
         if one.is_altered:
@@ -314,19 +314,19 @@ class StoredCopies(StoredLook):
 
     def _move(self, one: Move) -> str:
         _check_place(one.to)
-        there = self._look(one.path)
+        there = self._stat(one.path)
         if there is None:  # it was moved before, or is not here at all
             return self._version_of(one)
         self._make_room(one, there)
         with guard_store(f"moving {one.path} to {one.to}"):
             if not self._store.move(one.path, one.to, there.version):
                 raise _changed(one.path)
-        moved = self._look(one.to) if there.version == one.signature else None
+        moved = self._stat(one.to) if there.version == one.signature else None
         return one.signature if moved is None else moved.version
 
     def _version_of(self, one: Move) -> str:
         """Return the version of what was moved before, if that is ours; else what was known."""
-        moved = self._look(one.to)
+        moved = self._stat(one.to)
         is_ours = (
             moved is not None
             and moved.version != one.signature
@@ -336,7 +336,7 @@ class StoredCopies(StoredLook):
 
     def _make_room(self, one: Move, there: Stored) -> None:
         """Move what is at the new path to the quarantine, but for what a killed move left."""
-        other = self._look(one.to)
+        other = self._stat(one.to)
         if other is None:
             return
         if other.length == there.length:
@@ -359,7 +359,7 @@ class StoredCopies(StoredLook):
     # --- looking ---
 
     @contextmanager
-    def looking(self) -> Iterator["StoredCopies"]:
+    def inspect(self) -> Iterator["StoredCopies"]:
         """Look at many copies: a store has nothing that could be held meanwhile."""
         yield self
 

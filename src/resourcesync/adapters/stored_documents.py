@@ -73,7 +73,7 @@ class StoredDocuments:
 
     def _put(self, name: str, content: Content) -> None:
         with _guard_documents(f"putting {name}"):
-            there = self._store.look(name)
+            there = self._store.stat(name)
             content.stream.seek(0)
             version = self._store.put(name, content, None if there is None else there.version)
         if version is None:
@@ -126,7 +126,7 @@ class StoredDocuments:
         """
         self._check(name)
         with _guard_documents(f"looking at {name}"):
-            there = self._store.look(name)
+            there = self._store.stat(name)
             return None if there is None else there.version
 
     def names(self) -> Iterator[str]:

@@ -241,7 +241,7 @@ def _audit(
         now = clock.now()
         if not found.in_sync or found.foreign or found.unlisted:
             kept.call(found.run, now.strftime("%Y%m%d%H%M%S"))
-        written = _write(arguments, found, mirror, now, destination.looking())
+        written = _write(arguments, found, mirror, now, destination.read_only_session())
     is_text_out = "-" in arguments.lists.values()
     ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
     return ended if written is None else _with_evidence(ended, written, arguments, found)

@@ -124,7 +124,7 @@ class Configuration:
         if name not in self.names or self.file is None:
             raise ConfigurationError(
                 f"there is no mirror {name} in the configuration",
-                evidence=self._looked(),
+                evidence=self._searched_files(),
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
@@ -239,16 +239,16 @@ class Configuration:
         if name not in self._table("auth"):
             raise ConfigurationError(
                 f"there is no [auth.{name}] in the configuration",
-                evidence=self._looked(),
+                evidence=self._searched_files(),
                 hint="add the table, or name another one",
             )
         return self._table("auth", name)
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that says that no mirror is configured."""
-        return mirror_folders.none_configured(self.file, self._looked())
+        return mirror_folders.none_configured(self.file, self._searched_files())
 
-    def _looked(self) -> tuple[tuple[str, str], ...]:
+    def _searched_files(self) -> tuple[tuple[str, str], ...]:
         if self.file is not None:
             return (("file", str(self.file.path)),)
         return tuple(("tried", str(place.path)) for place in files.places() if place.counts)

@@ -75,7 +75,7 @@ def _verdicts(
     except ConfigurationError as error:
         told = error
     mistakes, warnings, path = _configuration(named, told)
-    found = examining.examine_machine(
+    found = examining.inspect_machine(
         clock, asked.network, config_file=path, mistakes=mistakes, warnings=warnings
     )
     yield from judge_machine(found)
@@ -83,11 +83,11 @@ def _verdicts(
     if asked.known:
         yield _unknown(target or "", asked.known)
     if asked.folder is not None:
-        place = examining.examine_place(asked.folder, clock)
+        place = examining.inspect_folder(asked.folder, clock)
         yield from judge_place(place)
         address = address or place.source
     if address and told is None and not found.ca_fault:
-        yield from judge_reach(examining.examine_source(address, asked.network, clock))
+        yield from judge_reach(examining.inspect_source(address, asked.network, clock))
 
 
 def _unknown(target: str, known: tuple[str, ...]) -> "Verdict":

@@ -48,7 +48,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
     def work(screen: Screen) -> Outcome:
         if values["tui"]:
-            return _look_around(source, depth, asking)
+            return _browse(source, depth, asking)
         return _explore(source, depth, asking, screen)
 
     from resourcesync.cli.explore_words import ExploreRenderer  # noqa: PLC0415 - help stays quick
@@ -84,7 +84,7 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> O
     )
 
 
-def _look_around(source: str, depth: int, asking: SourceAccess) -> Outcome:
+def _browse(source: str, depth: int, asking: SourceAccess) -> Outcome:
     try:
         from resourcesync.cli import explore_tui  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -101,7 +101,7 @@ def _look_around(source: str, depth: int, asking: SourceAccess) -> Outcome:
     clock = machine.system_clock()
     began = clock.monotonic()
     steps = exploring.explore(source, network=asking.network(source), clock=clock, depth=depth)
-    totals, is_whole = explore_tui.look_around(steps, source)
+    totals, is_whole = explore_tui.browse(steps, source)
     lines = totals.lines(clock.monotonic() - began)
     if not is_whole:
         lines += (Line("  ended before all documents were read", level=QUIET),)

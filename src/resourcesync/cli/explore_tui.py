@@ -207,7 +207,7 @@ def _stoppable(explorer: Explorer) -> Iterator[None]:
             signal.raise_signal(heard[0])
 
 
-def look_around(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
+def browse(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
     """Show a walk on the terminal until the operator has seen enough.
 
     Returns:

@@ -138,7 +138,7 @@ class ServePages:
         self, tree: Tree, clock: Clock, counts: Sequence[Count], hub: OpenHub | None
     ) -> None:
         self._tree, self._clock, self._counts, self._hub = tree, clock, counts, hub
-        self._lookout = tree.lookout()
+        self._lookout = tree.status()
         self._explorer = Explorer(clock)
         self._validation = Validation(tree.out, clock)
 

@@ -75,7 +75,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> Outcome:
-        found = look(places, configuration, screen, Check(is_requested=check, limits=limits))
+        found = read_statuses(
+            places, configuration, screen, Check(is_requested=check, limits=limits)
+        )
         if style == "nagios":
             line, code = nagios(found.seen, found.unknown)
             return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
@@ -134,7 +136,7 @@ class Found(NamedTuple):
     exit: ExitCode
 
 
-def look(
+def read_statuses(
     places: Sequence[str], configuration: Configuration, screen: Screen, check: Check
 ) -> Found:
     """Look at mirrors; one that cannot be read is told, and keeps no other back.

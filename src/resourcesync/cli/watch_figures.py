@@ -11,7 +11,7 @@ from resourcesync import __version__
 from resourcesync.cli.configured import Configuration
 from resourcesync.cli.json_output import line_of
 from resourcesync.cli.notes import Notes
-from resourcesync.cli.status import Check, look
+from resourcesync.cli.status import Check, read_statuses
 from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
 from resourcesync.cli.watch_push import Subscriptions, fields_of
 from resourcesync.cli.watch_words import next_fields
@@ -73,7 +73,7 @@ class WatchFigures:
     def figures(self) -> Iterator[Figure]:
         """Yield all figures."""
         yield _one("build_info", "The version of this program.", {(("version", __version__),): 1})
-        yield from figures_of(self._look()[0])
+        yield from figures_of(self._read_mirrors()[0])
         yield _many("runs_total", "Runs that ended, by exit code.", self._runs)
         yield _many("changes_total", "Changes that pulls brought.", self._changes)
         yield _many("fetch_bytes_total", "Bytes that pulls received.", self._received)
@@ -92,7 +92,7 @@ class WatchFigures:
 
     def status(self) -> bytes:
         """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
-        _, mirrors = self._look()
+        _, mirrors = self._read_mirrors()
         lines = [msgspec.json.decode(line_of("mirror", "", it)) for it in mirrors]
         ended = [msgspec.json.decode(line_of("ended", "", it)) for it in list(self._last.values())]
         pushed = [fields_of(it) for it in self._standings()]
@@ -114,13 +114,15 @@ class WatchFigures:
     def _standings(self) -> Sequence[Subscribed]:
         return () if self._push is None else self._push.standings()
 
-    def _look(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
+    def _read_mirrors(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
         names, configuration = self._names()
         seen: list[Seen] = []
         mirrors: list[Mapping[str, object]] = []
         for name in names:
             notes = Notes()
-            found = look((name,), configuration, notes, Check(is_requested=False, limits=Limits()))
+            found = read_statuses(
+                (name,), configuration, notes, Check(is_requested=False, limits=Limits())
+            )
             seen += found.seen
             mirrors += notes.mirrors
             mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)

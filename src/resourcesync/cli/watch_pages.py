@@ -15,7 +15,7 @@ from resourcesync.cli.configured import Configuration
 from resourcesync.cli.explore_pages import Explorer, own_sources
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
-from resourcesync.cli.status import Check, look, notes_of
+from resourcesync.cli.status import Check, notes_of, read_statuses
 from resourcesync.cli.status_formats import Limits, Seen, as_listed
 from resourcesync.cli.watch_words import next_pull_text, what_of
 from resourcesync.cli.why import lines_of, named
@@ -217,7 +217,9 @@ class WatchPages:
     def _each(self, names: Sequence[str]) -> Iterator[tuple[Brief, Path]]:
         configuration = self._names()[1]
         notes, pushed, watched = Notes(), self._pushed(), self._watched()
-        found = look(names, configuration, notes, Check(is_requested=False, limits=Limits()))
+        found = read_statuses(
+            names, configuration, notes, Check(is_requested=False, limits=Limits())
+        )
         yield from ((_unread(it), Path()) for it in notes.problems)
         for seen in found.seen:
             name = seen.status.folder

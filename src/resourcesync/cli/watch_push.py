@@ -110,7 +110,7 @@ class Subscriptions:
         for it in self.standings():
             found.setdefault(it.mirror, []).append(it)
         return {
-            name: Pushed(subscriptions=tuple(theirs), is_looked=push.is_looked(name))
+            name: Pushed(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
             for name, theirs in found.items()
         }
 

@@ -41,7 +41,7 @@ USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
 
 _PULSE: Final = 30.0
-_LOOK_EVERY: Final = 5.0
+_CHECK_SECONDS: Final = 5.0
 _STUCK: Final = 120.0
 _PARTS: Final = 3
 
@@ -243,7 +243,7 @@ class _Service:
             self._push.pushed,
             self._planned,
         )
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._warned: dict[str, frozenset[str]] = {}
 
     @contextmanager
@@ -263,7 +263,7 @@ class _Service:
                 stack.enter_context(opened)
             if wish.admin is not None:
                 host, port = wish.admin
-                health = Operations(look=self._look, counts=[self._figures.figures])
+                health = Operations(look=self._check_health, counts=[self._figures.figures])
                 from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - if asked for
 
                 app = Admin(self._figures.status, Dashboard(self._pages, health))
@@ -280,7 +280,7 @@ class _Service:
         """Return when a mirror is pulled next, on any thread."""
         return self.watch.planned(mirror)
 
-    def _look(self) -> None:
+    def _check_health(self) -> None:
         """See that the loop turns."""
         late = self._clock.monotonic() - self.watch.beat
         if late > _STUCK:
@@ -329,7 +329,7 @@ class _Service:
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
-            self.watch.turn(min(pulse, _LOOK_EVERY) if self.watch.failing() else pulse)
+            self.watch.turn(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
             self._heed_others()
             self._push.report_changes()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
@@ -340,9 +340,9 @@ class _Service:
     def _heed_others(self) -> None:
         """See whether somebody pulled a mirror meanwhile that waits after a failure."""
         now = self._clock.monotonic()
-        if now - self._looked < _LOOK_EVERY:
+        if now - self._checked_at < _CHECK_SECONDS:
             return
-        self._looked = now
+        self._checked_at = now
         for name, failed in self.watch.failing().items():
             try:
                 moment = good_pull(self._settings.configuration.folder(name), failed)

@@ -76,7 +76,9 @@ def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Out
     ) as destination:
         names = named(resource, mirror)
         findings = partial(mirrors.last_findings, mirror)
-        found = explain(destination.looking(asking=not offline), names, findings, offline=offline)
+        found = explain(
+            destination.read_only_session(asking=not offline), names, findings, offline=offline
+        )
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(Line(text, label, QUIET) for label, text in lines_of(found, mirror))
     return Outcome(exit=code, closing=lines, fields=fields_of(found))

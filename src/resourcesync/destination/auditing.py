@@ -50,7 +50,7 @@ from resourcesync.model.digests import (
 )
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Look
+from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
@@ -105,7 +105,7 @@ class Audit:
         self._pull = pull
         self._method: str = method
         self._bad: dict[str, Bad] = {}
-        self._looks_around = method != "lists"
+        self._finds_foreign = method != "lists"
         self._counts = _Counts()
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
@@ -134,10 +134,10 @@ class Audit:
             rows = self._remembered()
             if not offline:
                 at, rows = self._listed(held)
-            look = held.enter_context(self._pull.equipment.copies.looking())
+            look = held.enter_context(self._pull.equipment.copies.inspect())
             self._compare(rows, look)
         self._suspects.flush()
-        self._look_for_foreign_files()
+        self._find_foreign_files()
         self._remember_proof()
         return AuditReport(
             run=run,
@@ -159,7 +159,7 @@ class Audit:
             proven_since=_moment(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
             is_begun=offline and memory.is_begun,
-            is_looking=self._looks_around or proven is not None,
+            is_looking=self._finds_foreign or proven is not None,
             has_gap=self._has_gap
             or memory.is_list_cut
             or (offline and (memory.hole or memory.is_unsettled)),
@@ -173,7 +173,7 @@ class Audit:
         self._bad, self._counts.read = proven.bad, proven.read
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
-        self._looks_around = rolling is None
+        self._finds_foreign = rolling is None
         return proven
 
     def _remember_proof(self) -> None:
@@ -237,7 +237,7 @@ class Audit:
         linked = linked_by(pull, settled(spools, ignore_conflict), held)
         return at, with_linked(settled(spools, ignore_conflict), linked)
 
-    def _compare(self, rows: Iterator[Listed], look: Look) -> None:
+    def _compare(self, rows: Iterator[Listed], look: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         by_memory = self._method == "lists" and not (self._bad or self._not_given)
         same = _is_plainly_same if by_memory else _never
@@ -258,7 +258,7 @@ class Audit:
         self._counts.present += plain
         self._counts.accurate += plain
 
-    def _check_listed(self, copy: Copy, row: Listed, look: Look) -> None:
+    def _check_listed(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
         """Count a copy of what is listed; of what is not wanted any more it is no fault."""
         if row.change == FILTERED:
             return
@@ -310,7 +310,7 @@ class Audit:
         reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
         self._find(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check(self, copy: Copy, row: Listed, look: Look) -> None:
+    def _check(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
         if self._method == "hash":
             self._check_bytes(copy, row, look)
             return
@@ -379,7 +379,7 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # what is ours can surely be checked
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(self, copy: Copy, row: Listed, look: Look) -> None:
+    def _check_bytes(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
         wanted: tuple[str, ...] = ()
         if copy.digests == row.hash:
             wanted = _computable(copy.digests)
@@ -422,9 +422,9 @@ class Audit:
         else:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
-    def _look_for_foreign_files(self) -> None:
+    def _find_foreign_files(self) -> None:
         """Count files that we did not fetch; they are named, and never touched."""
-        if not self._looks_around:
+        if not self._finds_foreign:
             return
         copies = self._pull.equipment.copies
         # Every copy that was found has a place of its own, so equal numbers leave none for others.

@@ -408,7 +408,7 @@ class Baseline:
         if self._pull.options.mode != "baseline":
             yield from copies
             return
-        with self._pull.equipment.copies.looking() as look:
+        with self._pull.equipment.copies.inspect() as look:
             for copy in copies:
                 yield copy if look.signature(copy.path) == copy.signature else forgotten(copy)
 

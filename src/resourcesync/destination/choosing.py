@@ -106,7 +106,9 @@ def is_dump_worth_checking(wanted: Need, policy: DumpPolicy) -> bool:
     return wanted.count >= (1 if policy == "always" else LEAST)
 
 
-def is_worth_looking(prospects: Iterable[Prospect], rest: Need, policy: DumpPolicy) -> bool:
+def are_manifests_worth_fetching(
+    prospects: Iterable[Prospect], rest: Need, policy: DumpPolicy
+) -> bool:
     """Whether a look at the manifests of packages costs less than half of what it may save.
 
     Without the look, what is expected of them decides.

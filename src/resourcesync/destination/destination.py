@@ -34,7 +34,7 @@ from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, Selection
 from resourcesync.destination.templates import is_template, tidy
 from resourcesync.destination.ways import OwnWays
-from resourcesync.destination.whereabouts import Whereabouts, report_source
+from resourcesync.destination.whereabouts import CapabilityListProbe, report_source
 from resourcesync.discovery import Discovered
 from resourcesync.errors import (
     BudgetError,
@@ -172,7 +172,7 @@ class Destination:
         filters, anew = self._filters(options)
         options = replace(options, filters=filters, changes={})
         remembered = None if options.mode == "baseline" else self._sync_state.found
-        look_again = partial(self._locator.look_again, address, filters, dry_run=options.dry_run)
+        look_again = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
         if remembered is not None and self._locator.is_due():
             known = remembered
@@ -239,14 +239,14 @@ class Destination:
             )
             heed_policy(pull)
         report_source(pull)
-        lists = Whereabouts(pull)
+        lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
             pulled = self._synchronize(pull, options, lists, anew=anew)
         pull.warn_dropped_values()
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
     def _synchronize(
-        self, pull: Pull, options: PullOptions, lists: Whereabouts, *, anew: bool
+        self, pull: Pull, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
     ) -> Pulled | None:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
         through = self._sync_state.through
@@ -408,7 +408,7 @@ class Destination:
             options = replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
-            looking = self.looking(asking=True)
+            looking = self.read_only_session(asking=True)
             audit = Audit(looking, "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
@@ -426,7 +426,7 @@ class Destination:
 
     # --- audit ---
 
-    def looking(self, *, asking: bool = False) -> Pull:
+    def read_only_session(self, *, asking: bool = False) -> Pull:
         """Return what an audit or an explanation works with: nothing of it is written.
 
         Args:
@@ -442,7 +442,7 @@ class Destination:
 
     def _where_lists_are(self, pull: Pull) -> Pull:
         """Return the same, of the lists that the Source offers now."""
-        lists = Whereabouts(pull)
+        lists = CapabilityListProbe(pull)
         if not lists.are_others():
             return pull
         filters = self._sync_state.filters or Filters()
@@ -477,7 +477,7 @@ class Destination:
         started = clock.monotonic()
         self._watched.forget()
         self._equipment.check_folder()
-        pull = self.looking(asking=not offline)
+        pull = self.read_only_session(asking=not offline)
         if not offline:
             report_source(pull)
         audit = Audit(pull, method, kept=kept)

@@ -15,7 +15,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.tasks import pending_fetch
-from resourcesync.ports import Look
+from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 _GROUP: Final = 256
@@ -75,7 +75,7 @@ class SuspectMarker:
         )
         return task._replace(code=DAMAGED, reason=reason)
 
-    def proven(self, copy: Copy, look: Look) -> Copy:
+    def proven(self, copy: Copy, look: CopyInspector) -> Copy:
         """Take a copy whose bytes were proven; return it without the doubt, if there was one."""
         signature = look.signature(copy.path) if is_suspect(copy) else None
         if signature is None:

@@ -16,9 +16,9 @@ from resourcesync.destination.choosing import (
     DumpPolicy,
     Need,
     Prospect,
+    are_manifests_worth_fetching,
     is_dump_worth_checking,
     is_package_worth_fetching,
-    is_worth_looking,
 )
 from resourcesync.destination.estimating import Estimate, moments_of
 from resourcesync.destination.holdings import (
@@ -182,7 +182,7 @@ class Dumps:
             if self._pull.packages.waits(offered)
             or is_dump_worth_checking(estimate.of(number).wanted, policy)
         ]
-        is_looked = is_worth_looking(
+        is_looked = are_manifests_worth_fetching(
             (estimate.of(number) for number, _ in numbered), self._rest(), policy
         )
         # What is on the disk already costs nothing more, and may leave nothing to be fetched.

@@ -222,7 +222,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
         except ResourceSyncError as error:
             known.trouble = error.message
     known.path = known.path or _path_of(pull, uri)
-    _look(pull, known)
+    _read_file(pull, known)
     _mark_suspect(pull, known)
     known.finding = next(
         (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
@@ -298,7 +298,7 @@ def recall(state: MirrorState, known: Explanation) -> None:
         known.path = copy.path
 
 
-def _look(pull: Pull, known: Explanation) -> None:
+def _read_file(pull: Pull, known: Explanation) -> None:
     """Read the file that is there, and hold it against what was put there."""
     copies, copy = pull.equipment.copies, known.copy
     known.set_aside = copies.set_aside(known.path) if known.path else ()

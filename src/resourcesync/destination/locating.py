@@ -140,7 +140,7 @@ class Locator:
         now = to_microseconds(self._equipment.clock.now())
         return now - (self._sync_state.found_at or 0) >= DAY
 
-    def look_again(
+    def rediscover(
         self, address: str, filters: Filters, known: Discovered, *, dry_run: bool
     ) -> Discovered | None:
         """Look for the lists anew; ``None`` when less is found than is known.

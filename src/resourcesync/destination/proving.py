@@ -13,7 +13,7 @@ from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import FindingKind
 from resourcesync.model.digests import disagree, parse_digests
-from resourcesync.ports import Failure, Look, Request, Response, Staged
+from resourcesync.ports import CopyInspector, Failure, Request, Response, Staged
 from resourcesync.ports.mirror import Copy
 
 _GROUP: Final = 256
@@ -97,7 +97,7 @@ class Prover:
         clock, proven = self._pull.equipment.clock, self._proven
         began = clock.monotonic()
         chosen = self._chosen(rolling)
-        with self._pull.equipment.copies.looking() as look:
+        with self._pull.equipment.copies.inspect() as look:
             while group := list(islice(chosen, _GROUP)):
                 self._prove(group, look)
                 late = rolling.seconds is not None and clock.monotonic() - began >= rolling.seconds
@@ -123,7 +123,7 @@ class Prover:
             if found is not None:
                 yield found
 
-    def _prove(self, group: list[Copy], look: Look) -> None:
+    def _prove(self, group: list[Copy], look: CopyInspector) -> None:
         proven = self._proven
         for copy in heeding(group, self._pull.equipment.clock, every=1):
             proven.count += 1
@@ -136,7 +136,7 @@ class Prover:
             good = [copy.uri for copy in group if copy.uri not in proven.bad]
             self._pull.state.add_proofs(good, self._pull.now)
 
-    def _local(self, copy: Copy, look: Look) -> Bad | None:
+    def _local(self, copy: Copy, look: CopyInspector) -> Bad | None:
         signature = look.signature(copy.path)
         if signature is None:
             return Bad(FindingKind.MISSING, "missing")

@@ -28,7 +28,7 @@ from resourcesync.destination.reports import Finding, FindingKind, Mode, Plan
 from resourcesync.destination.reviewing import show_decisions
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Look
+from resourcesync.ports import CopyInspector
 from resourcesync.ports.mirror import Copy, Pending, Step, Task
 
 _CHUNK: Final = 256
@@ -74,10 +74,12 @@ class Repair:
             return Pulled(mode=plan.mode, plan=plan, complete=was_in_sync)
         with ExitStack() as held:
             account = Baseline(self._pull).account(held)
-            look = held.enter_context(self._pull.equipment.copies.looking())
+            look = held.enter_context(self._pull.equipment.copies.inspect())
             return self._mend(account, wanted, extra, look)
 
-    def _mend(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Pulled:
+    def _mend(
+        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> Pulled:
         self._pull.naming.name_new(it for it in self._rows(account) if it.uri in wanted)
         plan = self._plan(account, wanted, extra, look)
         foreseen = self._pull.report_plan(plan)
@@ -137,7 +139,9 @@ class Repair:
             return copy is None or match_copy(copy, row) is Match.DIFFERENT
         return known is Known.OPEN
 
-    def _plan(self, account: Account, wanted: set[str], extra: set[str], look: Look) -> Plan:
+    def _plan(
+        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> Plan:
         """Count what is to be done; what is listed again is no longer extra."""
         create = update = size = unsized = 0
         twice: list[Listed] = []
@@ -167,14 +171,14 @@ class Repair:
             if row.change != ChangeKind.DELETED:
                 yield row
 
-    def _fetches(self, account: Account, wanted: set[str], look: Look) -> Iterator[Fetch]:
+    def _fetches(self, account: Account, wanted: set[str], look: CopyInspector) -> Iterator[Fetch]:
         for row in self._rows(account):
             if row.uri in wanted and row.change != FILTERED:
                 fetch = self._fetch(row, look)
                 if fetch is not None:
                     yield fetch
 
-    def _fetch(self, row: Listed, look: Look) -> Fetch | None:
+    def _fetch(self, row: Listed, look: CopyInspector) -> Fetch | None:
         """Say what is to be done for a resource; ``None`` when it is well."""
         copy = self._pull.state.copy(row.uri)
         if copy is None:
@@ -197,7 +201,7 @@ class Repair:
             yield from group
 
     def _decisions(
-        self, account: Account, wanted: set[str], extra: set[str], look: Look
+        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
     ) -> Iterator[Decision]:
         yield from self._fetches(account, wanted, look)
         for copy in self._copies(extra):
@@ -222,7 +226,7 @@ def _is_task(waiting: Pending | None, task: Task) -> bool:
     return waiting is not None and waiting.task == task
 
 
-def _is_sound(copy: Copy, look: Look) -> bool:
+def _is_sound(copy: Copy, look: CopyInspector) -> bool:
     """Whether a copy's file is still what was put in place, to the last byte."""
     if is_forgotten(copy) or look.signature(copy.path) != copy.signature:
         return False

@@ -32,7 +32,7 @@ class _ProbeRecord:
     at: int
 
 
-class Whereabouts:
+class CapabilityListProbe:
     """Where the Source of one pull offers its lists now.
 
     Args:

@@ -24,7 +24,7 @@ _BEFORE_ROOT: Final = re.compile(r"\s+|<!--.*?-->|<\?.*?>", re.DOTALL)
 _ROOT: Final = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _FEED: Final = re.compile(r"<(?:\w+:)?(rss|RDF|feed)\b")
 _ADDRESS: Final = re.compile(r"[ \t]*https?://[^\s<>]+\s*$", re.IGNORECASE)
-_LOOKED_AT: Final = 4_096
+_INSPECTED: Final = 4_096
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9:-]*)")
 _SPACE: Final = re.compile(r"[\s/]*+")
 _ATTRIBUTE: Final = re.compile(
@@ -68,7 +68,7 @@ def other_format(head: str) -> str:
         position = found.end()
     if (root := _FEED.match(head, position)) is not None:
         return "an Atom feed" if root[1] == "feed" else "an RSS feed"
-    lines = head[position : position + _LOOKED_AT].split("\n")
+    lines = head[position : position + _INSPECTED].split("\n")
     is_list = all(_ADDRESS.match(line) or not line.strip() for line in lines[:-1] or lines)
     return "a text sitemap" if is_list and _ADDRESS.match(lines[0]) else ""
 

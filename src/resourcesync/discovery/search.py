@@ -43,7 +43,7 @@ _SITEMAPS: Final = ("/sitemap.xml", "/sitemap_index.xml", "/sitemap.xml.gz")
 _NOT_FOR_DOTS: Final = 403
 _CLIENT_ERRORS: Final = range(400, 500)
 _MAX_HOPS: Final = 4
-_MAX_LOOKED_AT: Final = 20
+_MAX_PROBED: Final = 20
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class Search:
             if road.startswith(_ROBOTS):
                 found = self._search_robots(candidate, errand)
             else:
-                found = self._look(candidate, errand)
+                found = self._probe(candidate, errand)
             if found is not None:
                 return found
         raise self._failure(address)
@@ -147,7 +147,7 @@ class Search:
 
     # --- one address ---
 
-    def _look(self, uri: str, errand: "_Errand[T]", hops: int = 0) -> T | None:
+    def _probe(self, uri: str, errand: "_Errand[T]", hops: int = 0) -> T | None:
         """Follow one address; ``None`` when there is nothing to follow."""
         fetched = self._get(uri)
         if fetched is None:
@@ -219,7 +219,7 @@ class Search:
             if hops > _MAX_HOPS:
                 self._note(target, "not asked: too many pages on the way")
             elif not any(target == tried.uri for tried in self._tried):
-                return self._look(target, errand, hops)
+                return self._probe(target, errand, hops)
         return None
 
     # --- robots.txt ---
@@ -244,10 +244,10 @@ class Search:
             if not any(target == tried.uri for tried in self._tried)
         ]
         if len(targets) == 1:
-            return self._look(targets[0], errand, 1)
+            return self._probe(targets[0], errand, 1)
         offered = self._sort(targets)
         if len(offered) == 1:
-            return self._look(offered[0].uri, errand, 1)
+            return self._probe(offered[0].uri, errand, 1)
         return errand.use_several(offered) if offered else None
 
     def _sort(self, targets: list[str]) -> tuple[OfferedSet, ...]:
@@ -257,7 +257,7 @@ class Search:
         """
         marked, plain, listed, size = list[str](), list[str](), set[str](), 0
         for number, target in enumerate(targets):
-            if number >= _MAX_LOOKED_AT or size >= _MAX_BYTES:
+            if number >= _MAX_PROBED or size >= _MAX_BYTES:
                 plain += targets[number:]
                 break
             fetched = self._get(target)

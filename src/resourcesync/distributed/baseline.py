@@ -141,7 +141,7 @@ class SharedBaseline(Baseline):
         joined = crew.tables.join(
             listed,
             changed,
-            self._looked_at(),
+            self._table_files(),
             [resting] if is_resting else [],
             into=crew.folder(),
             rows=rows,
@@ -151,7 +151,7 @@ class SharedBaseline(Baseline):
             self._conflict(listed_row, listed_row)
         return joined
 
-    def _looked_at(self) -> list[str]:
+    def _table_files(self) -> list[str]:
         """Return the table; in a baseline that was asked for, with what is not there forgotten."""
         state = self._crew.state
         if self._pull.options.mode != "baseline":
@@ -165,7 +165,7 @@ class SharedBaseline(Baseline):
         return [file for _, file in merged]
 
     def _lost(self) -> Iterator[DoneRow]:
-        with self._pull.equipment.copies.looking() as look:
+        with self._pull.equipment.copies.inspect() as look:
             for copy in self._crew.state.copies():
                 if look.signature(copy.path) != copy.signature:
                     yield DoneRow(copy.uri, forgotten(copy), None)

@@ -16,7 +16,7 @@ from resourcesync.ports.engines import Engine, Outcome, Promise, Unit, Work
 TRIES: Final = 3
 """How many times a unit is given to the engine before it counts as failed."""
 
-_LOOK: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 """Seconds between two looks at whether to stop and how many workers there are."""
 _IN_VAIN: Final = 30
 _LONGEST: Final = 500
@@ -135,7 +135,7 @@ class _Run:
         """Wait until a unit is over, a host may be asked again, or for a second."""
         now = self._clock.monotonic()
         moment = self._next_moment(now)
-        seconds = _LOOK if moment is None else min(_LOOK, max(0.0, moment - now))
+        seconds = _POLL_SECONDS if moment is None else min(_POLL_SECONDS, max(0.0, moment - now))
         if not self._under_way:
             self._clock.sleep(seconds)
             return

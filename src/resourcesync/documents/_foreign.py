@@ -48,7 +48,7 @@ def parted(foreign: Foreign) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)  # a Source says the same of many entries
 def _check(fragment: str) -> None:
-    look = _Look()
+    look = _FragmentOutline()
     # Inside the default namespace that it will meet, and with no prefix bound around it.
     before, after = _AROUND
     parser = pyexpat.ParserCreate("utf-8", SEPARATOR)
@@ -66,7 +66,7 @@ def _check(fragment: str) -> None:
         raise ValueError(f"not an element of another community: {fragment[:64]!r}")
 
 
-class _Look:
+class _FragmentOutline:
     """What stands directly around a fragment: names of elements, and whether there is text."""
 
     def __init__(self) -> None:

@@ -188,7 +188,7 @@ class Scanner:
     def _start_root(self, name: str, attributes: list[str]) -> None:
         if name not in ROOTS:
             raise self._not_a_list(name)
-        self._look_at_root(name, self._bounded(FOREIGN, attributes))
+        self._inspect_root(name, self._bounded(FOREIGN, attributes))
         self.is_index = ROOTS[name]
         is_bare = SEPARATOR not in name
         self._marks = marks(is_index=self.is_index, is_bare=is_bare)
@@ -202,7 +202,7 @@ class Scanner:
                 self._parser.StartElementHandler = start_element
             elif self._marks.get(name) == MD:
                 self.header_place = self.place()
-                self._look_at_namespace(name)
+                self._inspect_namespace(name)
 
         self._parser.StartElementHandler = start
         self._parser.EndElementHandler = self._end_bare if is_bare else self._tokens.append
@@ -258,7 +258,7 @@ class Scanner:
         elif mark in OLD:
             if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
                 self.context.shows.add(P1)
-                self._look_at_namespace(name)
+                self._inspect_namespace(name)
             self._tokens.append(mark)
         else:
             self._drain()
@@ -269,7 +269,7 @@ class Scanner:
     def _enter_foreign(self, name: str, attributes: list[str]) -> None:
         """Keep an element of others with all that is in it; skip one that has no place."""
         self._check_name(name)
-        self._look_at_meta(name, attributes)
+        self._inspect_meta(name, attributes)
         place = self.place()
         keep = self._assembler.enter_foreign()
         depth = outside = self._assembler.depth + 1
@@ -321,7 +321,7 @@ class Scanner:
 
     # --- versions ------------------------------------------------------------------------------
 
-    def _look_at_root(self, name: str, attributes: list[str]) -> None:
+    def _inspect_root(self, name: str, attributes: list[str]) -> None:
         """See in which spelling the root is, and what the root of a draft says."""
         if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
             self._note("sitemap-namespace")
@@ -329,10 +329,10 @@ class Scanner:
             namespace, _, local = key.rpartition(SEPARATOR)
             if local == "type" and namespace in ALL_RS_NAMESPACES:
                 self.context.shows.add(P1)
-                self._look_at_namespace(key)
+                self._inspect_namespace(key)
                 self.kind = value
 
-    def _look_at_namespace(self, name: str) -> None:
+    def _inspect_namespace(self, name: str) -> None:
         namespace = name.rpartition(SEPARATOR)[0]
         if namespace in P0_NAMESPACES:
             self.context.shows.add(P0)
@@ -341,7 +341,7 @@ class Scanner:
         if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
             self._note("namespace", namespace)
 
-    def _look_at_meta(self, name: str, attributes: list[str]) -> None:
+    def _inspect_meta(self, name: str, attributes: list[str]) -> None:
         """See the time that a draft tells with an element of XHTML."""
         if name != _META or self._assembler.depth != 1 or self._assembler.began:
             return

@@ -20,8 +20,8 @@ from resourcesync.ports.catalogue import (
 )
 from resourcesync.ports.copies import (
     Copies,
+    CopyInspector,
     Installation,
-    Look,
     Move,
     Removal,
     Staged,
@@ -45,11 +45,11 @@ __all__ = [
     "Catalogued",
     "Clock",
     "Copies",
+    "CopyInspector",
     "DocumentStore",
     "Failure",
     "Fetcher",
     "Installation",
-    "Look",
     "Message",
     "Move",
     "Omission",

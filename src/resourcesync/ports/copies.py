@@ -112,7 +112,7 @@ class Move:
     digests: tuple[Digest, ...] = ()
 
 
-class Look(Protocol):
+class CopyInspector(Protocol):
     """A look at the copies; nothing is changed."""
 
     def signature(self, path: str) -> str | None:
@@ -124,7 +124,7 @@ class Look(Protocol):
         ...
 
 
-class Copies(Look, Protocol):
+class Copies(CopyInspector, Protocol):
     """The resources as the Destination holds them: bytes at paths, nothing outside one root."""
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> Staged:
@@ -174,7 +174,7 @@ class Copies(Look, Protocol):
         """
         ...
 
-    def looking(self) -> AbstractContextManager[Look]:
+    def inspect(self) -> AbstractContextManager[CopyInspector]:
         """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
         ...
 

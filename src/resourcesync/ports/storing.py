@@ -68,7 +68,7 @@ class Store(Protocol):
         """
         ...
 
-    def look(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> Stored | None:
         """Return what is at a key now, as the last ``put`` left it; ``None`` when nothing is."""
         ...
 

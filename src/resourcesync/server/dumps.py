@@ -88,7 +88,7 @@ class Dumps:
         capability_list: str,
         most: int = 2,
     ) -> None:
-        self._look = look
+        self._open_snapshot = look
         self._contents = contents
         self._uri = uri
         self._up = Link(rel=Relation.UP.value, href=capability_list)
@@ -131,11 +131,11 @@ class Dumps:
         """Return the packages of the catalogue as it is; they are counted once for each moment."""
         self._busy = self._busy or asyncio.Lock()
         async with self._busy:
-            self._plan = await to_thread.run_sync(self._look_and_plan, self._plan)
+            self._plan = await to_thread.run_sync(self._plan_packages, self._plan)
             return self._plan
 
-    def _look_and_plan(self, known: _Plan | None) -> _Plan:
-        with self._look() as snapshot:
+    def _plan_packages(self, known: _Plan | None) -> _Plan:
+        with self._open_snapshot() as snapshot:
             if known is not None and known.at == snapshot.at:
                 return known
             if snapshot.count(_MOST_RESOURCES + 1) > _MOST_RESOURCES:
@@ -208,7 +208,7 @@ class Dumps:
 
     def _entries(self, plan: _Plan, number: int) -> list[ManifestEntry]:
         start, end = plan.ranges[number - 1]
-        with self._look() as snapshot:
+        with self._open_snapshot() as snapshot:
             if snapshot.at != plan.at:
                 raise OriginalChangedError("there are newer packages")
             resources = snapshot.resources(start, end)

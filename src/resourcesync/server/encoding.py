@@ -201,7 +201,7 @@ class Encoder:
             body = await to_thread.run_sync(
                 _compress, opened, condition.size, coding, limiter=self._limiter
             )
-            if body is None or opened.look() != condition:
+            if body is None or opened.stat() != condition:
                 return None
         self._cache_body(key, body)
         return body

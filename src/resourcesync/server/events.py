@@ -76,7 +76,7 @@ class Pace:
         retry: Seconds after which a client that lost the stream is asked to come back.
     """
 
-    look: float = 0.5
+    poll: float = 0.5
     heartbeat: float = 25.0
     retry: float = 3.0
 
@@ -114,7 +114,7 @@ class Events:
         self._batches: OrderedDict[_Place, _Batch] = OrderedDict()
         self._cached_bytes = 0
         self._last = _NOWHERE
-        self._looking: asyncio.Task[None] | None = None
+        self._poll_task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event | None = None
         self._opening: asyncio.Lock | None = None
         self._limiter: CapacityLimiter | None = None
@@ -240,7 +240,7 @@ class Events:
 
     def _is_over(self) -> bool:
         """Whether nobody looks any more: the server stops, or something went wrong."""
-        return self._is_stopping() or self._looking is None or self._looking.done()
+        return self._is_stopping() or self._poll_task is None or self._poll_task.done()
 
     def _is_stopping(self) -> bool:
         return self._stopping is not None and self._stopping.is_set()
@@ -250,21 +250,21 @@ class Events:
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
-            if self._looking is not None and not self._looking.done():
+            if self._poll_task is not None and not self._poll_task.done():
                 return
             self._stopping = stopping
             self._limiter = CapacityLimiter(_READERS)
             self._forget()
             self._last = await to_thread.run_sync(self._log.last)
-            self._looking = asyncio.create_task(self._look())
+            self._poll_task = asyncio.create_task(self._poll_log())
 
-    async def _look(self) -> None:
+    async def _poll_log(self) -> None:
         """Look for changes as long as anybody follows; the streams end with it."""
         try:
             while self._clients and not self._is_stopping():
                 await self._pause()
                 try:
-                    while self._clients and await self._look_once():
+                    while self._clients and await self._poll_once():
                         pass
                 except ResourceSyncError as error:
                     _LOG.warning("no changes can be told now: %s", error)
@@ -272,7 +272,7 @@ class Events:
             for wake in self._clients:
                 wake.set()
 
-    async def _look_once(self) -> bool:
+    async def _poll_once(self) -> bool:
         """Tell of the changes that are new; say whether there may be more."""
         found = await to_thread.run_sync(self._find_new, self._last)
         if found is None:
@@ -310,10 +310,10 @@ class Events:
 
     async def _pause(self) -> None:
         if self._stopping is None:
-            await asyncio.sleep(self._pace.look)
+            await asyncio.sleep(self._pace.poll)
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.look):
+            async with asyncio.timeout(self._pace.poll):
                 await self._stopping.wait()
 
 

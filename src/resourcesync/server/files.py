@@ -95,7 +95,7 @@ class OpenFile:
         except OSError as error:
             raise _unreadable(error) from error
 
-    def look(self) -> Condition:
+    def stat(self) -> Condition:
         """Return the file's present condition."""
         return Condition.of(os.fstat(self._descriptor))
 

@@ -92,7 +92,7 @@ class Guard(asyncio.Protocol):
             return
         self._transport = cast("asyncio.Transport", JoiningTransport(transport))
         self._inner.connection_made(self._transport)
-        self._look_later()
+        self._schedule_check()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let a connection go."""
@@ -133,18 +133,18 @@ class Guard(asyncio.Protocol):
         self._drains += 1
         self._inner.resume_writing()
 
-    def _look_later(self) -> None:
+    def _schedule_check(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limits.patience, self._look)
+        self._timer = loop.call_later(self._limits.patience, self._check_progress)
 
-    def _look(self) -> None:
+    def _check_progress(self) -> None:
         assert self._transport is not None
         mark = self._find_wait()
         if mark is not None and mark == self._mark:
             self._transport.abort()
             return
         self._mark = mark
-        self._look_later()
+        self._schedule_check()
 
     def _find_wait(self) -> tuple[str, object] | None:
         """Return what the connection waits for; the same twice is no progress."""

@@ -22,7 +22,7 @@ _PATIENCE: Final = 5.0
 _FIGURES: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
-Look = Callable[[], None]
+ReadinessCheck = Callable[[], None]
 """Raises a ``ResourceSyncError`` when the Source cannot be served; called in a thread."""
 Count = Callable[[], Iterable[Figure]]
 """Gives figures; called in a thread."""
@@ -40,8 +40,8 @@ class Operations:
         counts: Give the figures, each its own.
     """
 
-    def __init__(self, *, look: Look, counts: Sequence[Count] = ()) -> None:
-        self._look = look
+    def __init__(self, *, look: ReadinessCheck, counts: Sequence[Count] = ()) -> None:
+        self._check_ready = look
         self._counts = counts
         self._busy: asyncio.Lock | None = None
 
@@ -64,7 +64,7 @@ class Operations:
             async with asyncio.timeout(_PATIENCE), self._busy:
                 if path == b"/metrics":
                     return _text_reply(await to_thread.run_sync(self._count), _FIGURES)
-                await to_thread.run_sync(self._look)
+                await to_thread.run_sync(self._check_ready)
                 return _text_reply(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:
             _LOG.warning("not ready: %s", error)

@@ -66,7 +66,7 @@ class Pages:
 
     def __init__(self, uri: str, look: Callable[[], Overview] | None, clock: Clock) -> None:
         self._uri = uri
-        self._look = look
+        self._load_overview = look
         self._clock = clock
         self._made: _Pages | None = None
         self._until = 0.0
@@ -90,10 +90,10 @@ class Pages:
             return self._made
 
     async def _overview(self) -> Overview | None:
-        if self._look is None:
+        if self._load_overview is None:
             return None
         try:
-            return await to_thread.run_sync(self._look)
+            return await to_thread.run_sync(self._load_overview)
         except ResourceSyncError as error:
             _LOG.warning("%s", error)
             return None

@@ -127,7 +127,7 @@ class Sender:
             if age < 0:
                 break
             await asyncio.sleep((_SETTLING_NS - age) / 1e9)
-            condition = opened.look()
+            condition = opened.stat()
         return condition, Validators()
 
 
@@ -150,7 +150,7 @@ async def _send_plain(
         await _stream(exchange, reply, opened, condition)
         return True
     taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
-    if not all(map(is_whole, pieces, taken)) or not _is_same(opened.look(), condition):
+    if not all(map(is_whole, pieces, taken)) or not _is_same(opened.stat(), condition):
         return False
     await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
     return True
@@ -169,7 +169,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             following = next(steps, None)
             chunk = await _read_chunk(opened, step)
             is_last = following is None
-            if not is_whole(step, chunk) or (is_last and not _is_same(opened.look(), condition)):
+            if not is_whole(step, chunk) or (is_last and not _is_same(opened.stat(), condition)):
                 raise OriginalChangedError("a file changed while it was sent")
             if not exchange.has_started:
                 await exchange.start(reply)

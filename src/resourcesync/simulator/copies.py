@@ -117,7 +117,7 @@ class SimulatedCopies:
         return done
 
     @contextmanager
-    def looking(self) -> Iterator[Self]:
+    def inspect(self) -> Iterator[Self]:
         """Look at many copies at once."""
         yield self
 

@@ -100,7 +100,9 @@ def scan(
     left: list[Left] = []
     with catalogue.record(now) as recording:
         seen = _counted(originals.scan(), counts)
-        differences = compare(catalogue.catalogued(), seen, same=_differs if anew else _looks_same)
+        differences = compare(
+            catalogue.catalogued(), seen, same=_differs if anew else _has_same_fingerprint
+        )
         for difference in _expected(differences, originals):
             match difference:
                 case Same():
@@ -167,7 +169,7 @@ def _has_same_bytes(before: Catalogued, resource: Resource, fingerprint: str) ->
     return agree(known, resource.digests)
 
 
-def _looks_same(before: Catalogued, after: Original) -> bool:
+def _has_same_fingerprint(before: Catalogued, after: Original) -> bool:
     return before.fingerprint == after.fingerprint != ""
 
 

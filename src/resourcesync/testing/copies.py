@@ -118,7 +118,7 @@ class CopiesSuite(ABC):
             signatures[path] = found
 
         expect_equal(sorted(copies.paths()), sorted(signatures), "all are listed, nothing else is")
-        with copies.looking() as look:
+        with copies.inspect() as look:
             for path, signature in signatures.items():
                 expect_equal(look.signature(path), signature, "a look tells the same signature")
             expect_equal(look.digest("b/c.txt", ["md5"]), (0, _digests(b"")[1:]), "no bytes")

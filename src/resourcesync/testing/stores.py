@@ -84,18 +84,18 @@ class StoreSuite:
         expect(version, "put returns a version that is not empty")
         for eyes in (store, self.again(store)):
             there = Stored(version or "", 10)
-            expect_equal(eyes.look("a/b.txt"), there, "look tells what put left")
+            expect_equal(eyes.stat("a/b.txt"), there, "look tells what put left")
             expect_equal(content_of(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes")
             expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
 
     def test_where_nothing_was_put_nothing_is(self, store: Store) -> None:
         """Of a key that was never put, all methods say so, and none raises."""
-        expect_equal(store.look("a.txt"), None, "look says that nothing is there")
+        expect_equal(store.stat("a.txt"), None, "look says that nothing is there")
         expect(store.open("a.txt") is None, "open says that nothing is there")
         expect_equal(list(store.keys("")), [], "an empty store has no keys")
         expect(not store.move("a.txt", "b.txt", "1"), "nothing can be moved from there")
         store.remove("a.txt")
-        expect_equal(store.look("b.txt"), None, "nothing came to be by asking")
+        expect_equal(store.stat("b.txt"), None, "nothing came to be by asking")
 
     def test_every_kind_of_key_is_stored_unchanged(self, store: Store) -> None:
         """Blanks, signs, other scripts, case and 1,000 bytes: none is changed or mixed up."""
@@ -113,7 +113,7 @@ class StoreSuite:
         _put(store, "large", large)
 
         for key, body in (("empty", b""), ("large", large)):
-            there = store.look(key)
+            there = store.stat(key)
             expect_equal(there and there.length, len(body), f"look tells the length of {key}")
             expect(content_of(store.open(key)) == body, f"the bytes of {key} are kept")
 
@@ -126,7 +126,7 @@ class StoreSuite:
         second = _put(store, "a.txt", b"new", replaces=first)
 
         expect(second and second != first, "other bytes of the same length have another version")
-        expect_equal(store.look("a.txt"), Stored(second or "", 3), "look tells the new version")
+        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "look tells the new version")
         expect_equal(content_of(store.open("a.txt")), b"new", "the new bytes are there")
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
@@ -141,9 +141,9 @@ class StoreSuite:
         gone = _put(store, "b.txt", b"three", replaces=second)
 
         expect_equal(gone, None, "put says that what it is to replace is gone")
-        expect_equal(store.look("a.txt"), Stored(second or "", 3), "the version is untouched")
+        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "the version is untouched")
         expect_equal(content_of(store.open("a.txt")), b"two", "the bytes are untouched")
-        expect_equal(store.look("b.txt"), None, "nothing was put where nothing was to be replaced")
+        expect_equal(store.stat("b.txt"), None, "nothing was put where nothing was to be replaced")
 
     def test_of_several_who_write_at_once_one_succeeds(self, store: Store) -> None:
         """Deciding and replacing are one step, whoever else writes there."""
@@ -172,7 +172,7 @@ class StoreSuite:
                 with expect_refusal(Exception, "put raises when not all bytes came"):
                     store.put(key, content, replaces)
 
-        expect_equal(store.look("a.txt"), Stored(first or "", 3), "what was there is still there")
+        expect_equal(store.stat("a.txt"), Stored(first or "", 3), "what was there is still there")
         expect_equal(content_of(store.open("a.txt")), b"old", "its bytes are untouched")
         expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
 
@@ -197,7 +197,7 @@ class StoreSuite:
 
         def look() -> None:
             expect(content_of(eyes.open("a.txt")) in bodies, "a reader sees one whole version")
-            expect(eyes.look("a.txt") is not None, "what is replaced is never away")
+            expect(eyes.stat("a.txt") is not None, "what is replaced is never away")
 
         with all_the_while(look):
             for number in range(_TIMES):
@@ -227,8 +227,8 @@ class StoreSuite:
 
         expect(store.move("a/b.txt", "c/d.txt", version or ""), "move says that it was done")
 
-        expect_equal(store.look("a/b.txt"), None, "nothing is left where it was")
-        there = store.look("c/d.txt")
+        expect_equal(store.stat("a/b.txt"), None, "nothing is left where it was")
+        there = store.stat("c/d.txt")
         expect_equal(there and there.length, 5, "it is where it was moved to")
         expect_equal(content_of(store.open("c/d.txt")), b"bytes", "its bytes went with it")
         expect_equal(sorted(store.keys("")), ["c/d.txt", "other.txt"], "nothing else moved")
@@ -241,8 +241,8 @@ class StoreSuite:
 
         expect(not store.move("a.txt", "b.txt", first or ""), "move says that it is another one")
 
-        expect_equal(store.look("a.txt"), Stored(second or "", 3), "it is where it was")
-        expect_equal(store.look("b.txt"), None, "nothing came where it was to go")
+        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "it is where it was")
+        expect_equal(store.stat("b.txt"), None, "nothing came where it was to go")
 
     def test_what_is_moved_is_never_at_neither_key(self, store: Store) -> None:
         """Whoever looks while it is moved finds it at one key at least."""
@@ -253,7 +253,7 @@ class StoreSuite:
         def look() -> None:
             # The key it is at last is looked at last: so it cannot slip through between two looks.
             first = last[0]
-            found = [eyes.look(f"{number}.txt") for number in range(first, first + 2)]
+            found = [eyes.stat(f"{number}.txt") for number in range(first, first + 2)]
             passed = first != last[0]
             expect(passed or any(found), "what is moved is never at neither key")
 
@@ -262,7 +262,7 @@ class StoreSuite:
                 done = store.move(f"{number}.txt", f"{number + 1}.txt", version or "")
                 expect(done, "it is moved")
                 last[0] = number + 1
-                there = store.look(f"{number + 1}.txt")
+                there = store.stat(f"{number + 1}.txt")
                 version = there and there.version
 
     def test_what_is_removed_is_gone_and_nothing_else(self, store: Store) -> None:
@@ -273,7 +273,7 @@ class StoreSuite:
         store.remove("a.txt")
         store.remove("a.txt")
 
-        expect_equal(store.look("a.txt"), None, "what was removed is gone")
+        expect_equal(store.stat("a.txt"), None, "what was removed is gone")
         expect(store.open("a.txt") is None, "it cannot be opened any more")
         expect_equal(sorted(store.keys("")), ["a.txt.old", "b/a.txt"], "the others are there")
 

@@ -121,7 +121,7 @@ class Deliveries:
         self._cache: OrderedDict[tuple[str, int], Payload] = OrderedDict()
         self._is_woken = True
         self._is_stopped = False
-        self._look_at = 0
+        self._poll_at = 0
         self._tidy_at = 0
         self.counts: Counter[str] = Counter()
 
@@ -135,7 +135,7 @@ class Deliveries:
 
     def pause(self) -> float:
         """Return for how many seconds there is nothing to do, unless somebody wakes it."""
-        until = min(self._look_at, self._tidy_at)
+        until = min(self._poll_at, self._tidy_at)
         return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
 
     def requests(self) -> Iterator[Request | None]:
@@ -149,8 +149,8 @@ class Deliveries:
             if self._is_stopped:
                 raise StoppedError("the hub is stopped")
             self._flush()
-            if not self._waiting and self._is_time_to_look():
-                self._look()
+            if not self._waiting and self._is_poll_due():
+                self._queue_due()
             if self._waiting:
                 request, job = self._waiting.popleft()
                 self._jobs[request] = job
@@ -181,10 +181,10 @@ class Deliveries:
     def _now(self) -> int:
         return self._time.at(to_microseconds(self._clock.now()), self._clock.monotonic())
 
-    def _is_time_to_look(self) -> bool:
-        return self._is_woken or self._now() >= min(self._look_at, self._tidy_at)
+    def _is_poll_due(self) -> bool:
+        return self._is_woken or self._now() >= min(self._poll_at, self._tidy_at)
 
-    def _look(self) -> None:
+    def _queue_due(self) -> None:
         now = self._now()
         self._is_woken = False  # before the look: who wakes it meanwhile is not missed
         if now >= self._tidy_at:
@@ -194,7 +194,7 @@ class Deliveries:
         for late in (False, True):
             self._deliver(now, late=late)
         due = self._store.next_due(now)
-        self._look_at = self._tidy_at if due is None else due
+        self._poll_at = self._tidy_at if due is None else due
 
     def _verify(self, now: int) -> None:
         asked = [job.intent.number for job in self._of(_Verification)]

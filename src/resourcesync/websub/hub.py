@@ -64,7 +64,7 @@ class Hub:
         self._store = store
         self._clock = clock
         self._rules = rules
-        self._look = look
+        self._read_topic = look
         self._wake = wake
         self._peers = Allowance(rules.per_peer)
         self._origins = Allowance(rules.per_origin)
@@ -141,7 +141,7 @@ class Hub:
             return Answer(status=404, text="This hub does not serve that topic.")
         if not self._pings.acquire(topic, self._clock.monotonic()):
             return Answer(status=429, text="Too many pings.", retry_after=_LATER)
-        body = self._look(topic)
+        body = self._read_topic(topic)
         if body is None or payloads.kind_of(body) is None:
             return Answer(status=404, text="There is no notification at that topic.")
         self._accept(topic, body, messages.XML)

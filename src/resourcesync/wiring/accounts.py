@@ -43,7 +43,7 @@ _MOST_GONE: Final = 0.5
 _SECOND: Final = 1_000_000
 READ_AGAIN: Final = 7 * 86_400.0
 """Seconds after which all is read again where changes are told."""
-LOOK_AGAIN: Final = 4 * 3_600.0
+POLL_INTERVAL: Final = 4 * 3_600.0
 """Seconds after which all is read again where no changes are told."""
 
 
@@ -57,7 +57,7 @@ class Followed:
         out: The folder for the documents; the catalogue lies there too.
         store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds after which all resources are read again, whatever changes were told
-            meanwhile; ``None`` takes `READ_AGAIN`, or `LOOK_AGAIN` where none are told.
+            meanwhile; ``None`` takes `READ_AGAIN`, or `POLL_INTERVAL` where none are told.
         network: How it is asked over http.
     """
 
@@ -282,7 +282,7 @@ class _Follower:
         """Whether it is time to read all again."""
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
-        usual = READ_AGAIN if self._position() else LOOK_AGAIN
+        usual = READ_AGAIN if self._position() else POLL_INTERVAL
         most = usual if self._followed.read_again is None else self._followed.read_again
         age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
         return not 0 <= age < most * _SECOND

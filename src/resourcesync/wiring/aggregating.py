@@ -46,7 +46,7 @@ _RESERVED: Final = "resourcesync/"
 _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
 _APPEARED: Final = frozenset({LoggedKind.CREATED, LoggedKind.DELETED})
 _AT_ONCE: Final = 5_000
-_LOOK_EVERY: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 _SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 _read_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
@@ -180,7 +180,7 @@ class MirrorAccount:
             left = until - self._clock.monotonic()
             if left <= 0:
                 return
-            self._clock.sleep(min(_LOOK_EVERY, left))
+            self._clock.sleep(min(_POLL_SECONDS, left))
 
     def _cursor(self, position: str, named: str) -> int:
         """Return the number of a position, if it is one of this log and of these addresses."""

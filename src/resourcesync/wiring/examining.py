@@ -19,7 +19,7 @@ from resourcesync.adapters.http.authorities import authorities_fault
 from resourcesync.adapters.http.robots import read_rules
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.examining import look_at, temporary_files
+from resourcesync.adapters.mirror.examining import probe_file_system, temporary_files
 from resourcesync.adapters.probing import probe
 from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ResourceSyncError
@@ -34,7 +34,7 @@ _STALE_SECONDS: Final = 7 * 86_400.0
 _MOST: Final = 4096
 
 
-def examine_machine(
+def inspect_machine(
     clock: Clock,
     network: Network,
     *,
@@ -83,11 +83,11 @@ def _descriptors() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def examine_place(folder: Path, clock: Clock) -> Place:
+def inspect_folder(folder: Path, clock: Clock) -> Place:
     """Look at a mirror's folder, or where one is to be: at the nearest folder that is there."""
     if not os.path.lexists(folder):
         there = next(it for it in folder.absolute().parents if os.path.lexists(it))
-        found_there = look_at(there)
+        found_there = probe_file_system(there)
         return Place(
             folder=str(folder),
             is_mirror=False,
@@ -100,7 +100,7 @@ def examine_place(folder: Path, clock: Clock) -> Place:
         )
     own = folder / OWN_FOLDER
     is_mirror = mirror_folder.is_mirror(folder)
-    found = look_at(own / "tmp" if is_mirror else folder)
+    found = probe_file_system(own / "tmp" if is_mirror else folder)
     left = temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _holder(own / "lock")
     damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
@@ -165,7 +165,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def examine_source(address: str, network: Network, clock: Clock) -> Reach:
+def inspect_source(address: str, network: Network, clock: Clock) -> Reach:
     """Ask a Source once.
 
     Args:

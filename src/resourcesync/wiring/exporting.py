@@ -12,9 +12,9 @@ from typing import BinaryIO, Final, cast
 from resourcesync.adapters.export_files import NewExport
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE
-from resourcesync.adapters.mirror.looking import Look
+from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.stored_copies import StoredLook
+from resourcesync.adapters.stored_copies import StoreCopyInspector
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import Finding, FindingKind
 from resourcesync.documents.packages.checking import running_digest
@@ -120,7 +120,7 @@ def _check_place(folder: Path, out: Path) -> None:
 @contextmanager
 def _open_copies(folder: Path, report: Reporter, clock: Clock) -> Iterator["_ExportedCopies"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with states.open_snapshot(state_file) as state, stores.looking(folder) as look:
+    with states.open_snapshot(state_file) as state, stores.open_copy_reader(folder) as look:
         yield _ExportedCopies(folder, state, look, report, clock)
 
 
@@ -135,7 +135,7 @@ class _ExportedCopies:
         self,
         folder: Path,
         state: SqliteMirrorState,
-        look: Look | StoredLook,
+        look: FolderCopyInspector | StoreCopyInspector,
         report: Reporter,
         clock: Clock,
     ) -> None:

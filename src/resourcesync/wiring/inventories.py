@@ -204,7 +204,7 @@ def _table(address: str, settings: Settings) -> Table:
     return Table(
         source=SuppliedTable(files=files, columns=values),
         signature=_signature(files, values),
-        look=lambda: _signature(_files(address), values),
+        read_signature=lambda: _signature(_files(address), values),
         memory=memory,
     )
 

@@ -38,7 +38,7 @@ class Table:
 
     source: SuppliedTable
     signature: str
-    look: Callable[[], str]
+    read_signature: Callable[[], str]
     memory: str
 
 
@@ -95,7 +95,7 @@ def find(
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with opened(folder.spill, table.memory) as connection:
         taken = import_table(connection, table.source, last, into, fault=_fault)
-        if table.look() != table.signature:
+        if table.read_signature() != table.signature:
             raise _written_meanwhile()
         if not taken.rows and not asked.allow_empty:
             raise _empty()

@@ -15,7 +15,7 @@ import msgspec
 
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.looking import Look
+from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explaining import Explanation, recall
 from resourcesync.destination.mappers import uris_at
@@ -192,7 +192,7 @@ def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tupl
             Change(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
             for it in islice(state.changes_of(uri), _HISTORY)
         ]
-    _look(folder, known)
+    _probe_file(folder, known)
     findings = mirrors.last_findings(folder)
     known.finding = next((it for it in findings if it.uri == uri), None)
     return known, tuple(history)
@@ -212,13 +212,13 @@ def _uri_of(state: MirrorState, name: str) -> str:
         return name
 
 
-def _look(folder: Path, known: Explanation) -> None:
+def _probe_file(folder: Path, known: Explanation) -> None:
     """Look whether the file is there, and has the size and times that were left."""
     if not known.path:
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(Look(root)) as look:
+        with closing(FolderCopyInspector(root)) as look:
             signature = look.signature(known.path)
     finally:
         os.close(root)

@@ -18,7 +18,7 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.examining import look_at
+from resourcesync.adapters.mirror.examining import probe_file_system
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.adapters.mirror.set_folders import read_sets
 from resourcesync.destination.budget import Deadline
@@ -270,7 +270,7 @@ def _has_distinct_names(folder: Path, state: MirrorState) -> bool:
     """Whether a file system takes no two names for one; a mirror that has its names knows."""
     if SyncState(state).identity is not None:
         return True
-    found = look_at(folder / OWN_FOLDER / "tmp")
+    found = probe_file_system(folder / OWN_FOLDER / "tmp")
     return found.distinguishes_case is not False and found.preserves_unicode_forms is not False
 
 

@@ -23,7 +23,7 @@ _URL_PREFIXES: Final = ("http://", "https://")
 
 
 @final
-class Lookout:
+class SourceStatus:
     """Looks at a tree's documents and catalogue anew each time it is asked.
 
     Args:

@@ -42,7 +42,7 @@ from resourcesync.wiring.hubs import carrier, new_token
 _LOG: Final = logging.getLogger(__name__)
 
 _HINT_EVERY: Final = 0.2
-_LOOK_AGAIN: Final = 86_400.0
+_DISCOVERY_INTERVAL: Final = 86_400.0
 _PAUSE: Final = 5.0
 _SHARED: Final = "push.db"
 """The file that all services of a user had together, in earlier versions."""
@@ -195,7 +195,7 @@ class Push:
         """
         return self._subscriber.standings()
 
-    def is_looked(self, name: str) -> bool:
+    def has_discovered(self, name: str) -> bool:
         """Whether the Source of a mirror told all channels that it offers."""
         return name in self._looked
 
@@ -247,7 +247,7 @@ class Push:
         """
         now = self._clock.monotonic()
         last = self._looked.get(name)
-        if last is not None and now - last < _LOOK_AGAIN:
+        if last is not None and now - last < _DISCOVERY_INTERVAL:
             return
         found = [
             self._channels(it, network)

@@ -24,7 +24,7 @@ from resourcesync.server.events import Events
 from resourcesync.server.operations import Count, Operations
 from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
 from resourcesync.source.contents import Opening, PresentContents
-from resourcesync.wiring.overlooking import Lookout
+from resourcesync.wiring.overlooking import SourceStatus
 from resourcesync.wiring.published import (
     documents_of,
     files_by_address,
@@ -157,7 +157,7 @@ class Tree:
         Args:
             counts: Give further figures.
         """
-        lookout = self.lookout()
+        lookout = self.status()
         return Operations(look=lookout.check, counts=(lookout.figures, *counts))
 
     def _served(self) -> Served:
@@ -170,13 +170,13 @@ class Tree:
             well_known=self.out / ".well-known" / "resourcesync",
             is_published=published_files(self.root) if file_at is None else _follows_no_link,
             file_at=file_at,
-            overview=self.lookout().overview,
+            overview=self.status().overview,
         )
 
-    def lookout(self) -> Lookout:
+    def status(self) -> SourceStatus:
         """Return what looks at its documents and its catalogue."""
         documents = self.out / "resourcesync"
-        return Lookout(self.base, documents, self._log(), self.root.absolute().name)
+        return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
 
     def _known_log(self) -> FileChangeLog:
         log = self._log()

@@ -96,7 +96,7 @@ def _is_backed_up(state: MirrorState, change: int, now: int) -> bool:
 
 def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
     with guard_store("putting the mirror's memory there"):
-        there = store.look(KEY)
+        there = store.stat(KEY)
         replaces = None if there is None else there.version
         if store.put(KEY, Content(stream, length, (digest,)), replaces) is None:
             raise LockedError(
@@ -124,7 +124,7 @@ def restore(store: Store, folder: Path) -> bool:
         return False
     own = folder / OWN_FOLDER
     with ExitStack() as held, guard_store("reading the mirror's memory there"):
-        there, stream = store.look(KEY), store.open(KEY)
+        there, stream = store.stat(KEY), store.open(KEY)
         if stream is None:
             return False
         held.enter_context(stream)

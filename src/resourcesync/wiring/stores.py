@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.looking import Look
+from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
@@ -24,7 +24,7 @@ from resourcesync.ports.storing import Store, StoreFactory
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies, StoredLook
+    from resourcesync.adapters.stored_copies import StoreCopyInspector, StoredCopies
     from resourcesync.wiring.engines import Workers
 
 _FILE: Final = "store"
@@ -233,7 +233,7 @@ def _holder_of(file: Path) -> str:
 
 
 @contextmanager
-def looking(folder: Path) -> Iterator["Look | StoredLook"]:
+def open_copy_reader(folder: Path) -> Iterator["FolderCopyInspector | StoreCopyInspector"]:
     """Look at the copies of a mirror, in its folder or in its store; a pull may go on meanwhile.
 
     Raises:
@@ -241,13 +241,13 @@ def looking(folder: Path) -> Iterator["Look | StoredLook"]:
     """
     address = store_of(folder)
     if address:
-        from resourcesync.adapters.stored_copies import StoredLook  # noqa: PLC0415 - seldom
+        from resourcesync.adapters.stored_copies import StoreCopyInspector  # noqa: PLC0415 - seldom
 
-        yield StoredLook(open_store(address))
+        yield StoreCopyInspector(open_store(address))
         return
     root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with closing(Look(root)) as look:
+        with closing(FolderCopyInspector(root)) as look:
             yield look
     finally:
         os.close(root)

@@ -85,7 +85,7 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
         store = stores.open_store(address)
 
         def stored(place: str) -> int | None:
-            found = store.look(f"{OWN_FOLDER}/{_TRASH}/{place}")
+            found = store.stat(f"{OWN_FOLDER}/{_TRASH}/{place}")
             return None if found is None else found.length
 
         return stored

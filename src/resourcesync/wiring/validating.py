@@ -259,7 +259,7 @@ class Judge:
             chosen = walk.sample.chosen()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
             yield from judge_delivery(fetcher, chosen, ways.see)
-        yield from ways.look_at(target)
+        yield from ways.fetch_page(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
 
@@ -360,7 +360,7 @@ class Judge:
             try:
                 with fetch(walk.documents, uri) as fetched:
                     walk.places[uri] = fetched.final_uri if walk.is_local else uri
-                    yield from self._examine(walk, fetched, announced)
+                    yield from self._validate_fetched(walk, fetched, announced)
             except (SourceError, StorageError) as error:
                 if not walk.summaries:
                     raise
@@ -369,7 +369,9 @@ class Judge:
             if follow:
                 waiting += walk.next_ones()
 
-    def _examine(self, walk: Walk, fetched: FetchedDocument, announced: str) -> Iterator[Event]:
+    def _validate_fetched(
+        self, walk: Walk, fetched: FetchedDocument, announced: str
+    ) -> Iterator[Event]:
         sample = walk.sample
         fetched.stream.seek(0)
 

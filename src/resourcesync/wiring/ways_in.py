@@ -91,7 +91,7 @@ class WaysIn:
                 target = _joined(base, link.href)
                 self._ways.append(_Way(uri, target, is_header=False, in_head=link.in_head))
 
-    def look_at(self, address: str) -> Iterator[Unreached]:
+    def fetch_page(self, address: str) -> Iterator[Unreached]:
         """Take the page at an address, if there is one and it is none of the documents."""
         if address in self._known:
             return

@@ -72,7 +72,7 @@ class IndexAccount:
         layout = self._layout()
         if layout.changes is None:
             return ""
-        return self._log(layout.changes).position(self._look_up(layout)).encode()
+        return self._log(layout.changes).position(self._current_resources(layout)).encode()
 
     def resources(self) -> Iterator[Resource]:
         """Yield every resource of one moment.
@@ -114,7 +114,7 @@ class IndexAccount:
             layout = self._layout()
             if layout.changes is None:
                 raise DiscontinuityError("there is no log of changes any more")
-            log, look_up = self._log(layout.changes), self._look_up(layout)
+            log, look_up = self._log(layout.changes), self._current_resources(layout)
             for told in log.news(position, look_up):
                 position = decode(told.position)
                 yield told
@@ -158,8 +158,8 @@ class IndexAccount:
     def _lookup(self, place: Place) -> Lookup:
         return Lookup(place, self._view(place), self._locations)
 
-    def _look_up(self, layout: Layout) -> "_Looking":
-        return _Looking(self._lookup(layout.resources), self._locations)
+    def _current_resources(self, layout: Layout) -> "_CurrentResources":
+        return _CurrentResources(self._lookup(layout.resources), self._locations)
 
     def _check_set(self, place: Place) -> None:
         """Refuse a set without resources where others have some: its name is mistyped.
@@ -202,7 +202,7 @@ class IndexAccount:
             )
 
 
-class _Looking:
+class _CurrentResources:
     """Tells how resources are now."""
 
     def __init__(self, lookup: Lookup, locations: Locations) -> None:

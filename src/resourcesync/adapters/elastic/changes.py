@@ -27,7 +27,7 @@ AT_ONCE: Final = 1_000
 """Resources that are looked up at once."""
 _MILLI: Final = 1_000
 
-Looked = Callable[[Sequence[str]], Mapping[str, Resource]]
+ResourceLookup = Callable[[Sequence[str]], Mapping[str, Resource]]
 """Tells how some resources are now, by their URIs; those that are gone are left out."""
 
 
@@ -106,7 +106,7 @@ class ChangeLog:
         self._window = window
         self._clock = clock
 
-    def position(self, look_up: Looked) -> Position:
+    def position(self, look_up: ResourceLookup) -> Position:
         """Return the position after all that is visible, and true already.
 
         Args:
@@ -131,7 +131,7 @@ class ChangeLog:
         seen = frozenset(it.name for it in recent if it.uri not in waiting)
         return Position(log=empty.log, start=start, seen=seen, undated=undated)
 
-    def news(self, position: Position, look_up: Looked) -> Iterator[ChangeBatch]:
+    def news(self, position: Position, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
         """Yield what is visible and was not told, and the position after it.
 
         Args:

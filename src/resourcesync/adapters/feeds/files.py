@@ -25,7 +25,7 @@ from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
 
 _BLOCK: Final = 64 * 1024
-_LOOK: Final = 0.25
+_POLL_SECONDS: Final = 0.25
 _LATE: Final = 5.0
 """Seconds after its last byte for which a file that was put away may still be written to."""
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
@@ -96,7 +96,7 @@ class GrowingFile(MereFeed):
                 if is_there:
                     return
                 raise _missing(self._path)
-            self._clock.sleep(_LOOK)
+            self._clock.sleep(_POLL_SECONDS)
 
     def _read_changes(self, lines: "_Lines", until: float) -> Iterator[ChangeBatch]:
         """Yield what one file says, until time is up, or it is put away and nobody writes to it."""
@@ -110,7 +110,7 @@ class GrowingFile(MereFeed):
                 break
             if lot:
                 yield lot.take(lines.position())
-            self._clock.sleep(_LOOK)
+            self._clock.sleep(_POLL_SECONDS)
         if lot:
             yield lot.take(lines.position())
 

@@ -61,7 +61,7 @@ for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV
 end
 return told
 """
-_LOOK: Final = 0.25
+_POLL_SECONDS: Final = 0.25
 _TIMEOUT: Final = 30.0
 _BEGINNING: Final = "0-0"
 _LATEST: Final = 253_402_300_799_000
@@ -203,7 +203,7 @@ class RedisStream(MereFeed):
             elif self._clock.monotonic() >= until:
                 return
             else:
-                self._clock.sleep(_LOOK)
+                self._clock.sleep(_POLL_SECONDS)
 
     def _entries(self, place: _Place) -> Sequence[_Entry]:
         """Return the next entries, those that are too long without what they say.

@@ -24,7 +24,7 @@ _MOST: Final = 192 * 1024
 _MUCH: Final = 32 * 1024
 """Bytes after which nothing is left to gather: a pipe holds little more."""
 _GATHER: Final = 0.5
-_LOOK: Final = 1.0
+_INPUT_POLL_SECONDS: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
 
@@ -59,7 +59,9 @@ class StandardInput(MereFeed):
         del after
         until = self._clock.monotonic() + wait
         while not self._is_over:
-            if self._waits_for(_LOOK if not wait else until - self._clock.monotonic()):
+            if self._waits_for(
+                _INPUT_POLL_SECONDS if not wait else until - self._clock.monotonic()
+            ):
                 if not self._is_behind:
                     self._clock.sleep(_GATHER)
                 lot = Lot(self._clock)
@@ -72,7 +74,7 @@ class StandardInput(MereFeed):
 
     def _waits_for(self, seconds: float) -> bool:
         """Wait until there is something to read, at most a second; whether there is."""
-        most = max(0.0, min(seconds, _LOOK))
+        most = max(0.0, min(seconds, _INPUT_POLL_SECONDS))
         try:
             return bool(select.select([self._number], [], [], most)[0])
         except (OSError, ValueError) as error:

@@ -123,7 +123,7 @@ class FileTreeOriginals:
                 if self._enter(descent, key):
                     return
                 continue
-            found = self._look(folder, descriptor, key)
+            found = self._stat(folder, descriptor, key)
             if found is not None:
                 modified, changed = found.st_mtime_ns, found.st_ctime_ns
                 is_new = modified > old or changed > old
@@ -178,14 +178,14 @@ class FileTreeOriginals:
         descent.enter(child)
         return True
 
-    def _look(self, folder: Folder, descriptor: int, key: str) -> os.stat_result | None:
+    def _stat(self, folder: Folder, descriptor: int, key: str) -> os.stat_result | None:
         """Return what a file is, or ``None`` when it is gone or not published."""
         name = key if "%" not in key else to_name(key)
         assert name is not None
         try:
             found = os.lstat(name, dir_fd=descriptor)
             if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
-                found = self._look_along((*folder.names, name), found)
+                found = self._stat_link_target((*folder.names, name), found)
         except LinkNotFollowedError as reason:
             self._omit(folder.path + name, str(reason))
             return None
@@ -195,7 +195,7 @@ class FileTreeOriginals:
             raise unlistable(folder.path + name, error) from error
         return found
 
-    def _look_along(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
+    def _stat_link_target(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
         """Return what a link to a file leads to; ``found`` is not a regular file itself."""
         if not stat.S_ISLNK(found.st_mode):
             raise LinkNotFollowedError("not a file: a socket, a pipe or a device")

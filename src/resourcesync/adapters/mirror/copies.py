@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror import quarantine
 from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, OpenFolders
-from resourcesync.adapters.mirror.looking import READ_FLAGS, Look
+from resourcesync.adapters.mirror.looking import READ_FLAGS, FolderCopyInspector
 from resourcesync.adapters.mirror.staged import (
     StagedFile,
     digest_of,
@@ -354,9 +354,9 @@ class FileTreeCopies:
             folders.close()
 
     @contextmanager
-    def looking(self) -> Iterator[Look]:
+    def inspect(self) -> Iterator[FolderCopyInspector]:
         """Look at many files; folders are opened once while the block runs."""
-        look = Look(self._root)
+        look = FolderCopyInspector(self._root)
         try:
             yield look
         finally:
@@ -364,12 +364,12 @@ class FileTreeCopies:
 
     def signature(self, path: str) -> str | None:
         """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
-        with self.looking() as look:
+        with self.inspect() as look:
             return look.signature(path)
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
-        with self.looking() as look:
+        with self.inspect() as look:
             return look.digest(path, algorithms)
 
     def set_aside(self, path: str) -> list[str]:

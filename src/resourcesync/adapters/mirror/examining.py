@@ -32,7 +32,7 @@ class FileSystem:
     inodes: int | None = None
 
 
-def look_at(folder: Path) -> FileSystem:
+def probe_file_system(folder: Path) -> FileSystem:
     """Try what a folder's file system can do, with empty files that are gone at the end."""
     try:
         found = os.statvfs(folder)

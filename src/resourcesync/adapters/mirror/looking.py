@@ -20,7 +20,7 @@ _PIECE: Final = 1 << 20
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
-class Look:
+class FolderCopyInspector:
     """A look at files; each folder is opened once, so a folder moved meanwhile is seen as it was.
 
     Args:

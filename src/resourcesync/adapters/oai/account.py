@@ -103,7 +103,7 @@ class OaiAccount:
         if after:
             self._check_place(after)
         if is_full:
-            self._places.look_after()
+            self._places.mark_missing()
         now = self._options.clock.now()
         records = Records(
             self._memory,

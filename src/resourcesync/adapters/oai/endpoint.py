@@ -40,7 +40,7 @@ NOTHING: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataForma
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
 RETAINED: Final = ("kept", "what was published before")
-_LOOK: Final = "open that address in a browser; if it says the same there, tell the repository"
+_OPEN_HINT: Final = "open that address in a browser; if it says the same there, tell the repository"
 _SHORTER: Final = "run it again; if its tokens always die, read shorter lists: --with window=30d"
 _AGAIN: Final = "run the same command again: it goes on from there"
 
@@ -66,7 +66,7 @@ class ProviderError(BadResponseError):
             uri=uri,
             status=200,
             evidence=(("got", said[:500]), sent(uri), RETAINED),
-            hint=_SHORTER if fault.code == BAD_TOKEN else _LOOK,
+            hint=_SHORTER if fault.code == BAD_TOKEN else _OPEN_HINT,
         )
         self.fault = fault
 
@@ -128,7 +128,7 @@ class Reply:
                 uri=self._uri,
                 status=200,
                 evidence=(*error.evidence, *place, sent(self._uri), RETAINED),
-                hint=error.hint or _LOOK,
+                hint=error.hint or _OPEN_HINT,
                 code=error.code,
             ) from error
         for fault in answer.faults:
@@ -142,7 +142,7 @@ class Reply:
                 uri=self._uri,
                 status=200,
                 evidence=(sent(self._uri), RETAINED),
-                hint=_LOOK,
+                hint=_OPEN_HINT,
             )
 
     @property

@@ -48,7 +48,7 @@ class Places:
                     [(path,) for path, _, _ in rows],
                 )
 
-    def look_after(self) -> None:
+    def mark_missing(self) -> None:
         """See that the files are there as they were written; what is not is written again.
 
         It is kept from the next whole harvest.

@@ -88,7 +88,7 @@ class BucketStore:
         found = self._bucket.attributes(key)
         return found[0].version if found and found[1].get(_MARK) == token else None
 
-    def look(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> Stored | None:
         """Return what is at a key now; ``None`` when nothing is."""
         found = self._bucket.head(key)
         return None if found is None else Stored(found.version, found.length)

@@ -61,7 +61,7 @@ class FolderStore:
 
     # --- what is there ---
 
-    def look(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> Stored | None:
         """Return what is at a key now; ``None`` when no ordinary file is."""
         return self._at(key, _stored)
 
@@ -99,7 +99,7 @@ class FolderStore:
         """
         with _failing(f"putting {key}"):
             _check(key)
-            there = self.look(key)
+            there = self.stat(key)
             if replaces != (None if there is None else there.version):
                 return None  # so much is not written in vain
             with self._staged(key, content) as (folder, name, version):
@@ -181,7 +181,7 @@ class FolderStore:
         with _failing(f"moving {key}"):
             _check(key)
             _check(to)
-            there = self.look(key)
+            there = self.stat(key)
             if there is None or there.version != version:
                 return False
             with self._locks.of(key, to), self._there(key) as (folder, name):
@@ -200,7 +200,7 @@ class FolderStore:
     def remove(self, key: str) -> None:
         """Remove what is at a key for good; it is no error when nothing is."""
         with _failing(f"removing {key}"):
-            if self.look(key) is None:
+            if self.stat(key) is None:
                 return
             with self._locks.of(key), self._there(key) as (folder, name):
                 if folder is not None and _with_file(folder, name, _stored) is not None:

@@ -312,6 +312,6 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
         raise bad("zip-overlap", "A member reaches into the directory", uri=uri, member=before)
 
 
-def looks_cut(start: bytes) -> bool:
+def may_be_truncated_zip(start: bytes) -> bool:
     """Whether a file that starts so may be a ZIP that was cut short."""
     return LOCAL_MARK.startswith(start[:4]) or END_MARK.startswith(start[:4])

@@ -11,11 +11,11 @@ from typing import BinaryIO, Final, final
 
 from resourcesync.documents.packages.checking import check_whole, checked, wrong_length
 from resourcesync.documents.packages.container import Container, find_manifest, refused
-from resourcesync.documents.packages.directory import looks_cut
+from resourcesync.documents.packages.directory import may_be_truncated_zip
 from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits, over_budget
 from resourcesync.documents.packages.naming import MANIFEST, find_clash, member_name, name_key
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
-from resourcesync.documents.packages.tarred import TarContainer, looks_like_tar
+from resourcesync.documents.packages.tarred import TarContainer, may_be_tar
 from resourcesync.documents.packages.zipped import ZipContainer
 from resourcesync.documents.reading import Document, read
 from resourcesync.errors import (
@@ -60,9 +60,9 @@ def open_package(
     file.seek(0)
     start = file.read(_START)
     container: Container
-    if looks_cut(start):
+    if may_be_truncated_zip(start):
         container = ZipContainer(file, size, uri=uri, limits=limits)
-    elif looks_like_tar(start):
+    elif may_be_tar(start):
         container = TarContainer(file, size, uri=uri, limits=limits)
     elif not start:
         raise TruncatedPackageError("The package is empty", uri=uri)
@@ -217,7 +217,7 @@ class PackageReader:
         opened = {self._manifest}
 
         def open_part(path: str, on_refused: Refusals) -> Document:
-            found, fault = self._look_up(path)
+            found, fault = self._find_path(path)
             if fault is not None:
                 raise PackageError(
                     f"A part of the manifest cannot be used: {fault.message}",
@@ -297,7 +297,7 @@ class PackageReader:
         Raises:
             PackageError, VerificationError: As `Member.chunks` does.
         """
-        found, fault = self._look_up(link.path)
+        found, fault = self._find_path(link.path)
         fault = fault or self._wrong_length(link.href, link.length, found)
         if fault is not None:
             raise fault
@@ -308,13 +308,13 @@ class PackageReader:
         resource = entry if isinstance(entry, Resource) else entry.resource
         for link in resource.links:
             if link.path:
-                self._look_up(link.path)
-        found, fault = self._look_up(resource.path)
+                self._find_path(link.path)
+        found, fault = self._find_path(resource.path)
         if content_of(entry) is None:
             return found, None
         return found, fault or self._wrong_length(resource.uri, resource.length, found)
 
-    def _look_up(self, path: str) -> tuple[int, Fault | None]:
+    def _find_path(self, path: str) -> tuple[int, Fault | None]:
         if not path:
             return -1, self._fault("manifest-no-path", "The entry has no path", path)
         try:

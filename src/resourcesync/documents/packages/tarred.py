@@ -8,7 +8,7 @@ from resourcesync.documents.packages.limits import PackageLimits
 from resourcesync.documents.packages.unpacking import Unpacked
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 
-__all__ = ["TarContainer", "looks_like_tar"]
+__all__ = ["TarContainer", "may_be_tar"]
 
 _SIZE: Final = 512
 _BLOCK: Final = 65_536
@@ -21,7 +21,7 @@ _FOLDER: Final = b"5"
 _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever their size says
 
 
-def looks_like_tar(start: bytes) -> bool:
+def may_be_tar(start: bytes) -> bool:
     """Whether a file that starts so is a tar, or something compressed that may be one."""
     return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
 

@@ -56,7 +56,7 @@ _STREAM: Final = b"/events.stream"
 _READERS: Final = 2
 _MOST_FOLLOWERS: Final = 20
 _MOST_QUERY: Final = 16_384
-_LOOK: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 _HEARTBEATS: Final = 15
 
 _Query = dict[str, str]
@@ -235,7 +235,7 @@ class SourceBoard:
 async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
     """Wait a little; not when the client has gone, or the server stops."""
     waits = {gone if stopping is None else asyncio.create_task(_set(stopping)), gone}
-    await asyncio.wait(waits, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(waits, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     for task in waits - {gone}:
         task.cancel()
 

@@ -16,7 +16,7 @@ PAGES: Final = (
     ("Explore", "explore"),
 )
 """The pages of the menu, and their addresses."""
-_LOOKS: Final = {
+_STATE_CLASSES: Final = {
     MirrorState.IN_SYNC: "good",
     MirrorState.BEHIND: "warn",
     MirrorState.SYNCING: "calm",
@@ -79,7 +79,7 @@ def page(
 
 def pill(state: MirrorState) -> Markup:
     """Return the word for a state, in its colour."""
-    return tag("span", state.value, class_=f"state {_LOOKS[state]}")
+    return tag("span", state.value, class_=f"state {_STATE_CLASSES[state]}")
 
 
 def outcome(*, is_good: bool, word: str) -> Markup:

@@ -12,7 +12,7 @@ from resourcesync.websub.standing import Fault, Standing, Subscribed
 
 _HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
 _WORST_FIRST: Final = (Standing.REFUSED, Standing.PENDING, Standing.ENDING, Standing.VERIFIED)
-_LOOKS: Final = {
+_STATUS_CLASSES: Final = {
     Standing.VERIFIED: "good",
     Standing.PENDING: "warn",
     Standing.REFUSED: "bad",
@@ -33,7 +33,7 @@ def notified(push: Pushed | None) -> Piece:
     worst = next((it for it in _WORST_FIRST if it in found), None)
     if worst is not None:
         return _pill(worst)
-    return tag("span", "not offered" if push.is_looked else "not yet", class_="muted")
+    return tag("span", "not offered" if push.is_known else "not yet", class_="muted")
 
 
 def push_card(push: Pushed | None, now: datetime) -> Markup | None:
@@ -44,13 +44,13 @@ def push_card(push: Pushed | None, now: datetime) -> Markup | None:
         rows = [part for it in push.subscriptions for part in _rows(it, now)]
         return card(table(_HEADS, rows), title="Notifications")
     why = "The Source offers no channel of notifications. It is polled."
-    if not push.is_looked:
+    if not push.is_known:
         why = "The Source has not yet told which channels it offers: that comes with a pull."
     return card(tag("p", why), title="Notifications")
 
 
 def _pill(standing: Standing) -> Markup:
-    return tag("span", standing.value, class_=f"state {_LOOKS[standing]}")
+    return tag("span", standing.value, class_=f"state {_STATUS_CLASSES[standing]}")
 
 
 def _rows(it: Subscribed, now: datetime) -> Iterator[Markup]:

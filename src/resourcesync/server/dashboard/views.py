@@ -107,7 +107,7 @@ class Pushed:
     """
 
     subscriptions: tuple[Subscribed, ...] = ()
-    is_looked: bool = False
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
