@@ -37,7 +37,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
-from resourcesync.ports.mirror import Fixity, SeenDocument, Step, Task
+from resourcesync.ports.mirror import Fixity, ProcessedDocument, Step, Task
 from resourcesync.simulator import follower, network
 from resourcesync.simulator.world import simulate
 
@@ -68,7 +68,7 @@ def _from_t_on_only() -> Iterator[Patch]:
 
 def _mismatches_dropped() -> Iterator[Patch]:
     def fail(self: landing.Landing, fetch: Any, *_: object) -> bool:
-        self.settle(fetch)
+        self.add_unchanged(fetch)
         return True
 
     yield landing.Landing, "fail", fail
@@ -94,7 +94,7 @@ def _old_lists_accepted() -> Iterator[Patch]:
 def _shorter_lists_accepted() -> Iterator[Patch]:
     intact = seen_lists.is_intact
 
-    def shortened(prefix: cursor.Prefix, seen: SeenDocument) -> bool:
+    def shortened(prefix: cursor.Prefix, seen: ProcessedDocument) -> bool:
         return prefix.entries < seen.entries or intact(prefix, seen)
 
     yield new_changes, "check_no_shorter", lambda *_: None
@@ -148,7 +148,9 @@ def _caches_believed() -> Iterator[Patch]:
         if state is not None or not history.undated:
             return history
         history.spool.close()
-        return read(change_lists.ChangeListReader(self._equipment.past_caches()), uri, since, state)
+        return read(
+            change_lists.ChangeListReader(self._equipment.bypassing_caches()), uri, since, state
+        )
 
     yield change_lists.ChangeListReader, "read", cached
 
@@ -199,13 +201,13 @@ def _without_changes(span: cursor.Span) -> FetchedDocument:
 
 
 def _tasks_forgotten() -> Iterator[Patch]:
-    begin_anew = follower.Follower._begin_anew  # noqa: SLF001 - the same
+    begin_anew = follower.Follower._restart  # noqa: SLF001 - the same
 
     def forgetful(self: follower.Follower) -> None:
         begin_anew(self)
         state = self._mirror.state
         assert state is not None
-        state.commit(Step(settled=[row.uri for row in state.pending(Task.FETCH)]))
+        state.commit(Step(completed=[row.uri for row in state.pending(Task.FETCH)]))
 
     yield follower.Follower, "_begin_anew", forgetful
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status import Check, _mirrors_here, details, table
-from resourcesync.cli.status_formats import Limits, Seen, as_listed
+from resourcesync.cli.status import Check, _mirrors_in_folder, details, table
+from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.settings_file import museum, put
@@ -149,8 +149,8 @@ def test_status_without_a_mirror_says_so(said: Said) -> None:
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
-def seen(status: MirrorStatus, **limits: float) -> Seen:
-    return Check(is_requested=True, limits=Limits(**limits)).seen(status, Limits(), NOW)
+def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
+    return Check(is_requested=True, limits=Limits(**limits)).measure(status, Limits(), NOW)
 
 
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
@@ -235,7 +235,7 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(here: Path) ->
             raise PermissionError(13, "Permission denied")
         return folder.name == "mirror"
 
-    assert _mirrors_here(is_mirror) == [Path("mirror")]
+    assert _mirrors_in_folder(is_mirror) == [Path("mirror")]
 
 
 def test_the_status_of_an_endless_name_is_an_error_of_ours(said: Said) -> None:

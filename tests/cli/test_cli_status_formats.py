@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status_formats import Limits, Seen, nagios, prometheus
+from resourcesync.cli.status_formats import CheckedMirror, Limits, nagios, prometheus
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said
 from tests.support.tiny_source import TinySource
@@ -14,7 +14,7 @@ from tests.support.tiny_source import TinySource
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
-def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -> Seen:
+def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -> CheckedMirror:
     status = MirrorStatus(
         folder=name,
         source="https://museum.example/",
@@ -23,7 +23,7 @@ def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -
         pending=int(more.get("pending", 0)),
         as_of=NOON,
     )
-    return Seen(status, lag, Limits(more.get("max_lag")))
+    return CheckedMirror(status, lag, Limits(more.get("max_lag")))
 
 
 IN_SYNC = MirrorState.IN_SYNC
@@ -52,7 +52,7 @@ IN_SYNC = MirrorState.IN_SYNC
     ],
 )
 def test_a_line_of_a_plug_in_names_what_is_wrong(
-    mirrors: list[Seen], unknown: int, word: str, code: int, names: str
+    mirrors: list[CheckedMirror], unknown: int, word: str, code: int, names: str
 ) -> None:
     line, exit_code = nagios(mirrors, unknown)
 

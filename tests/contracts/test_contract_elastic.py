@@ -54,7 +54,7 @@ class TestIndexAccount(AccountSuite):
     def remove(self, name: str) -> None:
         self.index.remove(rel_path(name))
 
-    def settle(self) -> None:
+    def wait_until_visible(self) -> None:
         self.index.refresh()
 
     def down(self) -> AbstractContextManager[None]:

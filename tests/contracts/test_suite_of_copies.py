@@ -75,8 +75,8 @@ class Overwrites(FileTreeCopies):
 
 
 class NewestFirst(FileTreeCopies):
-    def set_aside(self, path: str) -> list[str]:
-        return super().set_aside(path)[::-1]
+    def quarantined(self, path: str) -> list[str]:
+        return super().quarantined(path)[::-1]
 
 
 class NeverEqual(FileTreeCopies):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.catalogue import FilePastVersions
+from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
@@ -85,7 +85,7 @@ class Life:
         moment = parse_stamp(stamp)
         assert moment is not None
         assert resource.uri == BASE + path
-        past = FilePastVersions(self.root / ".resourcesync/catalogue.db")
+        past = FileVersionReader(self.root / ".resourcesync/catalogue.db")
         version = past.find(resource.uri, moment)
         if version is None or version.sha256 not in kept:
             return False
@@ -192,7 +192,7 @@ def test_room_for_a_patch_is_not_made_of_the_version_that_it_leads_to(tmp_path: 
         life.publish()
 
     [memento] = {it.memento.href for it in life.listed()[-1:] if it.memento is not None}
-    newest = FilePastVersions(tmp_path / ".resourcesync/catalogue.db").at(BASE + "a.json", None)
+    newest = FileVersionReader(tmp_path / ".resourcesync/catalogue.db").at(BASE + "a.json", None)
     assert newest is not None
     assert newest.sha256 in life.kept(), memento
 
@@ -205,8 +205,8 @@ class Dying(FolderVersions):
     def store(self, stream: BinaryIO, sha256: str, length: int) -> bool:
         return bool(self._step(lambda: FolderVersions.store(self, stream, sha256, length)))
 
-    def settle(self) -> None:
-        self._step(lambda: FolderVersions.settle(self))
+    def flush(self) -> None:
+        self._step(lambda: FolderVersions.flush(self))
 
     def remove(self, contents: Any) -> None:
         self._step(lambda: FolderVersions.remove(self, contents))

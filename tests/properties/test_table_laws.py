@@ -18,8 +18,8 @@ from resourcesync.destination.plan import (
     Match,
     Retain,
     decide,
+    deduplicate,
     match_copy,
-    settle,
 )
 from resourcesync.ports.mirror import Copy, Pending
 from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
@@ -163,7 +163,7 @@ def _check(
     listed, changed, held, resting = told
     conflicts: list[tuple[Listed, Listed]] = []
     everything = sorted([*listed, *changed], key=lambda row: row.uri)  # stable
-    settled = list(settle(map(_as_listed, everything), lambda *both: conflicts.append(both)))
+    settled = list(deduplicate(map(_as_listed, everything), lambda *both: conflicts.append(both)))
     said = {row.uri: row for row in settled}
     decisions = list(decide(held, settled, sweeping=False))
     work = [row for part in joined.slices for row in tables.read_work(part.file)]

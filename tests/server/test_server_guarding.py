@@ -24,7 +24,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.server import running
 from resourcesync.server.guarding import Guard, Limits
 from resourcesync.server.joining import JoiningTransport
-from resourcesync.server.running import Aside, serve_forever
+from resourcesync.server.running import SecondApplication, serve_forever
 from tests.support.served_tree import application, plant
 
 
@@ -101,7 +101,7 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
         client.close()
         return found
 
-    aside = Aside(second, "127.0.0.1", 0)
+    aside = SecondApplication(second, "127.0.0.1", 0)
     serve_forever(
         app, "127.0.0.1", 0, on_ready=look, limits=Limits(connections=3, grace=1), aside=aside
     )
@@ -114,7 +114,9 @@ def test_two_applications_need_two_ports(app: ASGIApp) -> None:
         port = probe.getsockname()[1]
 
     with pytest.raises(ConfigurationError, match="a port of its own"):
-        serve_forever(app, "127.0.0.1", port, on_ready=print, aside=Aside(app, "127.0.0.2", port))
+        serve_forever(
+            app, "127.0.0.1", port, on_ready=print, aside=SecondApplication(app, "127.0.0.2", port)
+        )
 
 
 def test_a_server_may_open_the_files_that_its_connections_need(

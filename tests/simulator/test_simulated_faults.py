@@ -105,7 +105,7 @@ def test_who_is_dead_does_nothing_more(
     fault: str, rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaths, stored = list[float](), list[int]()
-    die, commit, begin = Fate.die, SqliteMirrorState.commit, Fate.begin_anew
+    die, commit, begin = Fate.die, SqliteMirrorState.commit, Fate.revive
 
     def dying(self: Fate, kind: str, what: str) -> NoReturn:
         deaths.append(len(stored))
@@ -120,7 +120,7 @@ def test_who_is_dead_does_nothing_more(
         begin(self)
 
     monkeypatch.setattr(Fate, "die", dying)
-    monkeypatch.setattr(Fate, "begin_anew", beginning)
+    monkeypatch.setattr(Fate, "revive", beginning)
     monkeypatch.setattr(SqliteMirrorState, "commit", committing)
     chosen: dict[str, Any] = {fault: rate}
     events, measured = lived(replace(SMALL, faults=Faults(**chosen)))

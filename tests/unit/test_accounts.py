@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.accounts import ListingRow, Verdict, judge, settle
+from resourcesync.discovery.accounts import ListingRow, Verdict, judge, latest_rows
 
 HASHES = st.sampled_from(
     ["", "md5:" + "0" * 32, "md5:" + "1" * 32, "sha-256:" + "a" * 64, "sha-256:" + "b" * 64]
@@ -23,7 +23,7 @@ def test_the_last_telling_of_a_uri_holds(tellings: list[ListingRow]) -> None:
     held: dict[str, ListingRow] = {told.uri: told for told in tellings}
     expected = [held[uri] for uri in sorted(held) if held[uri].change != "deleted"]
 
-    assert list(settle(sorted(tellings, key=lambda told: told.uri))) == expected
+    assert list(latest_rows(sorted(tellings, key=lambda told: told.uri))) == expected
 
 
 @given(TOLD, TOLD)

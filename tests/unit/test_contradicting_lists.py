@@ -11,9 +11,9 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     algorithms_for,
+    deduplicate,
     judge_bytes,
     match_copy,
-    settle,
 )
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy
@@ -29,7 +29,7 @@ def row(digest: str, lastmod: int | None = None, change: str = "", **more: Any) 
 
 def last(first: Listed, digest: str, lastmod: int | None = None, change: str = "updated") -> Listed:
     changed = row(digest, lastmod, change, undated=True)
-    (settled,) = settle([first, changed], ignore_conflict)
+    (settled,) = deduplicate([first, changed], ignore_conflict)
     return settled
 
 
@@ -80,7 +80,7 @@ def test_only_bytes_that_one_of_the_rows_lists_are_accepted() -> None:
 def test_a_deletion_of_what_the_list_has_is_disputed_and_one_of_what_it_lacks_is_not() -> None:
     assert last(row(OLD), "", change=ChangeKind.DELETED).change == DISPUTED
     alone = row("", change=ChangeKind.DELETED, undated=True)
-    assert list(settle([alone], ignore_conflict)) == [alone]
+    assert list(deduplicate([alone], ignore_conflict)) == [alone]
 
 
 def test_a_deletion_takes_no_copy_whose_entry_cannot_be_used() -> None:

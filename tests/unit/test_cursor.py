@@ -25,7 +25,7 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 NOON = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))
 HOUR = 3_600_000_000
@@ -137,7 +137,7 @@ def test_an_index_that_announces_nothing_is_believed_anything() -> None:
     check_announced(span("a", None), header(HOUR, 2 * HOUR))
 
 
-SEEN = SeenDocument("a", 0, None, 2, "digest", "", "")
+SEEN = ProcessedDocument("a", 0, None, 2, "digest", "", "")
 
 
 def test_behind_an_intact_prefix_everything_is_new_whatever_its_time() -> None:
@@ -169,8 +169,8 @@ def test_an_old_lastmod_says_of_no_change_that_it_is_known_already() -> None:
     assert not new(from_microseconds(NOON - DAY + 1)), "it has a time of its own, before T"
 
 
-def seen(from_: int, until: int | None, uri: str = "seen") -> SeenDocument:
-    return SeenDocument(uri, from_, until, 3, "", "", "")
+def seen(from_: int, until: int | None, uri: str = "seen") -> ProcessedDocument:
+    return ProcessedDocument(uri, from_, until, 3, "", "", "")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def seen(from_: int, until: int | None, uri: str = "seen") -> SeenDocument:
     ],
 )
 def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
-    spans: list[Span], known: SeenDocument
+    spans: list[Span], known: ProcessedDocument
 ) -> None:
     assert displaced(spans, [known]) == ""
 
@@ -203,7 +203,7 @@ def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
     ],
 )
 def test_lists_whose_time_others_cover_were_written_anew(
-    spans: list[Span], known: SeenDocument
+    spans: list[Span], known: ProcessedDocument
 ) -> None:
     assert displaced(spans, [known]) == "seen"
 
@@ -218,7 +218,7 @@ def test_lists_whose_time_others_cover_were_written_anew(
     ],
 )
 def test_less_than_a_second_may_hide_that_lists_were_written_anew(
-    spans: list[Span], known: SeenDocument
+    spans: list[Span], known: ProcessedDocument
 ) -> None:
     newest = NOON + HOUR + 1
 
@@ -365,7 +365,7 @@ def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() 
 
 
 def test_a_list_that_was_open_and_ends_before_a_change_of_it_was_written_anew() -> None:
-    seen = SeenDocument("open", NOON, None, 3, "", "", "")
+    seen = ProcessedDocument("open", NOON, None, 3, "", "", "")
     closed = [span("closed", NOON, NOON + HOUR), span("next", NOON + HOUR)]
 
     assert displaced(closed, [seen], NOON + 2 * HOUR) == "open"

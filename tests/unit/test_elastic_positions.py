@@ -63,12 +63,12 @@ def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
 def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: int) -> None:
     known = [Dated(str(number), at) for number, at in enumerate(times)]
-    most, positions_most = 10, positions.MOST_SEEN
+    most, positions_most = 10, positions.MAX_REMEMBERED
     try:
-        setattr(positions, "MOST_SEEN", most)  # noqa: B010 - it is final elsewhere
+        setattr(positions, "MAX_REMEMBERED", most)  # noqa: B010 - it is final elsewhere
         moment = narrowed(known, start)
     finally:
-        setattr(positions, "MOST_SEEN", positions_most)  # noqa: B010 - it is final elsewhere
+        setattr(positions, "MAX_REMEMBERED", positions_most)  # noqa: B010 - it is final elsewhere
 
     assert sum(it.at >= moment for it in known) <= most
     assert moment == start or sum(it.at >= start for it in known) > most

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.destination.heeding import heeding
+from resourcesync.destination.heeding import check_cancelled
 
 
 class Counting(ManualClock):
@@ -31,7 +31,7 @@ def test_every_item_is_given_in_order_and_the_time_asked_once_a_group(
 ) -> None:
     clock = Counting()
 
-    assert list(heeding(items, clock, every=every)) == items
+    assert list(check_cancelled(items, clock, every=every)) == items
     assert clock.asked == -(-len(items) // every)
 
 
@@ -42,6 +42,6 @@ def test_what_the_clock_raises_ends_the_pass() -> None:
         yield from range(10_000)
 
     with pytest.raises(KeyboardInterrupt):
-        taken.extend(heeding(numbers(), Counting(most=3), every=10))
+        taken.extend(check_cancelled(numbers(), Counting(most=3), every=10))
 
     assert len(taken) <= 30

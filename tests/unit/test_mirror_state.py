@@ -13,9 +13,9 @@ from resourcesync.ports.mirror import (
     LARGE,
     Copy,
     Pending,
+    ProcessedDocument,
     Refused,
     RunRow,
-    SeenDocument,
     Step,
     Task,
     TrashRow,
@@ -37,7 +37,7 @@ def state(tmp_path: Path) -> SqliteMirrorState:
 
 
 def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> None:
-    seen = SeenDocument("list", 7, None, 3, "digest", '"e"', "then")
+    seen = ProcessedDocument("list", 7, None, 3, "digest", '"e"', "then")
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(
             Step(
@@ -71,7 +71,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) ->
 
 def test_installing_removing_and_settling_end_what_was_pending(state: SqliteMirrorState) -> None:
     state.commit(Step(pending=[pending(uri) for uri in "abcd"], installed=[copy("b")]))
-    state.commit(Step(installed=[copy("a")], removed=["b"], settled=["c"]))
+    state.commit(Step(installed=[copy("a")], removed=["b"], completed=["c"]))
 
     assert [row.uri for row in state.pending(Task.FETCH)] == ["d"]
     assert [c.uri for c in state.copies()] == ["a"]
@@ -163,8 +163,8 @@ def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
 
 
 def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> None:
-    old = SeenDocument("list", 1, 5, 3, "x", "e1", "")
-    new = SeenDocument("list", 5, None, 0, "y", "e2", "")
+    old = ProcessedDocument("list", 1, 5, 3, "x", "e1", "")
+    new = ProcessedDocument("list", 5, None, 0, "y", "e2", "")
     state.commit(Step(documents=[old]))
     state.commit(Step(documents=[new]))
 
@@ -344,4 +344,4 @@ def test_dates_and_validators_that_a_later_change_may_share_are_forgotten(tmp_pa
         forgotten = [it._replace(lastmod=None) for it in early]
         assert list(state.copies()) == sorted([*rows, *forgotten, *hashed])
         assert state.note("unsure") == "1"
-        assert state.document("list") == SeenDocument("list", 0, None, 3, "digest", "", "")
+        assert state.document("list") == ProcessedDocument("list", 0, None, 3, "digest", "", "")

@@ -82,7 +82,7 @@ def test_metadata_that_is_no_xml_is_refused(text: bytes) -> None:
 
 def chosen(*files: FoundFile, **values: str) -> list[str]:
     choice = parse("oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()})
-    return [it.uri for it in choice.chosen(Findings(files=files))]
+    return [it.uri for it in choice.select_files(Findings(files=files))]
 
 
 def test_files_are_chosen_by_bundle_and_pattern() -> None:

@@ -18,13 +18,13 @@ from resourcesync.destination.plan import (
     Match,
     Retain,
     algorithms_for,
-    as_chosen,
+    apply_deletion_policy,
     as_it_is,
     count,
     decide,
+    deduplicate,
     judge_bytes,
     match_copy,
-    settle,
 )
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import next_try, pending_fetch
@@ -109,7 +109,7 @@ def test_a_policy_keeps_what_is_gone_and_the_reason_stays_known(
     copies = [copy("a"), copy("b")]
     rows = [listed("a", change="deleted")]
 
-    decisions = list(as_chosen(decide(copies, rows, sweeping=sweeping), policy))
+    decisions = list(apply_deletion_policy(decide(copies, rows, sweeping=sweeping), policy))
 
     reasons = ["deleted by the Source", "no longer listed" if sweeping else ""]
     assert [type(it) for it in decisions] == expected
@@ -154,7 +154,7 @@ def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(rows: list
     rows.sort(key=lambda row: row.uri)
     conflicts: list[str] = []
 
-    settled = list(settle(rows, lambda first, _: conflicts.append(first.uri)))
+    settled = list(deduplicate(rows, lambda first, _: conflicts.append(first.uri)))
 
     assert [row.uri for row in settled] == sorted({row.uri for row in rows})
     for row in settled:
@@ -234,7 +234,7 @@ def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None
     rows = [listed("a", change=FILTERED), *told_twice, as_it_is(listed("c")), listed("d")]
     copies = [copy(uri) for uri in "abcd"]
 
-    settled = settle(rows, lambda *_: None)
+    settled = deduplicate(rows, lambda *_: None)
     decisions = list(decide(copies, settled, sweeping=False, pruning=True))
 
     assert decisions[:3] == [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.survey import OTHER, Survey
+from resourcesync.discovery.survey import REMAINING_TYPES, Survey
 from resourcesync.documents.reading import Row
 from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource
@@ -97,7 +97,7 @@ def test_invented_media_types_do_not_fill_the_memory() -> None:
     assert len(found.media_types) == 201
     assert not found.algorithms
     assert found.unprovable == 10_000
-    assert found.media_types[OTHER] == 9_800
+    assert found.media_types[REMAINING_TYPES] == 9_800
 
 
 def test_a_time_that_is_none_hides_no_other() -> None:

@@ -47,11 +47,11 @@ def test_a_content_is_kept_once_under_its_sha_256_for_its_owner_alone(
     assert read(store) == BODY
     assert store.contains(NAME, len(BODY))
     assert NAME not in files(tmp_path)  # not before it is durable
-    store.settle()
+    store.flush()
     path = tmp_path / "versions" / NAME[:2] / NAME
     inode = path.stat().st_ino
     assert keep(store, BODY)
-    store.settle()
+    store.flush()
 
     assert read(store) == BODY
     assert store.contains(NAME, len(BODY))
@@ -102,12 +102,12 @@ def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
 
 def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_path: Path) -> None:
     keep(store, BODY)
-    store.settle()
+    store.flush()
     (tmp_path / "versions" / NAME[:2] / NAME).write_bytes(b"a v")
 
     assert not store.contains(NAME, len(BODY))
     assert keep(store, BODY)
-    store.settle()
+    store.flush()
     assert read(store) == BODY
 
 
@@ -121,7 +121,7 @@ def test_a_full_disk_keeps_nothing_and_says_so(
     with monkeypatch.context() as patching:
         patching.setattr(os, "fsync", full)
         with pytest.raises(DiskFullError):
-            store.settle()
+            store.flush()
     assert NAME not in files(tmp_path)
 
     with monkeypatch.context() as patching:
@@ -129,7 +129,7 @@ def test_a_full_disk_keeps_nothing_and_says_so(
         with pytest.raises(DiskFullError):
             keep(store, b"other", hashlib.sha256(b"other").hexdigest())
     assert len(files(tmp_path)) == 1
-    store.settle()
+    store.flush()
     assert files(tmp_path) == {NAME: BODY}
 
 
@@ -137,7 +137,7 @@ def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_p
     needed = hashlib.sha256(b"needed").hexdigest()
     for body in (BODY, b"needed"):
         keep(store, body, hashlib.sha256(body).hexdigest())
-    store.settle()
+    store.flush()
     shard = tmp_path / "versions" / NAME[:2]
     (shard / ".tmp-1-1").write_bytes(b"half of")
     (shard / "not-ours").write_bytes(b"x")
@@ -150,12 +150,12 @@ def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_p
 
 def test_sweeping_where_nothing_was_ever_kept_is_no_error(store: FolderVersions) -> None:
     assert store.sweep(lambda _: False, FUTURE) == 0
-    store.settle()
+    store.flush()
 
 
 def test_what_is_removed_is_gone_and_may_be_removed_again(store: FolderVersions) -> None:
     keep(store, BODY)
-    store.settle()
+    store.flush()
 
     store.remove([(NAME, len(BODY))])
     store.remove([(NAME, len(BODY))])
@@ -174,7 +174,7 @@ def test_what_is_removed_before_it_was_named_leaves_nothing(
 ) -> None:
     keep(store, BODY)
     store.remove([(NAME, len(BODY))])
-    store.settle()
+    store.flush()
 
     assert files(tmp_path) == {}
 
@@ -188,5 +188,5 @@ def test_many_contents_are_named_without_being_asked_to_settle(
         keep(store, body, name)
 
     assert len(names.keys() & files(tmp_path).keys()) == 3
-    store.settle()
+    store.flush()
     assert files(tmp_path) == names

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.catalogue import FileCatalogue, FilePastVersions, FileVersions
+from resourcesync.adapters.catalogue import FileCatalogue, FileVersionReader, FileVersions
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
@@ -85,7 +85,7 @@ def test_contents_are_let_go_exactly_when_no_version_needs_them(
             assert {name for name, _ in gone} == before - after
             assert all(not index.is_needed(name) for name, _ in gone)
             assert all(index.is_needed(name) for name in after)
-        past = FilePastVersions(folder / "catalogue.db")
+        past = FileVersionReader(folder / "catalogue.db")
         for uri in (A, B):
             told = [(it.uri, it.moment) for it in past.versions(uri, 0, 99)]
             assert told == [(row[0], row[1]) for row in model.rows if row[0] == uri]
@@ -126,7 +126,7 @@ def done(
             > number
         ]
         model.drop(due)
-        return index.drop_former(moment, number)
+        return index.drop_superseded(moment, number)
     else:
         model.drop([row for row in model.rows if int(row[1] or 0) < number])
         return index.drop_stored_before(number)
@@ -180,7 +180,7 @@ def test_a_version_of_a_moment_is_the_last_one_before_it_or_else_the_first(tmp_p
     with opened(tmp_path) as catalogue:
         for moment in (10, 20, 30):
             catalogue.versions().add(version(A, moment, moment))
-        past = FilePastVersions(tmp_path / "catalogue.db")
+        past = FileVersionReader(tmp_path / "catalogue.db")
 
         found = [past.at(A, moment) for moment in (5, 10, 19, 20, 99, None)]
         assert [it and it.moment for it in found] == [10, 10, 10, 20, 30, 30]

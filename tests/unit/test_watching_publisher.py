@@ -99,8 +99,8 @@ def test_what_no_hint_told_of_is_found_by_the_second_look_and_by_the_rescan(kept
     script = kept.keep(kept.write("x.txt"), None, None, unseen)
 
     pause = Pace().least
-    assert script.waits[0] == Pace().settle - pause  # something was written
-    assert script.waits[1] == Pace().settle - pause
+    assert script.waits[0] == Pace().quiet - pause  # something was written
+    assert script.waits[1] == Pace().quiet - pause
     assert script.waits[2] == Pace().rescan - pause  # nothing was
     assert kept.created == [0, 1, 0, 0, 1]
 

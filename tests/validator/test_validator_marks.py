@@ -31,7 +31,7 @@ def kept(numbers: Iterable[int], store: MarkStore | None) -> Marks:
     marks = Marks(store)
     for number in numbers:
         marks.append(number)
-    marks.settle()
+    marks.flush()
     return marks
 
 

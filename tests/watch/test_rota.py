@@ -19,7 +19,7 @@ from resourcesync.watch.rota import (
     Ended,
     Errand,
     Kind,
-    Past,
+    MirrorHistory,
     Rota,
     Verdict,
     Wanted,
@@ -38,7 +38,7 @@ def at(steady: float) -> Now:
     return Now(WALL + steady, steady)
 
 
-def rota_of(wanted: Wanted, past: Past | None = None) -> Rota:
+def rota_of(wanted: Wanted, past: MirrorHistory | None = None) -> Rota:
     rota = Rota(Random(1))
     rota.want({"m": wanted}, {} if past is None else {"m": past}, at(0))
     return rota
@@ -126,12 +126,12 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
 
 
 def test_a_mirror_that_was_just_pulled_waits_for_its_turn_after_a_restart() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)), Past(pulled=WALL - 100))
+    rota = rota_of(Wanted(pull=Every(600.0)), MirrorHistory(pulled=WALL - 100))
     assert 500 <= rota.next_moment() <= 560
 
 
 def test_a_mirror_that_is_overdue_is_pulled_soon_after_a_restart() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)), Past(pulled=WALL - 7_200))
+    rota = rota_of(Wanted(pull=Every(600.0)), MirrorHistory(pulled=WALL - 7_200))
     assert 0 <= rota.next_moment() <= 60
 
 
@@ -354,12 +354,12 @@ def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
 
 
 def test_what_waited_to_be_handed_on_when_all_stopped_is_handed_on_at_the_start() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), hands_on=True), Past(pulled=WALL - 100))
+    rota = rota_of(Wanted(pull=Every(600.0), hands_on=True), MirrorHistory(pulled=WALL - 100))
     assert begun(rota, 0) == [Kind.HAND_ON]
 
 
 def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), Past(pulled=WALL))
+    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
     assert begun(rota, 0) == [Kind.HAND_ON]
     begun(rota, 11)
     due = rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), FAILED, at(11))
@@ -370,7 +370,7 @@ def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
 
 
 def test_changes_that_come_while_a_failed_hand_over_is_tried_again_are_handed_on() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), Past(pulled=WALL))
+    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
     hand_on = Errand(mirror="m", kind=Kind.HAND_ON)
     begun(rota, 0)
     due = rota.ended(hand_on, FAILED, at(0))

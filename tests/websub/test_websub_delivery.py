@@ -75,7 +75,7 @@ class Loop:
         for request in self.deliveries.requests():
             if request is not None:
                 self.sent.append(request)
-                self.deliveries.settle(self.answer(request))
+                self.deliveries.record_outcome(self.answer(request))
         return [it.uri.partition("?")[0] for it in self.sent[before:]]
 
     def wish(self, callback: str, *, lease: int = 10 * DAY, mode: str = "subscribe") -> None:
@@ -329,7 +329,7 @@ def test_a_second_try_does_not_wait_for_those_that_hang(loop: Loop) -> None:
     flying = [next(requests), next(requests)]
     assert next(requests) is None
     [failed] = [it for it in flying if it is not None and it.uri == ONE]
-    loop.deliveries.settle(away(failed))
+    loop.deliveries.record_outcome(away(failed))
     assert next(requests) is None
     loop.clock.sleep(1.5)
     again = next(requests)

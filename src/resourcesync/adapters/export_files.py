@@ -12,7 +12,7 @@ from typing import Final
 from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_THERE: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+_EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 _NOTHING_WRITTEN: Final = (("kept", "nothing was written"),)
 
 
@@ -32,7 +32,7 @@ class NewExport:
         if not out.name:
             raise ConfigurationError(f"{out} cannot be the name of an export")
         if os.path.lexists(out):
-            raise _is_there(out)
+            raise _exists_error(out)
         self._out = out
         self._part = out.with_name(f".{out.name[:100]}.{secrets.token_hex(4)}.part")
         self._folder = out.parent  # the last one that is there
@@ -85,18 +85,18 @@ class NewExport:
             self._out.mkdir()  # takes the name: renaming alone would replace an empty folder
             self._part.rename(self._out)
         except OSError as error:
-            if error.errno in _THERE:
-                raise _is_there(self._out) from None
+            if error.errno in _EXISTS:
+                raise _exists_error(self._out) from None
             raise
 
     def _name_file(self) -> None:
         try:
             os.link(self._part, self._out)  # unlike a renaming, it replaces nothing
         except FileExistsError:
-            raise _is_there(self._out) from None
+            raise _exists_error(self._out) from None
         except OSError:  # a file system without links
             if os.path.lexists(self._out):
-                raise _is_there(self._out) from None
+                raise _exists_error(self._out) from None
             self._part.rename(self._out)
             return
         self._part.unlink()
@@ -109,7 +109,7 @@ class NewExport:
             self._part.unlink(missing_ok=True)
 
 
-def _is_there(out: Path) -> ConfigurationError:
+def _exists_error(out: Path) -> ConfigurationError:
     return ConfigurationError(
         f"{out} is there already",
         evidence=(("kept", "it is untouched"),),

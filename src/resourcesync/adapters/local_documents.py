@@ -26,7 +26,7 @@ _FIRST: Final = (
 )
 _ENDINGS: Final = (".xml", ".xml.gz", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _MAX_SEGMENTS: Final = 64
-_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
 
 class LocalDocuments:
@@ -121,7 +121,7 @@ class LocalDocuments:
             found = path.resolve(strict=True)
             is_file = stat.S_ISREG(found.stat().st_mode)
         except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno not in _NOT_THERE:
+            if isinstance(error, OSError) and error.errno not in _MISSING:
                 raise StorageError(f"{path}: {error.strerror}") from error
             return False
         return is_file and (path == self._place or found.is_relative_to(self._root))

@@ -30,7 +30,7 @@ _LONGEST_VERSION: Final = 1_000
 _LEAF: Final = 100
 _CODE: Final = "store"
 _COMPARED: Final = "sha-256"
-_MOST_SET_ASIDE: Final = 100_000
+_MAX_QUARANTINED: Final = 100_000
 
 _MOST_IN_FLIGHT: Final = 64
 _ENOUGH: Final = 3
@@ -247,7 +247,7 @@ class StoredCopies(StoreCopyInspector):
             return version
         there = self._stat(one.path)
         if there is not None and not self._is_equal(one.path, there, length, digests):
-            self._set_aside(one.path, there)
+            self._move_to_quarantine(one.path, there)
             there = None
         version = self._put(one, length, digests, None if there is None else there.version)
         if version is None:
@@ -269,7 +269,7 @@ class StoredCopies(StoreCopyInspector):
         found = self.digest(path, [digest.algorithm for digest in digests])
         return found is not None and agree(found[1], digests)
 
-    def _set_aside(self, path: str, there: Stored) -> None:
+    def _move_to_quarantine(self, path: str, there: Stored) -> None:
         """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
         place = f"{self._moment()}/{path}"
         with guard_store(f"moving {path} to the quarantine"):
@@ -298,7 +298,7 @@ class StoredCopies(StoreCopyInspector):
         if there is None:
             return ""
         if one.is_altered:
-            self._set_aside(one.path, there)
+            self._move_to_quarantine(one.path, there)
             return ""
         place = f"{self._moment()}-{one.path.rpartition('/')[2][:_LEAF]}"
         with guard_store(f"moving {one.path} to the trash"):
@@ -345,7 +345,7 @@ class StoredCopies(StoreCopyInspector):
                 with guard_store(f"moving {one.path} to {one.to}"):
                     self._store.remove(one.to)  # the same bytes are at the old path
                 return
-        self._set_aside(one.to, other)
+        self._move_to_quarantine(one.to, other)
 
     def purge(self, place: str) -> None:
         """Remove one thing of the trash for good; it is no error when it is gone."""
@@ -363,11 +363,11 @@ class StoredCopies(StoreCopyInspector):
         """Look at many copies: a store has nothing that could be held meanwhile."""
         yield self
 
-    def set_aside(self, path: str) -> list[str]:
+    def quarantined(self, path: str) -> list[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
         found = []
         for number, key in enumerate(self._keys(_QUARANTINE)):
-            if number >= _MOST_SET_ASIDE:
+            if number >= _MAX_QUARANTINED:
                 break
             place = key.removeprefix(_QUARANTINE)
             if place.partition("/")[2] == path:

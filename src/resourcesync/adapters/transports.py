@@ -44,19 +44,19 @@ class Transports:
         self._http = http
         self._open = open_other
         self._limits = limits
-        self._others: dict[str, _Checked] = {}
+        self._plugins: dict[str, _Checked] = {}
 
     @property
     def traffic(self) -> tuple[int, int]:
         """How many requests were given to transports of others, and the bytes that they brought."""
-        others = self._others.values()
+        others = self._plugins.values()
         return sum(one.requests for one in others), sum(one.received for one in others)
 
     def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
         """Carry out the requests; yield each outcome as it comes."""
-        coming = _Coming(iter(requests))
+        coming = _PeekableRequests(iter(requests))
         while (scheme := coming.scheme()) is not None:
-            fetcher = self._http if scheme in _HTTP else self._other(scheme)
+            fetcher = self._http if scheme in _HTTP else self._plugin_transport(scheme)
             if isinstance(fetcher, ResourceSyncError):
                 yield from (_failure(one, fetcher) for one in coming.of_scheme())
                 continue
@@ -65,22 +65,22 @@ class Transports:
             if coming.first is first is not None:  # it did not even take it
                 yield _failure(coming.take(), _broken(scheme, first.uri, "it took no request"))
 
-    def _other(self, scheme: str) -> "Fetcher | ResourceSyncError":
-        if scheme not in self._others:
+    def _plugin_transport(self, scheme: str) -> "Fetcher | ResourceSyncError":
+        if scheme not in self._plugins:
             try:
                 fetcher = self._open(scheme)
             except ResourceSyncError as error:
                 return error
-            self._others[scheme] = _Checked(scheme, fetcher, self._limits)
-        return self._others[scheme]
+            self._plugins[scheme] = _Checked(scheme, fetcher, self._limits)
+        return self._plugins[scheme]
 
     def close(self) -> None:
         """Close the transports of others."""
-        while self._others:
-            self._others.popitem()[1].close()
+        while self._plugins:
+            self._plugins.popitem()[1].close()
 
 
-class _Coming:
+class _PeekableRequests:
     """Requests, read ahead by one to see which transport comes next."""
 
     def __init__(self, requests: Iterator[Request]) -> None:

@@ -73,7 +73,7 @@ class FolderVersions:
             raise _failed(self.path(sha256), error) from error
         self._waiting[sha256] = temporary, length
         if len(self._waiting) >= _BATCH:
-            self.settle()
+            self.flush()
         return True
 
     def contains(self, sha256: str, length: int) -> bool:
@@ -112,7 +112,7 @@ class FolderVersions:
         except OSError as error:
             raise _failed(path, error) from error
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make durable what was kept so far, and give it its name.
 
         Raises:

@@ -55,7 +55,7 @@ def changes_of(
         else:
             before = None if restart else opened.consumers.cursor(consumer)
         anew = "restart=True" if consumer else "without since"
-        reader = ChangeReader(state=opened.state, cursor=before, touched=touched, anew=anew)
+        reader = ChangeReader(state=opened.state, cursor=before, touched=touched, restart_hint=anew)
         for row in reader.new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:

@@ -151,7 +151,7 @@ class PublisherOptions(TypedDict, total=False):
     notify: bool
 
 
-class Chosen(NamedTuple):
+class MirrorSettings(NamedTuple):
     """What was chosen for a mirror."""
 
     pull: PullOptions
@@ -180,7 +180,7 @@ def several(name: str, value: object) -> tuple[str, ...]:
     return tuple(map(str, value))
 
 
-def mirror_settings(options: MirrorOptions) -> Chosen:
+def mirror_settings(options: MirrorOptions) -> MirrorSettings:
     """Return what was chosen for a mirror.
 
     Raises:
@@ -213,7 +213,7 @@ def mirror_settings(options: MirrorOptions) -> Chosen:
         max_bytes=_positive("max_bytes", options.get("max_bytes")),
         lists_only=options.get("lists_only", False),
     )
-    return Chosen(pull, _network(options))
+    return MirrorSettings(pull, _network(options))
 
 
 def _network(options: MirrorOptions) -> Network:

@@ -92,7 +92,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
     if report.has_gap:
         gap = "there may be changes that no list tells of that was read"
         lines.append(Line(f"{indent}{gap}", level=QUIET))
-    counts = _others(report)
+    counts = _remaining_counts(report)
     if counts:
         lines.append(Line(f"{indent}{counts}", level=QUIET))
     kept = [*_not_given(report), *_retained(report, mirror)]
@@ -140,7 +140,7 @@ def _of(part: int, whole: int) -> str:
     return f"{words.share(part, whole)} ({words.count(part)} of {words.count(whole)})"
 
 
-def _others(report: AuditReport) -> str:
+def _remaining_counts(report: AuditReport) -> str:
     counts: Sequence[tuple[int, str]] = (
         (report.extra, "here that the Source does not list"),
         (report.refused, "listed that cannot be used"),

@@ -168,7 +168,7 @@ def _check(values: dict[str, Any], screen: Screen) -> Outcome:
     file, found = values["file"], 0
     rows = catalogue_rows.bad_rows(file)
     if values["set_aside"]:
-        rows = catalogue_rows.set_aside(file, machine.system_clock())
+        rows = catalogue_rows.quarantine_rows(file, machine.system_clock())
     for row in rows:
         found += 1
         place = f"{row.table} {row.number}" if row.number else row.table

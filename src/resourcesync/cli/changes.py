@@ -143,4 +143,6 @@ def _reader(arguments: Arguments, opened: "OpenChanges", clock: "Clock") -> "Cha
         moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
         cursor = changelog.start_at(state, int(moment.timestamp() * _MICROSECONDS))
     anew = "--restart" if arguments.consumer else "without --since"
-    return changelog.ChangeReader(state=state, cursor=cursor, touched=arguments.touched, anew=anew)
+    return changelog.ChangeReader(
+        state=state, cursor=cursor, touched=arguments.touched, restart_hint=anew
+    )

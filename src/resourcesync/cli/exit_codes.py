@@ -104,7 +104,7 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
 
 def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     """Return how a command ends that this error has ended."""
-    if is_cut_here(error):
+    if is_local_file_truncated(error):
         return ExitCode.UNUSABLE
     if isinstance(error, errors.DocumentError) and getattr(error, "code", "") == _BAD_LINE:
         return ExitCode.USAGE
@@ -119,7 +119,7 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
     return next(_BY_ERROR[base] for base in kind.__mro__ if base in _BY_ERROR)
 
 
-def is_cut_here(error: errors.ResourceSyncError) -> bool:
+def is_local_file_truncated(error: errors.ResourceSyncError) -> bool:
     """Whether a file of this machine is cut short: no later read gives more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
     uri: str = getattr(error, "uri", "")  # none where only the class of an error is asked about

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol, TextIO
 
-from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_cut_here
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
 from resourcesync.cli.words import Line
 from resourcesync.errors import (
     DocumentError,
@@ -71,8 +71,8 @@ class Problem:
     exit: ExitCode
 
 
-_CUT_HERE: Final = "the file on this machine is cut short: get it again, whole"
-_CUT_THERE: Final = "tell the Source; look at its lists with: resourcesync validate URL"
+_LOCAL_HINT: Final = "the file on this machine is cut short: get it again, whole"
+_SOURCE_HINT: Final = "tell the Source; look at its lists with: resourcesync validate URL"
 
 
 def problem_of(error: ResourceSyncError) -> Problem:
@@ -82,15 +82,15 @@ def problem_of(error: ResourceSyncError) -> Problem:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
     evidence, hint = error.evidence, error.hint
-    if is_cut_here(error):
-        hint = hint or _CUT_HERE
+    if is_local_file_truncated(error):
+        hint = hint or _LOCAL_HINT
     elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):
         what = "document" if isinstance(error, TruncatedDocumentError) else "package"
         answered = (
             ("got", f"a whole answer, as far as HTTP tells: the Source's own {what} stops there"),
             ("kept", "nothing was changed"),
         )
-        evidence, hint = (*evidence, *answered), hint or _CUT_THERE
+        evidence, hint = (*evidence, *answered), hint or _SOURCE_HINT
     return Problem(
         code=error.code,
         message=error.message,

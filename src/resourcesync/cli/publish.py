@@ -46,7 +46,7 @@ _MOST_NAMES: Final = 10_000
 @options.with_options(publish_options.TREE)
 @option("--allow-empty", is_flag=True, help="Publish it although there are no files in it.")
 @option("-n", "--dry-run", is_flag=True, help="Say what has changed; write nothing.")
-@options.with_options(publish_options.POLICY, publish_options.PAST)
+@options.with_options(publish_options.POLICY, publish_options.VERSIONS)
 @options.with_options(publish_options.STEPS, publish_options.WATCH, publish_options.SYSTEM)
 @options.CONFIG
 @options.output_options
@@ -165,7 +165,7 @@ def _job_of_all(
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
     from resourcesync.wiring import documents, machine, publishing  # noqa: PLC0415 - the same
 
-    chosen = publish_options.chosen(values)
+    chosen = publish_options.given_settings(values)
     asked = publishing.PublishRequest(
         step=publish_options.step_of(values),
         dry_run=values["dry_run"],
@@ -206,7 +206,7 @@ def _publish_external(
         return configured.load(values["config"]).network_from(values, "")
 
     told = publish_told.ExternalInput(
-        name=name, chosen=chosen, request=asked, values=values, network=network
+        name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
         return told.follow(*_watch_reports(name, screen))

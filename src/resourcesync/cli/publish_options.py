@@ -120,7 +120,7 @@ POLICY: Final = (
         " several, '' takes them back.",
     ),
 )
-PAST: Final = (
+VERSIONS: Final = (
     option(
         "--versions/--no-versions",
         default=None,
@@ -219,7 +219,7 @@ _ALWAYS: Final = (
 """What counts when it is given, even if it is nothing: a duration of 0, an empty address."""
 
 
-def chosen(values: Mapping[str, Any]) -> dict[str, object]:
+def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings that were given, by the names that ``wiring`` knows."""
     found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
     if values["link"]:
@@ -252,5 +252,5 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-KEYS: Final = options.options_of(TREE, POLICY, PAST, SYSTEM)
+KEYS: Final = options.options_of(TREE, POLICY, VERSIONS, SYSTEM)
 """The options that are remembered with a tree, as keys of the configuration file."""

@@ -10,7 +10,7 @@ from resourcesync.errors import ConfigurationError
 if TYPE_CHECKING:
     from resourcesync.wiring.publishing import Published, PublishRequest
 
-_OF_OTHERS: Final = ("auth", "proxy", "proxy_auth", "ca_file")
+_SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")
 
 
 def is_named(target: str) -> bool:
@@ -37,7 +37,7 @@ def publish(
 
     if values["watch"]:
         raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
-    for name in _OF_OTHERS:
+    for name in _SYSTEM_ONLY:
         if values[name]:
             raise ConfigurationError(f"--{name} is for other systems, not for {target}")
     root = _root_of(target, values)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.inventories import TableSource
     from resourcesync.wiring.publishing import Published, PublishRequest
 
-_OF_OTHERS: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
+_NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
 
 
 def is_named(target: str) -> bool:
@@ -72,7 +72,7 @@ def _source(target: str, values: Mapping[str, Any]) -> "TableSource":
 
     if values["watch"]:
         raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
-    for name in _OF_OTHERS:
+    for name in _NOT_FOR_TABLES:
         if values[name]:
             raise ConfigurationError(
                 f"--{name.replace('_', '-')} is for other systems, not for {target}"

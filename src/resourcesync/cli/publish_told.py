@@ -114,7 +114,7 @@ class ExternalInput:
     """
 
     name: str
-    chosen: dict[str, object]
+    settings: dict[str, object]
     request: "PublishRequest"
     values: Mapping[str, Any]
     network: "Callable[[], Network]"
@@ -155,17 +155,17 @@ class ExternalInput:
         if self.name.startswith(CATALOGUE):
             self._check_plain()
             path, out = Path(self.name.removeprefix(CATALOGUE)), self.values["out"]
-            done = catalogues.publish(path, out, self.chosen, clock=clock, asked=self.request)
+            done = catalogues.publish(path, out, self.settings, clock=clock, asked=self.request)
             return done, path.parent
         if self.name.startswith(LINES):
             self._check_plain()
             out, lines = self._out(), self.name.removeprefix(LINES)
             done = catalogues.publish_lines(
-                lines, out, self.chosen, clock=clock, asked=self.request
+                lines, out, self.settings, clock=clock, asked=self.request
             )
             return done, out / ".resourcesync"
         followed = self._followed()
-        done = accounts.publish_account(followed, self.chosen, clock=clock, asked=self.request)
+        done = accounts.publish_account(followed, self.settings, clock=clock, asked=self.request)
         return done, followed.out / ".resourcesync"
 
     def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
@@ -177,7 +177,7 @@ class ExternalInput:
         while True:
             try:
                 for done in accounts.publish_continuously(
-                    followed, self.chosen, clock=clock, asked=asked, every=every
+                    followed, self.settings, clock=clock, asked=asked, every=every
                 ):
                     on_published(done)
                     asked, is_first, failures = replace(asked, step=Step.DUE), False, 0
@@ -200,7 +200,7 @@ class ExternalInput:
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
 
-            values["hops"] = aggregating.hops(out, self.chosen)
+            values["hops"] = aggregating.hops(out, self.settings)
         return Followed(
             address=self.name,
             values=values,

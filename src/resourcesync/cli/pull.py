@@ -18,7 +18,7 @@ from resourcesync.cli.metrics import with_metrics
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen
 from resourcesync.cli.pull_options import ONE_RUN, PULL_OPTIONS
-from resourcesync.cli.pulling import Chosen, Way, pull
+from resourcesync.cli.pulling import TargetResolver, Way, pull
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullRenderer
@@ -55,7 +55,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved is about one MIRROR: name it, and no SOURCE")
-    chosen = Chosen(configuration, values, given_options())
+    chosen = TargetResolver(configuration, values, given_options())
     words = PullRenderer(itemize=values["itemize"], dry_run=values["dry_run"])
     if every or (len(places) > 1 and not _is_source(places)):
         job = _job_of_many(configuration.names if every else places, chosen, words, output)
@@ -83,7 +83,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _job_of_many(
-    names: Sequence[str], chosen: Chosen, words: "PullRenderer", output: OutputOptions
+    names: Sequence[str], chosen: TargetResolver, words: "PullRenderer", output: OutputOptions
 ) -> Job:
     from resourcesync.cli.pull_many import pull_many  # noqa: PLC0415 - help stays quick
 

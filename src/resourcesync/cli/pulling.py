@@ -99,7 +99,7 @@ class Target:
     store: str = ""
 
 
-class Chosen:
+class TargetResolver:
     """What the command line and the configuration file say together.
 
     Args:

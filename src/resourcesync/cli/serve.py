@@ -146,7 +146,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
     aside = None
     if values["admin"] is not None:
         operations = _board(found, clock, [application.figures, *counts], hub)
-        aside = serving.Aside(operations, *values["admin"])
+        aside = serving.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri

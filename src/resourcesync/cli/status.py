@@ -15,7 +15,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.status_formats import Limits, Seen, as_listed, nagios, prometheus
+from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed, nagios, prometheus
 from resourcesync.cli.words import QUIET, Line
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
@@ -79,10 +79,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
             places, configuration, screen, Check(is_requested=check, limits=limits)
         )
         if style == "nagios":
-            line, code = nagios(found.seen, found.unknown)
+            line, code = nagios(found.mirrors, found.unknown)
             return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
         if style == "prom":
-            lines = tuple(Line(text, level=QUIET) for text in prometheus(found.seen))
+            lines = tuple(Line(text, level=QUIET) for text in prometheus(found.mirrors))
             return Outcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
@@ -95,12 +95,12 @@ class Check(NamedTuple):
     is_requested: bool
     limits: Limits
 
-    def seen(self, status: MirrorStatus, own: Limits, now: datetime) -> Seen:
+    def measure(self, status: MirrorStatus, own: Limits, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; what the command line says stands above its own limits."""
         pairs = zip(self.limits, own, strict=True)
         limits = Limits(*(other if asked is None else asked for asked, other in pairs))
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
-        return Seen(status, _lag(status, now), limits, quiet)
+        return CheckedMirror(status, _lag(status, now), limits, quiet)
 
 
 class _One(NamedTuple):
@@ -130,7 +130,7 @@ class _One(NamedTuple):
 class Found(NamedTuple):
     """What was found of the mirrors."""
 
-    seen: list[Seen]
+    mirrors: list[CheckedMirror]
     now: datetime
     unknown: int
     exit: ExitCode
@@ -150,7 +150,7 @@ def read_statuses(
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     now = machine.system_clock().now()
-    seen: list[Seen] = []
+    seen: list[CheckedMirror] = []
     codes: list[ExitCode] = []
     unknown = 0
     for one in _each(places, configuration):
@@ -164,7 +164,7 @@ def read_statuses(
             codes.append(problem.exit)
             unknown += 1
             continue
-        seen.append(check.seen(status, mirror.limits, now))
+        seen.append(check.measure(status, mirror.limits, now))
         screen.report("mirror", fields_of(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
@@ -172,16 +172,16 @@ def read_statuses(
 
 
 def _table(found: Found, order: str) -> Outcome:
-    mirrors = [it.status for it in found.seen]
+    mirrors = [it.status for it in found.mirrors]
     lines = [Line(text, level=QUIET) for text in table(mirrors, found.now, order)]
     return Outcome(
         exit=found.exit,
-        closing=(*lines, *details(mirrors), *_quiet(found.seen)),
+        closing=(*lines, *details(mirrors), *_quiet(found.mirrors)),
         fields={"mirrors": len(mirrors)},
     )
 
 
-def _quiet(mirrors: Sequence[Seen]) -> Iterator[Line]:
+def _quiet(mirrors: Sequence[CheckedMirror]) -> Iterator[Line]:
     """Name the mirrors whose Sources stand still for longer than is fine."""
     for it in mirrors:
         if it.is_too_quiet:
@@ -198,7 +198,7 @@ def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str |
         return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
 
     if not places:
-        yield from map(_One, sets.each_mirror(_mirrors_here(is_ours)))
+        yield from map(_One, sets.each_mirror(_mirrors_in_folder(is_ours)))
     seen: set[Path] = set()
     for place in places:
         try:
@@ -227,7 +227,7 @@ def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyn
     )
 
 
-def _mirrors_here(is_mirror: Any) -> list[Path]:
+def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
     here = Path()
     folders = [here, *sorted(here.iterdir())]
     mirrors = [folder for folder in folders if _is_one(folder, is_mirror)]

@@ -38,7 +38,7 @@ class Limits(NamedTuple):
     max_quiet: float | None = None
 
 
-class Seen(NamedTuple):
+class CheckedMirror(NamedTuple):
     """A mirror as it is now.
 
     Attributes:
@@ -75,7 +75,7 @@ def _is_over(seconds: float | None, most: float | None) -> bool:
     return most is not None and (seconds is None or seconds > most)
 
 
-def nagios(mirrors: Sequence[Seen], unknown: int) -> tuple[str, ExitCode]:
+def nagios(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, ExitCode]:
     """Return the line and the exit code of a plug-in: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
     A mirror that is behind or late is a warning; one whose pulls fail or were stopped is critical.
@@ -100,15 +100,15 @@ def nagios(mirrors: Sequence[Seen], unknown: int) -> tuple[str, ExitCode]:
     return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
 
 
-def _is_critical(seen: Seen) -> bool:
+def _is_critical(seen: CheckedMirror) -> bool:
     return seen.status.state not in _WARNING and seen.status.state is not MirrorState.IN_SYNC
 
 
-def _is_warning(seen: Seen) -> bool:
+def _is_warning(seen: CheckedMirror) -> bool:
     return not seen.is_fine
 
 
-def _why(seen: Seen) -> str:
+def _why(seen: CheckedMirror) -> str:
     if seen.status.state is not MirrorState.IN_SYNC:
         return seen.status.state.value
     if not seen.is_late:
@@ -118,7 +118,7 @@ def _why(seen: Seen) -> str:
     return "late" if seen.lag is None else f"late by {words.age(seen.lag)}"
 
 
-def _performance(mirrors: Sequence[Seen]) -> Iterator[str]:
+def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
     """Yield the figures in the form of the plug-in guidelines; labels cannot hold quotes."""
     for seen in mirrors:
         name = seen.status.folder.replace("'", "_").replace("=", "_")
@@ -128,14 +128,14 @@ def _performance(mirrors: Sequence[Seen]) -> Iterator[str]:
         yield f"'{words.escape(name)} failing'={seen.status.pending}"
 
 
-def prometheus(mirrors: Sequence[Seen]) -> list[str]:
+def prometheus(mirrors: Sequence[CheckedMirror]) -> list[str]:
     """Return the lines of the text format of Prometheus."""
     from resourcesync.server.figures import write_figures  # noqa: PLC0415 - seldom needed
 
     return write_figures(figures_of(mirrors)).decode("utf-8").splitlines()
 
 
-def figures_of(mirrors: Sequence[Seen]) -> "Iterator[Figure]":
+def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Figure]":
     """Yield the figures of mirrors."""
     from resourcesync.server.figures import Figure  # noqa: PLC0415 - seldom needed
 
@@ -148,17 +148,17 @@ def figures_of(mirrors: Sequence[Seen]) -> "Iterator[Figure]":
             yield Figure(name=_PREFIX + name, kind="gauge", what=what, values=values)
 
 
-def _states(mirrors: Sequence[Seen]) -> "Iterator[tuple[Labels, float]]":
+def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":
     for seen in mirrors:
         for state in MirrorState:
             yield (*_label(seen), ("state", state.value)), int(seen.status.state is state)
 
 
-def _label(seen: Seen) -> "Labels":
+def _label(seen: CheckedMirror) -> "Labels":
     return (("mirror", seen.status.folder),)
 
 
-def _ratio(seen: Seen) -> float | None:
+def _ratio(seen: CheckedMirror) -> float | None:
     status = seen.status
     right, every = as_listed(status)
     return right / every if every and status.is_counted else None
@@ -168,7 +168,7 @@ def _moment(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
-_FIGURES: Final[tuple[tuple[str, str, Callable[[Seen], float | None]], ...]] = (
+_FIGURES: Final[tuple[tuple[str, str, Callable[[CheckedMirror], float | None]], ...]] = (
     (
         "lag_seconds",
         "Time since the last run that found it in sync.",

@@ -69,7 +69,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         before = None
         if older_than is not None:
             before = to_microseconds(clock.now()) - int(older_than * _SECOND)
-        fits = trash.chosen(glob, before)
+        fits = trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
         do = trash.restore if action == "restore" else trash.empty

@@ -113,7 +113,7 @@ class Tally:
         self.cut_short = 0
         self.alone = 0
         self.unopened = 0
-        self._is_here = False
+        self._is_local = False
         self.sitemaps = 0
         self.found: Counter[Severity] = Counter()
 
@@ -144,7 +144,7 @@ class Tally:
                 self.alone += 1
             case Unopened():
                 self.unopened += event.packages
-                self._is_here = event.is_local
+                self._is_local = event.is_local
             case Heard():
                 self.messages += 1
 
@@ -188,7 +188,7 @@ class Tally:
             how = "to judge by the Sitemap protocol: --profile sitemap"
             lines = (*lines, Line(f"  next   {text}; {how}"))
         if self.unopened:
-            how = "judge them with their folder" if self._is_here else "--sample 100% opens all"
+            how = "judge them with their folder" if self._is_local else "--sample 100% opens all"
             lines = (
                 *lines,
                 Line(f"  next   of packages that are not opened nothing is known; {how}"),

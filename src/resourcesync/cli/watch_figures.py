@@ -12,7 +12,7 @@ from resourcesync.cli.configured import Configuration
 from resourcesync.cli.json_output import line_of
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.status import Check, read_statuses
-from resourcesync.cli.status_formats import Labels, Limits, Seen, figures_of
+from resourcesync.cli.status_formats import CheckedMirror, Labels, Limits, figures_of
 from resourcesync.cli.watch_push import Subscriptions, fields_of
 from resourcesync.cli.watch_words import next_fields
 from resourcesync.server.figures import Figure
@@ -114,16 +114,16 @@ class WatchFigures:
     def _standings(self) -> Sequence[Subscribed]:
         return () if self._push is None else self._push.standings()
 
-    def _read_mirrors(self) -> tuple[list[Seen], list[Mapping[str, object]]]:
+    def _read_mirrors(self) -> tuple[list[CheckedMirror], list[Mapping[str, object]]]:
         names, configuration = self._names()
-        seen: list[Seen] = []
+        seen: list[CheckedMirror] = []
         mirrors: list[Mapping[str, object]] = []
         for name in names:
             notes = Notes()
             found = read_statuses(
                 (name,), configuration, notes, Check(is_requested=False, limits=Limits())
             )
-            seen += found.seen
+            seen += found.mirrors
             mirrors += notes.mirrors
             mirrors += ({"mirror": name, "code": it.code} for it in notes.problems)
         return seen, mirrors

@@ -16,7 +16,7 @@ from resourcesync.cli.explore_pages import Explorer, own_sources
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import Check, notes_of, read_statuses
-from resourcesync.cli.status_formats import Limits, Seen, as_listed
+from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed
 from resourcesync.cli.watch_words import next_pull_text, what_of
 from resourcesync.cli.why import lines_of, named
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -221,7 +221,7 @@ class WatchPages:
             names, configuration, notes, Check(is_requested=False, limits=Limits())
         )
         yield from ((_unread(it), Path()) for it in notes.problems)
-        for seen in found.seen:
+        for seen in found.mirrors:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)
             watched_as = _name_of(folder, watched)
@@ -240,7 +240,7 @@ class WatchPages:
                 found[configuration.folder(name)] = name
         return found
 
-    def _brief(self, seen: Seen, folder: Path, push: Pushed | None) -> Brief:
+    def _brief(self, seen: CheckedMirror, folder: Path, push: Pushed | None) -> Brief:
         status = seen.status
         right, every = as_listed(status)
         notes = tuple(notes_of(status))

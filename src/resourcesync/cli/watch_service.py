@@ -17,7 +17,7 @@ from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.pulling import Arguments, Chosen, Target
+from resourcesync.cli.pulling import Arguments, Target, TargetResolver
 from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
@@ -31,11 +31,11 @@ from resourcesync.server.admin import Admin
 from resourcesync.server.operations import Operations
 from resourcesync.server.running import ServerThread
 from resourcesync.watch.keeping import Done, Next, Watch
-from resourcesync.watch.rota import Kind, Past, Rota, Wanted
+from resourcesync.watch.rota import Kind, MirrorHistory, Rota, Wanted
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
 from resourcesync.wiring.pushing import PushState
-from resourcesync.wiring.watched import Audited, good_pull, past_of
+from resourcesync.wiring.watched import Audited, good_pull, read_history
 
 USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
@@ -74,18 +74,18 @@ class WatchSettings:
     listen: tuple[str, int] = ("127.0.0.1", 0)
     state: str | None = None
 
-    def watched(self) -> tuple[dict[str, Watched], Chosen]:
+    def watched(self) -> tuple[dict[str, Watched], TargetResolver]:
         """Return the mirrors, and what all of them are pulled by.
 
         Raises:
             ConfigurationError: A table has a mistake.
         """
-        chosen = Chosen(self.configuration, _defaults(), frozenset())
+        chosen = TargetResolver(self.configuration, _defaults(), frozenset())
         return {name: self._one(name, chosen) for name in self.names}, chosen
 
     def problems(self) -> Iterator[ConfigurationError]:
         """Yield what `watched` refuses, of each mirror."""
-        chosen = Chosen(self.configuration, _defaults(), frozenset())
+        chosen = TargetResolver(self.configuration, _defaults(), frozenset())
         for name in self.names:
             try:
                 self._one(name, chosen)
@@ -101,7 +101,7 @@ class WatchSettings:
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )
 
-    def _one(self, name: str, chosen: Chosen) -> Watched:
+    def _one(self, name: str, chosen: TargetResolver) -> Watched:
         target = self._bounded(chosen.target(name))
         settings = self._settings(name)
         value = {key: it.value for key, it in settings.items()}
@@ -201,7 +201,7 @@ class _Signals:
 
 
 @contextmanager
-def _heeding(signals: _Signals, bell: int) -> Iterator[None]:
+def _handling_signals(signals: _Signals, bell: int) -> Iterator[None]:
     """While the block runs, signals ring the bell and are noted; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signals.hear) for number in numbers}
@@ -314,15 +314,15 @@ class _Service:
             for name, it in watched.items()
             if isinstance(it.wanted.pull, Every)
         }
-        past = {name: self._past(it.target.folder) for name, it in watched.items()}
+        past = {name: self._read_history(it.target.folder) for name, it in watched.items()}
         self.watch.want({name: it.wanted for name, it in watched.items()}, past)
         self._screen.report("watch", {"mirrors": list(watched)})
 
-    def _past(self, folder: Path) -> Past:
+    def _read_history(self, folder: Path) -> MirrorHistory:
         try:
-            return past_of(folder)
+            return read_history(folder)
         except ResourceSyncError:  # the pull tells it, and again until it is mended
-            return Past()
+            return MirrorHistory()
 
     def run_loop(self, signals: _Signals, wish: Callable[[], WatchSettings]) -> None:
         """Work until it is asked to stop."""
@@ -330,14 +330,14 @@ class _Service:
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.turn(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
-            self._heed_others()
+            self._check_external_pulls()
             self._push.report_changes()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(wish)
 
-    def _heed_others(self) -> None:
+    def _check_external_pulls(self) -> None:
         """See whether somebody pulled a mirror meanwhile that waits after a failure."""
         now = self._clock.monotonic()
         if now - self._checked_at < _CHECK_SECONDS:
@@ -421,7 +421,7 @@ def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen)
     signals = _Signals()
     service = _Service(first, screen)
     try:
-        with _heeding(signals, service.watch.bell.fileno()), service.listening():
+        with _handling_signals(signals, service.watch.bell.fileno()), service.listening():
             service.apply(first)
             service.run_loop(signals, wish)
             service.finish()

@@ -16,7 +16,7 @@ from resourcesync.cli.json_output import line_of
 from resourcesync.cli.notes import Notes
 from resourcesync.cli.output import Outcome, Problem, problem_of
 from resourcesync.cli.pull_words import PullRenderer
-from resourcesync.cli.pulling import Chosen, Target, Way, pull
+from resourcesync.cli.pulling import Target, TargetResolver, Way, pull
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
 from resourcesync.ports import Clock
 from resourcesync.ports.changes import Logged
@@ -97,11 +97,11 @@ class Work:
         self._clock = clock
         self._on_pulled = on_pulled
         self._watched: Mapping[str, Watched] = {}
-        self._chosen: Chosen | None = None
+        self._resolver: TargetResolver | None = None
 
-    def configure(self, watched: Mapping[str, Watched], chosen: Chosen) -> None:
+    def configure(self, watched: Mapping[str, Watched], chosen: TargetResolver) -> None:
         """Take what is done from now on; what goes on ends as it began."""
-        self._watched, self._chosen = watched, chosen
+        self._watched, self._resolver = watched, chosen
 
     def __call__(self, errand: Errand, is_stopped: IsStopped) -> tuple[Ended, Report]:
         """Do an errand; a fault of ours is told and reported, and raises nothing."""
@@ -127,10 +127,10 @@ class Work:
             return _ended(Report(exit=problem.exit, problem=problem), None)
 
     def _pull(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
-        assert self._chosen is not None
+        assert self._resolver is not None
         calls, notes = Calls(self._clock), Notes()
         words = PullRenderer(itemize=False, dry_run=False)
-        way = Way(self._chosen.configuration, words, calls)
+        way = Way(self._resolver.configuration, words, calls)
         with calls.during(None, is_stopped):
             outcome = pull(it.target, way, notes, notes.report)
             self._on_pulled(it)
@@ -145,9 +145,9 @@ class Work:
         )
 
     def _audit(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
-        assert self._chosen is not None
+        assert self._resolver is not None
         calls, outcomes = Calls(self._clock), list[Outcome]()
-        network = self._chosen.configuration.network(it.target.name, {})
+        network = self._resolver.configuration.network(it.target.name, {})
         with calls.during(None, is_stopped):
             for folder in sets.each_mirror([it.target.folder]):
                 found = audit(folder, it.audit, network, calls)

@@ -117,7 +117,7 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     """Yield what is known of a resource, and what to do: labels and texts."""
     if found.copy is not None and not found.uri.endswith(f"/{found.copy.path}"):
         yield "File", f"{found.copy.path}  for {found.uri}"
-    yield "Here", _here(found)
+    yield "Here", _local_copy(found)
     yield from _source(found)
     yield from _linked(found)
     pending = found.pending
@@ -129,8 +129,8 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
         yield "Audit", f"{found.finding.reason}{_since(found)}"
-    if found.set_aside:
-        yield "Set aside", f".resourcesync/quarantine/{found.set_aside[-1]}"
+    if found.quarantined:
+        yield "Set aside", f".resourcesync/quarantine/{found.quarantined[-1]}"
     verdict = found.verdict
     kept = "" if verdict.is_well or pending is None else f"; {found.retained_copy}"
     yield "Verdict", f"{verdict.value}{kept}"
@@ -150,14 +150,14 @@ def _again(pending: "Pending") -> str:
 
 def _since(found: "Explanation") -> str:
     """Say whether what an audit found holds still: its bytes were read just now."""
-    if found.copy is None or not found.is_there or found.read is None:
+    if found.copy is None or not found.is_present or found.read is None:
         return ""
     return (
         "; read now: it still does" if found.is_altered else "; read now: it is as it was fetched"
     )
 
 
-def _here(found: "Explanation") -> str:
+def _local_copy(found: "Explanation") -> str:
     copy = found.copy
     if copy is None:
         if found.trash is not None:
@@ -166,12 +166,12 @@ def _here(found: "Explanation") -> str:
         if found.last is not None:
             at = words.moment(from_microseconds(found.last.time))
             return f"nothing; {found.last.kind} {at}"
-        return f"{found.path}  not fetched by resourcesync" if found.is_there else "nothing"
+        return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
     if copy.length < 0:
         return f"{copy.path}  its content is not known to be good"
     at = words.moment(from_microseconds(copy.installed))
-    state = ", the file is missing" if not found.is_there else ""
-    state = ", the file was altered since" if found.is_there and found.is_altered else state
+    state = ", the file is missing" if not found.is_present else ""
+    state = ", the file was altered since" if found.is_present and found.is_altered else state
     length, digests = copy.length, copy.digests
     if found.read is not None:
         length, digests = found.read[0], format_digests(found.read[1])
@@ -248,12 +248,12 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "path": found.path,
         "verdict": found.verdict.name.lower(),
         "reason": found.verdict.value,
-        "is_there": found.is_there,
+        "is_there": found.is_present,
         "is_altered": found.is_altered,
         "asked": found.is_source_read,
         "trouble": found.trouble,
         "finding": None if found.finding is None else asdict(found.finding),
-        "set_aside": list(found.set_aside),
+        "set_aside": list(found.quarantined),
         "via": list(found.via),
         **{name: None if row is None else _dated(row._asdict()) for name, row in rows.items()},
     }

@@ -21,7 +21,7 @@ MOST_BYTES: Final = 1_048_576
 _NEAR: Final = 0.8
 """How like a known key an unknown one must be to be taken for a slip, from 0 to 1."""
 
-_OTHERS: Final = {
+_KEY_ALIASES: Final = {
     **dict.fromkeys(("path", "folder", "directory", "dir", "target", "destination"), "dest"),
     **dict.fromkeys(("url", "uri", "address"), "source"),
 }
@@ -96,7 +96,7 @@ class ConfigFile:
         from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
         word = key.lower().replace("-", "_")
-        near = [it for it in (_OTHERS.get(word),) if it in known]
+        near = [it for it in (_KEY_ALIASES.get(word),) if it in known]
         near = near or get_close_matches(word, known, n=1, cutoff=_NEAR)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
         return self._at(f"unknown key `{key[:64]}` {where}", table, key, hint)

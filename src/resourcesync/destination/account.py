@@ -7,7 +7,7 @@ from operator import attrgetter
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import with_linked
 from resourcesync.destination.ordering import Spool, in_order
-from resourcesync.destination.plan import Listed, settle
+from resourcesync.destination.plan import Listed, deduplicate
 
 OnConflict = Callable[[Listed, Listed], None]
 
@@ -38,14 +38,16 @@ class Account:
         Args:
             on_conflict: Takes what is listed twice, with different content.
         """
-        return with_linked(settled(self.spools, on_conflict or ignore_conflict), self.linked)
+        return with_linked(
+            deduplicated_rows(self.spools, on_conflict or ignore_conflict), self.linked
+        )
 
 
-def settled(
+def deduplicated_rows(
     spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
 ) -> Iterator[Listed]:
     """Yield one row for each URI, in order: the last word of all spools."""
-    return settle(in_order(spools, attrgetter("uri")), on_conflict)
+    return deduplicate(in_order(spools, attrgetter("uri")), on_conflict)
 
 
 def ignore_conflict(first: Listed, other: Listed) -> None:

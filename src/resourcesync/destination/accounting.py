@@ -54,7 +54,7 @@ def account_of(pulled: Pulled, state: MirrorState, memory: SyncState) -> Account
         listed = pulled.selected - tally.gone + pulled.refused
         return Account(listed, unchanged, applied, pending, *missing, pulled.refused)
     missing = not_given(state, memory)
-    pending, outdated = waiting(state, Task.FETCH), state.pending_here(Task.FETCH)
+    pending, outdated = waiting(state, Task.FETCH), state.pending_with_copy(Task.FETCH)
     if not pulled.is_written:
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
     not_listed = waiting(state, Task.RETAIN) + waiting(state, Task.DELETE)

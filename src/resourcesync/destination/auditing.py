@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.account import ignore_conflict, settled
+from resourcesync.destination.account import deduplicated_rows, ignore_conflict
 from resourcesync.destination.clashes import Named
 from resourcesync.destination.doubting import SuspectMarker, as_listed
-from resourcesync.destination.heeding import heeding
+from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.history import check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, with_linked
 from resourcesync.destination.names import NameMapping
@@ -234,8 +234,8 @@ class Audit:
             at = history.through
             self._has_gap |= not history.reaches
         self._is_read = pull.is_read(snapshot.at, history)
-        linked = linked_by(pull, settled(spools, ignore_conflict), held)
-        return at, with_linked(settled(spools, ignore_conflict), linked)
+        linked = linked_by(pull, deduplicated_rows(spools, ignore_conflict), held)
+        return at, with_linked(deduplicated_rows(spools, ignore_conflict), linked)
 
     def _compare(self, rows: Iterator[Listed], look: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
@@ -244,7 +244,7 @@ class Audit:
         differences = compare(self._pull.state.copies(), wanted, same=same)
         often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
         plain = 0
-        for difference in heeding(differences, self._pull.equipment.clock, **often):
+        for difference in check_cancelled(differences, self._pull.equipment.clock, **often):
             match difference:
                 case Same():
                     plain += 1
@@ -294,7 +294,7 @@ class Audit:
             return ""
         waiting, bad = self._pull.state.pending_of(uri), self._bad.get(uri)
         code = "" if waiting is None or waiting.code not in NOT_GIVEN_CODES else waiting.code
-        if bad is not None and not bad.is_here:
+        if bad is not None and not bad.is_local:
             return bad.code if code and bad.code in NOT_GIVEN_CODES else ""
         return "" if self._is_served else code
 
@@ -324,7 +324,7 @@ class Audit:
                 self._damaged(FindingKind.DIFFERENT, copy, row, reason)
                 return
         bad = self._bad.get(copy.uri)
-        if bad is not None and bad.is_here:
+        if bad is not None and bad.is_local:
             self._damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1

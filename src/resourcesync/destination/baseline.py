@@ -6,12 +6,12 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.account import Account, ignore_conflict, settled
+from resourcesync.destination.account import Account, deduplicated_rows, ignore_conflict
 from resourcesync.destination.deletion import Swept
 from resourcesync.destination.dumps import Dumps, together
 from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
 from resourcesync.destination.former import not_due, still_to_delete
-from resourcesync.destination.heeding import heeding
+from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.history import History, check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
@@ -24,7 +24,7 @@ from resourcesync.destination.plan import (
     Fetch,
     Listed,
     Retain,
-    as_chosen,
+    apply_deletion_policy,
     count,
     decide,
     forgotten,
@@ -48,7 +48,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, Step, Task
 
 _CHUNK: Final = 1_000
 _FEW: Final = 5_000
@@ -71,7 +71,7 @@ class Baseline:
         self._is_cut = self._has_hole = self._is_undecided = False
 
     def run(
-        self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
+        self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
     ) -> Pulled | None:
         """Bring the mirror in step with the Resource List and the changes since.
 
@@ -92,7 +92,7 @@ class Baseline:
             self._check_time(snapshot, gap=gap)
             history = self._since(snapshot, held)
             spools = [spool] if history is None else [spool, history.spool]
-            self._linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
+            self._linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
             return self._synchronize(snapshot, history, spools)
 
     def account(self, held: ExitStack) -> Account:
@@ -115,7 +115,7 @@ class Baseline:
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
         spools = [spool] if history is None else [spool, history.spool]
-        linked = linked_by(self._pull, settled(spools, ignore_conflict), held)
+        linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
         return Account(
             spools=spools,
             through=through,
@@ -233,7 +233,9 @@ class Baseline:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=True)
-        links = links_of(settled(spools, ignore_conflict), self._linked, self._pull.generation)
+        links = links_of(
+            deduplicated_rows(spools, ignore_conflict), self._linked, self._pull.generation
+        )
         write_links(self._pull.state, links)
         self._write_entries(spools)
         if self._pull.options.lists_only:
@@ -260,7 +262,7 @@ class Baseline:
     def _write_entries(self, spools: list[Spool[Listed]]) -> None:
         pull = self._pull
         if pull.selection.has_entries:
-            rows = settled(spools, ignore_conflict)
+            rows = deduplicated_rows(spools, ignore_conflict)
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
@@ -376,7 +378,7 @@ class Baseline:
     def _rows_of(
         self, spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
     ) -> Iterator[Listed]:
-        rows = with_linked(settled(spools, on_conflict), self._linked)
+        rows = with_linked(deduplicated_rows(spools, on_conflict), self._linked)
         return self._pull.selection.named(rows)
 
     def _decisions(
@@ -386,12 +388,12 @@ class Baseline:
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
-        rows = self._obeyed(self._rows_of(spools, on_conflict))
+        rows = self._without_undated_deletions(self._rows_of(spools, on_conflict))
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
-        return heeding(as_chosen(decisions, policy), self._pull.equipment.clock)
+        return check_cancelled(apply_deletion_policy(decisions, policy), self._pull.equipment.clock)
 
-    def _obeyed(self, rows: Iterator[Listed]) -> Iterator[Listed]:
+    def _without_undated_deletions(self, rows: Iterator[Listed]) -> Iterator[Listed]:
         """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
         if not self._pull.selection.refusals.count:
             return rows
@@ -453,7 +455,7 @@ class Baseline:
     def _finish(
         self, snapshot: Snapshot, history: History | None, through: int, *, unsure: bool
     ) -> None:
-        seen = [*snapshot.seen, *([] if history is None else history.seen)]
+        seen = [*snapshot.documents, *([] if history is None else history.documents)]
         notes = encode(
             through=through,
             at=snapshot.at,
@@ -473,7 +475,7 @@ class Baseline:
             swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_note(snapshot)
         if history is not None and snapshot.at is not None:
-            notes |= Beside(self._pull.state, snapshot.at).note(history.seen)
+            notes |= Beside(self._pull.state, snapshot.at).note(history.documents)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
         self._pull.state.commit(

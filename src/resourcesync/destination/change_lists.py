@@ -32,17 +32,17 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Offered, Packages
 from resourcesync.destination.plan import Listed
 from resourcesync.destination.resource_lists import (
+    document_record,
     expect,
     expect_list,
     parts_of,
-    seen_document,
 )
 from resourcesync.destination.seen_lists import (
     Beside,
     check_begins_no_earlier,
-    note_written_anew,
-    seen_index,
-    seen_of,
+    find_list_record,
+    index_record,
+    record_rewritten_lists,
 )
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
@@ -84,10 +84,10 @@ class ReaderEquipment:
     archive: str = ""
     beside: Beside | None = None
 
-    def past_caches(self) -> "ReaderEquipment":
+    def bypassing_caches(self) -> "ReaderEquipment":
         """Return the same, which passes all caches on the way by."""
-        packages = None if self.packages is None else self.packages.past_caches()
-        return replace(self, documents=self.documents.past_caches(), packages=packages)
+        packages = None if self.packages is None else self.packages.bypassing_caches()
+        return replace(self, documents=self.documents.uncached(), packages=packages)
 
 
 class ChangeListReader:
@@ -128,7 +128,7 @@ class ChangeListReader:
         # has the last word, and no list that was read before.
         if state is not None:
             return self._read(uri, since, state)
-        anew = replace(self._equipment.past_caches(), beside=beside)
+        anew = replace(self._equipment.bypassing_caches(), beside=beside)
         return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
 
     def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
@@ -185,13 +185,13 @@ class ChangeListReader:
                 _log.info("reading the Change Lists again: %s", error)
                 self._selection.refusals.back_to(mark)
                 self._clock.sleep(wait)
-                reader = ChangeListReader(self._equipment.past_caches())
+                reader = ChangeListReader(self._equipment.bypassing_caches())
             else:
                 if reader is not self or not (history.reaches and history.cut_off.is_lost):
                     return history
                 history.spool.close()  # it may be an old copy
                 self._selection.refusals.back_to(mark)
-                reader = ChangeListReader(self._equipment.past_caches())
+                reader = ChangeListReader(self._equipment.bypassing_caches())
 
     def _read_head(
         self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
@@ -206,26 +206,29 @@ class ChangeListReader:
             if document.header.capability is Capability.CHANGE_DUMP and packages:
                 self._read_dump(document, packages, history, state)
                 if not document.header.is_index:  # its dumps may change without it
-                    history.seen.append(seen_document(head))
+                    history.documents.append(document_record(head))
                 return
             history.archive = document.header.link(Relation.ARCHIVES) or ""
             if not is_archive(document.header):
                 expect(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
-                history.seen += (
-                    () if grows_unseen(document.header) else (seen_index(head, history),)
+                history.documents += (
+                    () if grows_unseen(document.header) else (index_record(head, history),)
                 )
                 return
             span = span_of(uri, document.header)
-            note_written_anew(history, [span], state)
+            record_rewritten_lists(history, [span], state)
             history.reaches = chain([span], history.since).reaches
             index = document.header.link(Relation.INDEX)
             if index is not None and not history.reaches and not climbed:
                 self._read_head(index, history, state, climbed=True)
-            elif history.past and not history.reaches:
+            elif history.archived_lists and not history.reaches:
                 self._read_chain(
-                    _joined(history.past, [span], self._selection), self._get_list, history, state
+                    _joined(history.archived_lists, [span], self._selection),
+                    self._get_list,
+                    history,
+                    state,
                 )
             else:
                 self._read_list(head, span, history, state)
@@ -234,7 +237,7 @@ class ChangeListReader:
     def _get(
         self, uri: str, history: History, state: MirrorState | None, opened: ExitStack
     ) -> FetchedDocument | None:
-        known = None if state is None or history.past else state.document(uri)
+        known = None if state is None or history.archived_lists else state.document(uri)
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",
@@ -265,7 +268,7 @@ class ChangeListReader:
             spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-        spans = _joined(history.past, spans, self._selection)
+        spans = _joined(history.archived_lists, spans, self._selection)
         if len(spans) > 1 and (
             not is_archive(index.header) or self._timed(spans[0]).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
@@ -338,7 +341,7 @@ class ChangeListReader:
                 history.open_lists.append(span.uri)
         if lists.is_whole and not history.reaches:
             history.reaches = history.last.are_found(lists.lists[0].from_)
-        note_written_anew(history, [told.get(it.uri, it) for it in spans], state)
+        record_rewritten_lists(history, [told.get(it.uri, it) for it in spans], state)
 
     def _effective_span(self, announced: Span, listed: Document, history: History) -> Span:
         """Return the interval of a list: as it tells of itself, else as its index tells.
@@ -380,7 +383,7 @@ class ChangeListReader:
         self._selection.led_to(fetched.uri, fetched.final_uri)
         if state is not None:
             check_begins_no_earlier(span, state.document(span.uri))
-        seen = None if state is None else seen_of(history.head, span, state)
+        seen = None if state is None else find_list_record(history.head, span, state)
         now = to_microseconds(self._clock.now())
         beside = self._equipment.beside
         before = None if beside is None else beside.entries(history.head, span)

@@ -36,7 +36,7 @@ class ChangeReader:
     state: MirrorState
     cursor: int | None = None
     touched: bool = False
-    anew: str = "--restart"
+    restart_hint: str = "--restart"
 
     def new(self) -> Iterator[Logged]:
         """Yield what is new since the cursor; the cursor moves when all was taken.
@@ -70,7 +70,7 @@ class ChangeReader:
         return DiscontinuityError(
             reason,
             evidence=(("here", here),),
-            hint=f"empty what was built from the mirror, then begin anew: {self.anew}",
+            hint=f"empty what was built from the mirror, then begin anew: {self.restart_hint}",
             code="changes-lost",
         )
 

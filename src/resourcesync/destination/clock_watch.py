@@ -14,7 +14,7 @@ from resourcesync.ports.fetching import age_when_served
 
 REPORTED_SKEW: Final = timedelta(hours=1)
 """A difference that is reported."""
-NOT_BELIEVED: Final = timedelta(days=1)
+MAX_SKEW: Final = timedelta(days=1)
 """A difference with which no time of the lists can be believed."""
 _AGREEING: Final = timedelta(minutes=10)
 _NONE: Final = timedelta()
@@ -74,7 +74,7 @@ class WatchedFetcher:
     def _compare(self, sent: datetime, answer: Response) -> None:
         served, age = served_at(answer.headers), answer.headers.get("age", "0")
         modified = age_when_served(answer.headers)
-        is_false = modified is not None and modified < -NOT_BELIEVED.total_seconds()
+        is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
         if served is None or age.strip() != "0" or is_false:
             return
         skew = max(sent - served, _NONE) or min(self._clock.now() - served, _NONE)

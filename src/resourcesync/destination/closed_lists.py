@@ -14,7 +14,7 @@ from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 _log = logging.getLogger(__name__)
 _MOST: Final = 50
@@ -58,7 +58,7 @@ def _changed(pull: Pull) -> str:
     return ""
 
 
-def _is_another(fetched: FetchedDocument, seen: SeenDocument) -> bool:
+def _is_another(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
     prefix = Prefix()
     for entry in fetched.open().entries():
         if isinstance(entry, Change):

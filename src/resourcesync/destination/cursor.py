@@ -18,7 +18,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
 """What to do about copies of lists that do not fit together."""
@@ -171,7 +171,7 @@ class Latest:
         if change.time is None:
             return
         time = to_microseconds(change.time)
-        if not is_believed(time, through=self._since, now=self._now):
+        if not is_plausible(time, through=self._since, now=self._now):
             return
         if has_own_time(change):
             self.own = max(self.own or self._since, time)
@@ -193,7 +193,7 @@ class Latest:
 
 def displaced(
     spans: Sequence[Span],
-    known: Iterable[SeenDocument],
+    known: Iterable[ProcessedDocument],
     newest: int | None = None,
     *,
     margin: int = OVERLAP,
@@ -226,7 +226,7 @@ def displaced(
     return ""
 
 
-def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
+def dropped(spans: Sequence[Span], known: Iterable[ProcessedDocument]) -> str:
     """Return the newest list that was processed, where only older ones are left; empty for none.
 
     Old lists are dropped, the newest one is not, unless others go on from its end, or from its
@@ -244,7 +244,9 @@ def dropped(spans: Sequence[Span], known: Iterable[SeenDocument]) -> str:
     return newest.uri if max(ends, default=0) < (newest.until or newest.from_) else ""
 
 
-def overtaking(spans: Sequence[Span], known: Iterable[SeenDocument], newest: int | None) -> str:
+def overtaking(
+    spans: Sequence[Span], known: Iterable[ProcessedDocument], newest: int | None
+) -> str:
     """Return a list that begins among the changes that were read of an open one; empty for none.
 
     A Source that closes its list lets the next one begin after all changes of it. One that was set
@@ -313,7 +315,7 @@ def without_borrowed_time(change: Change, span: Span) -> Change:
 
 
 def is_new(
-    change: Change, position: int, *, seen: SeenDocument | None, intact: bool, begin: int
+    change: Change, position: int, *, seen: ProcessedDocument | None, intact: bool, begin: int
 ) -> bool:
     """Whether a change has to be processed.
 
@@ -380,7 +382,7 @@ def advance(through: int, *, until: int | None, last: int | None, now: int) -> i
         last: The latest believed time of its changes.
         now: The present moment.
     """
-    if until is not None and is_believed(until, through=through, now=now):
+    if until is not None and is_plausible(until, through=through, now=now):
         return max(through, until)
     return through if last is None else max(through, last)
 
@@ -393,7 +395,7 @@ def is_later(at: int, read_at: int) -> bool:
     return at > read_at or (at == read_at and at % OVERLAP == 0)
 
 
-def is_believed(moment: int, *, through: int, now: int) -> bool:
+def is_plausible(moment: int, *, through: int, now: int) -> bool:
     """Whether a time may move T: it is not more than a day ahead of both ``now`` and T.
 
     One entry from the far future would otherwise hide all later changes. Such a time is not cut

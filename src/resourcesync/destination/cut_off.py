@@ -16,7 +16,7 @@ from resourcesync.ports.mirror import MirrorState
 
 CUT_OFF: Final = "cut-off-changes"
 """The note of the lists whose news are being written down; empty when all of them are."""
-BEYOND: Final = "changes-beyond"
+REPAIR_CHANGES: Final = "changes-beyond"
 """The note of lists with news of which some were acted on, by a repair, before T moves."""
 _MOST: Final = 10_000
 Read = tuple[int, int, str]
@@ -51,7 +51,11 @@ class CutOff:
     @classmethod
     def of_state(cls, state: MirrorState | None) -> "CutOff":
         """Return what a mirror's memory tells of lists whose news were acted on before T moved."""
-        return cls(()) if state is None else cls.of_notes(state.note(CUT_OFF), state.note(BEYOND))
+        return (
+            cls(())
+            if state is None
+            else cls.of_notes(state.note(CUT_OFF), state.note(REPAIR_CHANGES))
+        )
 
     def begin_list(self, from_: int | None) -> None:
         """Begin with the first change of a list.

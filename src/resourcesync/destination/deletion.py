@@ -8,8 +8,8 @@ from typing import Final
 from resourcesync.destination.options import Equipment
 from resourcesync.destination.plan import (
     ABSENT,
-    CHANGED_HERE,
     EDITED,
+    EDITED_REASON,
     LOCAL_CHANGE,
     DeletionLimit,
     forgotten,
@@ -17,7 +17,7 @@ from resourcesync.destination.plan import (
     is_suspect,
 )
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import gone_rows, set_aside_warning
+from resourcesync.destination.tasks import gone_rows, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, Removal
@@ -148,7 +148,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
         state.commit(Step(suspect=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.made_way():
-        equipment.report("warning", set_aside_warning(path, place))
+        equipment.report("warning", quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
@@ -165,7 +165,9 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
             trashed.append(
                 TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
-    settled = Step(removed=removed, settled=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now)
+    settled = Step(
+        removed=removed, completed=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now
+    )
     state.commit(replace(settled, suspect=kept, pending=failed))
     swept.deleted += len(removed)
     left = {row.uri for row in failed}
@@ -176,7 +178,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
 
 def _failing(equipment: Equipment, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is as it was."""
-    reason = CHANGED_HERE if error.code == LOCAL_CHANGE else error.message
+    reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
     equipment.report(
         "item",
         {

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync.destination.accounting import report_of
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.clock_watch import (
-    NOT_BELIEVED,
+    MAX_SKEW,
     REPORTED_SKEW,
     WatchedFetcher,
     describe_skew,
 )
 from resourcesync.destination.deletion import empty_trash, register_lost_trash
-from resourcesync.destination.former import heed_policy
+from resourcesync.destination.former import apply_policy_to_pending
 from resourcesync.destination.links import Links, check_relation
 from resourcesync.destination.locating import Locator
 from resourcesync.destination.mappers import check_mapper, mapper_of
@@ -44,7 +44,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import Refused, SeenDocument, Step, Task
+from resourcesync.ports.mirror import ProcessedDocument, Refused, Step, Task
 
 if TYPE_CHECKING:
     from resourcesync.destination.auditing import AuditMethod
@@ -115,7 +115,7 @@ class Destination:
                 it = self._equipment
                 register_lost_trash(it.state, it.copies, it.clock)
             pulled = self._pull_in_time(source, options)
-            if not options.dry_run and abs(self._watched.skew) < NOT_BELIEVED:
+            if not options.dry_run and abs(self._watched.skew) < MAX_SKEW:
                 empty_trash(self._equipment, options.trash_days)
         except BaseException as error:
             if not options.dry_run:
@@ -141,8 +141,8 @@ class Destination:
         """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of this very day agree with our clock: then it is the server's that is wrong.
-        is_right = as_of is not None and abs(self._deadline.now() - as_of) <= NOT_BELIEVED
-        if abs(skew) < NOT_BELIEVED or is_right:
+        is_right = as_of is not None and abs(self._deadline.now() - as_of) <= MAX_SKEW
+        if abs(skew) < MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         return replace(report, state=state, skew=skew.total_seconds())
@@ -237,7 +237,7 @@ class Destination:
                 baseline_due=True if anew else None,
                 in_sync_at=0 if others else None,
             )
-            heed_policy(pull)
+            apply_policy_to_pending(pull)
         report_source(pull)
         lists = CapabilityListProbe(pull)
         with pull.packages.retaining_packages():
@@ -253,13 +253,13 @@ class Destination:
         due = self._sync_state.baseline_due or anew
         if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
             due = due or self._sync_state.is_acted_on
-        if due and lists.are_others():
+        if due and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
             pulled = self._baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
             pulled = self._fill_hole(pull) or self._reread_list(pull)
-            news = self._ways.incremental(pull, lists.are_others)
+            news = self._ways.incremental(pull, lists.probe)
             return pulled or news.run(pull.found.change_list, through)
         else:
             known = None if self._sync_state.unsure else self._known_list(pull)
@@ -300,7 +300,7 @@ class Destination:
         known = self._known_list(pull)
         return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
 
-    def _known_list(self, pull: Pull) -> SeenDocument | None:
+    def _known_list(self, pull: Pull) -> ProcessedDocument | None:
         uri = pull.found.resource_list
         return None if uri is None else pull.state.document(uri)
 
@@ -443,7 +443,7 @@ class Destination:
     def _where_lists_are(self, pull: Pull) -> Pull:
         """Return the same, of the lists that the Source offers now."""
         lists = CapabilityListProbe(pull)
-        if not lists.are_others():
+        if not lists.probe():
             return pull
         filters = self._sync_state.filters or Filters()
         return self._prepare(self._locator.address(None), lists.found, pull.options, filters)
@@ -483,7 +483,7 @@ class Destination:
         audit = Audit(pull, method, kept=kept)
         report = audit.run(new_run(), offline=offline, rolling=rolling)
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
-        if abs(skew) >= NOT_BELIEVED and abs(clock.now() - at) > NOT_BELIEVED:
+        if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)

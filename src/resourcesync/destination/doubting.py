@@ -41,7 +41,7 @@ class SuspectMarker:
         self._generation = pull.sync_state.generation
         self._copies: list[Copy] = []
         self._pending: list[Pending] = []
-        self._settled: list[str] = []
+        self._finished: list[str] = []
         self.count = 0
 
     def mark_suspect(self, copy: Copy, row: Listed, reason: str) -> None:
@@ -84,7 +84,7 @@ class SuspectMarker:
         self._copies.append(sound)
         known = self._pull.state.pending_of(copy.uri)
         if known is not None and known.code == DAMAGED:
-            self._settled.append(copy.uri)
+            self._finished.append(copy.uri)
         self._flush_when_full()
         return sound
 
@@ -99,9 +99,9 @@ class SuspectMarker:
             StorageError: It cannot be written.
         """
         if self._is_stored and (self._copies or self._pending):
-            step = Step(suspect=self._copies, pending=self._pending, settled=self._settled)
+            step = Step(suspect=self._copies, pending=self._pending, completed=self._finished)
             self._pull.state.commit(step)
-        self._copies, self._pending, self._settled = [], [], []
+        self._copies, self._pending, self._finished = [], [], []
 
 
 def as_listed(copy: Copy) -> Listed:

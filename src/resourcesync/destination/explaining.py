@@ -115,7 +115,7 @@ class Explanation:
     uri: str
     path: str = ""
     copy: Copy | None = None
-    is_there: bool = False
+    is_present: bool = False
     read: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
     listed: Listed | None = None
@@ -129,7 +129,7 @@ class Explanation:
     finding: Finding | None = None
     via: tuple[str, ...] = ()
     patched: PatchRow | None = None
-    set_aside: Sequence[str] = ()
+    quarantined: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -141,7 +141,7 @@ class Explanation:
     @property
     def retained_copy(self) -> str:
         """Which copy stays while something is wrong."""
-        if self.copy is None or not self.is_there:
+        if self.copy is None or not self.is_present:
             return "nothing is here"
         proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
         return f"kept our {proven}copy"
@@ -160,7 +160,7 @@ class Explanation:
         if self.refused is not None and self.copy is None:
             return Verdict.REFUSED
         if self.copy is not None:
-            if not self.is_there:
+            if not self.is_present:
                 return Verdict.LOST
             if self.is_altered:
                 return Verdict.ALTERED
@@ -172,7 +172,7 @@ class Explanation:
         return None
 
     def _of_nothing(self) -> Verdict:
-        if self.is_there:
+        if self.is_present:
             return Verdict.FOREIGN
         if self.listed is not None or self.trash is not None or self.last is not None:
             return Verdict.GONE
@@ -240,7 +240,7 @@ def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
         if _is_known(pull.state, uri):
             return name, uri
     if "://" not in names[0] and pull.equipment.copies.digest(_tidy(names[0]), ()) is None:
-        for uri in (_beyond(pull, name) for name in names):
+        for uri in (_uri_at_source(pull, name) for name in names):
             if _is_known(pull.state, uri):
                 return uri, uri
     return pairs[0]
@@ -252,7 +252,7 @@ def _is_known(state: MirrorState, uri: str) -> bool:
     return any(row.uri == uri for row in state.refused())
 
 
-def _beyond(pull: Pull, name: str) -> str:
+def _uri_at_source(pull: Pull, name: str) -> str:
     """Return the URI of what has this path at the Source, where its place here is another."""
     identity = pull.sync_state.identity
     if identity is None:
@@ -301,10 +301,10 @@ def recall(state: MirrorState, known: Explanation) -> None:
 def _read_file(pull: Pull, known: Explanation) -> None:
     """Read the file that is there, and hold it against what was put there."""
     copies, copy = pull.equipment.copies, known.copy
-    known.set_aside = copies.set_aside(known.path) if known.path else ()
+    known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
     found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
-    known.is_there, known.read = found is not None, found
+    known.is_present, known.read = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)
         known.is_altered = is_forgotten(copy) or not is_same
@@ -313,7 +313,7 @@ def _read_file(pull: Pull, known: Explanation) -> None:
 def _mark_suspect(pull: Pull, known: Explanation) -> None:
     """Remember that a copy is not what was put there, so that what is advised does mend it."""
     copy, row = known.copy, known.listed
-    if copy is None or is_forgotten(copy) or (known.is_there and not known.is_altered):
+    if copy is None or is_forgotten(copy) or (known.is_present and not known.is_altered):
         return
     if known.pending is not None and known.pending.task == Task.DELETE:
         return  # it is to go, not to be fetched again
@@ -321,7 +321,7 @@ def _mark_suspect(pull: Pull, known: Explanation) -> None:
     if known.is_source_read and not is_listed:
         return  # it could not be fetched again
     doubts = SuspectMarker(pull, offline=row is None)
-    reason = "changed here since it was fetched" if known.is_there else "missing"
+    reason = "changed here since it was fetched" if known.is_present else "missing"
     doubts.mark_suspect(copy, row or as_listed(copy), reason)
     doubts.flush()
 

@@ -11,7 +11,7 @@ from resourcesync.ports.mirror import Copy, Pending, Step, Task
 _CHUNK: Final = 1_000
 
 
-def heed_policy(pull: Pull) -> None:
+def apply_policy_to_pending(pull: Pull) -> None:
     """Let what is known to be gone wait to be deleted, or stay, as the policy of this run says.
 
     That it is gone stays known: the next run may have another policy. What the filters do not want
@@ -21,7 +21,7 @@ def heed_policy(pull: Pull) -> None:
     while group := list(islice(rows, _CHUNK)):
         chosen, settled = list[Pending](), list[str]()
         for row in group:
-            now = pull.as_chosen(row)
+            now = pull.apply_policy(row)
             if now.task == Task.RETAIN and row.reason == OUT_OF_SCOPE:
                 now = now._replace(reason="", code=FILTERED)
             if now == row:
@@ -30,7 +30,7 @@ def heed_policy(pull: Pull) -> None:
                 settled.append(row.uri)
             else:
                 chosen.append(now)
-        state.commit(Step(pending=chosen, settled=settled))
+        state.commit(Step(pending=chosen, completed=settled))
 
 
 def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
@@ -45,11 +45,15 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
         copy: A copy that no list tells of now.
     """
     known = pull.state.pending_of(copy.uri)
-    if known is None or not is_gone(known) or known.generation > pull.sync_state.settled:
+    if (
+        known is None
+        or not is_gone(known)
+        or known.generation > pull.sync_state.completed_generation
+    ):
         return None
     if known.reason in (ABSENT, OUT_OF_SCOPE) or pull.sync_state.is_rolled_back:
         return None
-    return pull.as_chosen(known._replace(generation=pull.generation))
+    return pull.apply_policy(known._replace(generation=pull.generation))
 
 
 def not_due(pull: Pull, listed: Listed) -> Pending | None:

@@ -44,7 +44,7 @@ def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> 
     alive, last = 0, ""
     for row in chosen:
         uri, last = address(row.uri), row.uri
-        if not witnesses.are_there(uri):
+        if not witnesses.check_origin(uri):
             continue
         outcome = _probe(equipment, uri)
         if _is_gone(outcome, uri):
@@ -79,13 +79,13 @@ class _Witnesses:
         self._equipment, self._address = equipment, address
         self._known: dict[str, bool] = {}
 
-    def are_there(self, uri: str) -> bool:
+    def check_origin(self, uri: str) -> bool:
         """Return whether the server of ``uri`` gives what is listed: only then its 404 counts."""
         of = origin(uri)
         if of not in self._known:
             listed = map(self._address, _listed(self._equipment.state))
             few = islice((it for it in listed if origin(it) == of), _WITNESSES)
-            self._known[of] = any(_is_there(_probe(self._equipment, it)) for it in few)
+            self._known[of] = any(_exists(_probe(self._equipment, it)) for it in few)
         return self._known[of]
 
 
@@ -121,7 +121,7 @@ def _is_gone(outcome: Response | Failure, uri: str) -> bool:
     return False
 
 
-def _is_there(outcome: Response | Failure) -> bool:
+def _exists(outcome: Response | Failure) -> bool:
     return isinstance(outcome, Response) or outcome.error.code == "too-big"
 
 

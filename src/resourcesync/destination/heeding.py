@@ -10,7 +10,7 @@ _OFTEN: Final = 256
 T = TypeVar("T")
 
 
-def heeding(items: Iterable[T], clock: Clock, *, every: int = _OFTEN) -> Iterator[T]:
+def check_cancelled(items: Iterable[T], clock: Clock, *, every: int = _OFTEN) -> Iterator[T]:
     """Yield items, and ask for the time now and then: a clock may end a run by what it raises.
 
     Args:

@@ -13,7 +13,7 @@ from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.mirror import MirrorState, SeenDocument
+from resourcesync.ports.mirror import MirrorState, ProcessedDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
@@ -70,11 +70,11 @@ class History:
     reaches: bool = True
     changes: int = 0
     undated: bool = False
-    seen: list[SeenDocument] = field(default_factory=list)
+    documents: list[ProcessedDocument] = field(default_factory=list)
     is_outdated: bool = False
     open_lists: list[str] = field(default_factory=list)
     archive: str = ""
-    past: tuple[Span, ...] = ()
+    archived_lists: tuple[Span, ...] = ()
     is_after_list: bool = False
     is_of_dump: bool = False
     rewritten: str = ""
@@ -121,7 +121,7 @@ def new_history(
         begin=listed if state is None else listed - OVERLAP,
         through=since,
         listed=listed,
-        past=tuple(past),
+        archived_lists=tuple(past),
         last=LastChanges.of_note(noted(LAST_CHANGES)),
         cut_off=CutOff.of_state(state),
         is_ahead=noted(AHEAD) == "1",

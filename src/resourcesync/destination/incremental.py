@@ -10,7 +10,7 @@ from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
-from resourcesync.destination.cursor import DAY, is_believed
+from resourcesync.destination.cursor import DAY, is_plausible
 from resourcesync.destination.entries import write_entries
 from resourcesync.destination.history import History
 from resourcesync.destination.linking import (
@@ -29,7 +29,7 @@ from resourcesync.destination.ordering import Spool
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     ABSENT,
-    DELETED_THERE,
+    DELETED_BY_SOURCE,
     FILTERED,
     MISMATCH_CODES,
     OUT_OF_SCOPE,
@@ -37,10 +37,10 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     count,
+    deduplicate,
     is_proven,
     is_restored,
     match_copy,
-    settle,
     whole,
 )
 from resourcesync.destination.pulling import Pull, Pulled, with_dumps
@@ -75,7 +75,7 @@ class Incremental:
 
     def __init__(self, pull: Pull, are_others: Callable[[], bool] = lambda: False) -> None:
         self._pull = pull
-        self._are_others = are_others
+        self._offers_moved_lists = are_others
         self._linked: Spool[Listed] | None = None
 
     def run(self, uri: str, through: int) -> Pulled | None:
@@ -99,7 +99,9 @@ class Incremental:
             return self._from_newer_list(error)
         with ExitStack() as held:
             held.enter_context(history.spool)
-            if self._are_others():  # also beside news: an old list may grow beside a newer one
+            if (
+                self._offers_moved_lists()
+            ):  # also beside news: an old list may grow beside a newer one
                 return None
             if self._is_unproven(uri, history):
                 self._pull.warn(
@@ -151,10 +153,10 @@ class Incremental:
             known,
             read_at=pull.sync_state.at,
             now=pull.now,
-            believes=partial(is_believed, through=pull.sync_state.through or 0, now=pull.now),
+            believes=partial(is_plausible, through=pull.sync_state.through or 0, now=pull.now),
         )
         try:
-            if newer.is_there():
+            if newer.check():
                 return True
         except (SourceError, DocumentError) as error:
             _log.info("asking whether there is a newer Resource List: %s", error)
@@ -192,7 +194,9 @@ class Incremental:
         """Whether these are lists that the mirror did not follow, which tell no times."""
         followed = self._pull.sync_state.found
         is_new = followed is not None and with_dumps(followed).change_list != uri
-        is_timed = all(one.from_ for one in history.seen if one.prefix)  # an index has no prefix
+        is_timed = all(
+            one.from_ for one in history.documents if one.prefix
+        )  # an index has no prefix
         return is_new and history.reaches and not is_timed
 
     def _from_baseline(self, *, gap: bool = True) -> Pulled:
@@ -211,7 +215,7 @@ class Incremental:
         return self._pull.now - since >= DAY
 
     def _apply(self, history: History, held: ExitStack) -> Pulled:
-        self._linked = linked_by(self._pull, settle(history.spool, ignore_conflict), held)
+        self._linked = linked_by(self._pull, deduplicate(history.spool, ignore_conflict), held)
         self._pull.naming.name_new(self._news(history))
         self._show(partial(self._news, history))
         if self._pull.options.dry_run:
@@ -234,7 +238,7 @@ class Incremental:
         if not history.unchanged:
             notes |= self._pull.reading(history)
         self._pull.remember_refused(add=True)
-        self._pull.state.commit(Step(documents=history.seen, notes=notes))
+        self._pull.state.commit(Step(documents=history.documents, notes=notes))
         return self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
 
     def _plan_changes(self, history: History) -> Plan:
@@ -244,7 +248,7 @@ class Incremental:
 
     def _news(self, history: History) -> Iterator[Listed]:
         """Yield the last change of each URI, and what changed entries link to."""
-        rows = with_linked(settle(history.spool, ignore_conflict), self._linked)
+        rows = with_linked(deduplicate(history.spool, ignore_conflict), self._linked)
         rows = self._pull.selection.named(rows)
         return news_of(self._pull.state, rows) if self._linked is not None else rows
 
@@ -258,7 +262,7 @@ class Incremental:
         for row in self._news(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
-                pending.append(self._going(copy, DELETED_THERE, history.through))
+                pending.append(self._going(copy, DELETED_BY_SOURCE, history.through))
             elif row.change == FILTERED and copy is not None:
                 pending.append(self._pull.retention_task(copy, history.through, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
@@ -269,9 +273,9 @@ class Incremental:
                 # Where a copy is, is where it stays.
                 pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(settled) >= _CHUNK:
-                self._pull.state.commit(Step(pending=pending, settled=settled))
+                self._pull.state.commit(Step(pending=pending, completed=settled))
                 pending, settled = [], []
-        self._pull.state.commit(Step(pending=pending, settled=settled))
+        self._pull.state.commit(Step(pending=pending, completed=settled))
         self._write_orphans(history.through)
 
     def _going(self, copy: Copy, reason: str, at: int) -> Pending:
@@ -283,14 +287,14 @@ class Incremental:
     def _write_links(self, history: History, linked: Spool[Listed]) -> None:
         """Remember what changed entries link to now, in place of what they linked to before."""
         state = self._pull.state
-        forget_links(state, settle(history.spool, ignore_conflict))
-        found = links_of(settle(history.spool, ignore_conflict), linked, self._pull.generation)
+        forget_links(state, deduplicate(history.spool, ignore_conflict))
+        found = links_of(deduplicate(history.spool, ignore_conflict), linked, self._pull.generation)
         write_links(state, (row for row in found if not is_listed(state, row.uri)))
 
     def _write_entries(self, history: History) -> None:
         pull = self._pull
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = settle(history.spool, ignore_conflict)
+            rows = deduplicate(history.spool, ignore_conflict)
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=False)
 
     def _write_orphans(self, at: int) -> None:
@@ -306,7 +310,7 @@ class Incremental:
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             tasks = [self._going(copy, NOT_LINKED, at) for copy in copies]
-            pull.state.commit(Step(pending=tasks, settled=gone, listed=gone))
+            pull.state.commit(Step(pending=tasks, completed=gone, listed=gone))
 
     def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
@@ -394,7 +398,7 @@ class Incremental:
             unsized += fetch.listed.length is None
         reasons = Counter(row.reason for row in gone_rows(self._pull.state))
         reasons.pop(OUT_OF_SCOPE, None)
-        spared = [reason for reason in reasons if self._pull.spares(reason)]
+        spared = [reason for reason in reasons if self._pull.retains(reason)]
         kept = sum(reasons.pop(reason) for reason in spared)
         plan = Plan(
             mode=mode,

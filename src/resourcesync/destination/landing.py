@@ -21,7 +21,7 @@ from resourcesync.destination.plan import (
     proving_lastmod,
 )
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.tasks import pending_delete, pending_fetch, set_aside_warning
+from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import (
@@ -155,10 +155,10 @@ class Landing:
         self._report = report
         self._group: list[Ready] = []
         self._failed: list[Pending] = []
-        self._settled: list[str] = []
+        self._finished: list[str] = []
         self._patched: list[PatchRow] = []
         self._since = clock.monotonic()
-        self._set_aside = 0
+        self._quarantine_count = 0
         self.tally = Tally()
 
     def now(self) -> int:
@@ -213,9 +213,9 @@ class Landing:
         self.tally.undecided += ready.fetch.listed.change == DISPUTED
         self._group.append(ready)
 
-    def settle(self, fetch: Fetch) -> None:
+    def add_unchanged(self, fetch: Fetch) -> None:
         """Take a resource of which all stays as it is."""
-        self._settled.append(fetch.listed.uri)
+        self._finished.append(fetch.listed.uri)
         self.tally.undecided += fetch.listed.change == DISPUTED
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
@@ -255,7 +255,7 @@ class Landing:
         """Take what one list calls deleted, and the Source does not have, though another has it."""
         self.tally.gone += 1
         if fetch.before is None:
-            self._settled.append(fetch.listed.uri)
+            self._finished.append(fetch.listed.uri)
             return
         at, generation = self._policy.at, self._policy.generation
         row = pending_delete(
@@ -293,7 +293,7 @@ class Landing:
 
     def flush_when_due(self) -> None:
         """Finish the group when it is large or old enough."""
-        waiting = len(self._group) + len(self._failed) + len(self._settled)
+        waiting = len(self._group) + len(self._failed) + len(self._finished)
         if waiting >= _GROUP or (
             waiting and self._clock.monotonic() - self._since >= _GROUP_SECONDS
         ):
@@ -339,16 +339,16 @@ class Landing:
     def _report_quarantined(self) -> None:
         """Say which files were in the way, and where they are now; the first of very many."""
         for path, place in self._copies.made_way():
-            self._set_aside += 1
-            if self._set_aside <= _MAX_QUARANTINE_WARNINGS:
-                self._report("warning", set_aside_warning(path, place))
+            self._quarantine_count += 1
+            if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
+                self._report("warning", quarantine_warning(path, place))
 
     def _before(self, ready: Ready) -> Copy | None:
         return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
 
     def _remember(self, installed: list[Ready], refused: dict[str, Copy | None]) -> None:
         failed, self._failed = self._failed, []
-        settled, self._settled = self._settled, []
+        settled, self._finished = self._finished, []
         patched, self._patched = self._patched, []
         patched += (
             PatchRow(ready.copy.uri, ready.copy.installed, "")
@@ -367,7 +367,7 @@ class Landing:
                     removed=[uri for uri, before in refused.items() if before is None],
                     installed=[ready.copy for ready in installed],
                     pending=failed,
-                    settled=settled,
+                    completed=settled,
                     patched=patched,
                     notes=encode(
                         unsure=True if self.tally.open_dates else None,

@@ -21,7 +21,7 @@ from resourcesync.ports.mirror import MirrorState, Step, Task
 
 NOT_LINKED: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
-_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _by_uri = attrgetter("uri")
 
 
@@ -40,7 +40,7 @@ def linked_by(pull: Pull, rows: Iterable[Listed], held: ExitStack) -> Spool[List
         return None
     spool = held.enter_context(pull.new_spool())
     for row in rows:
-        for target in row.links if row.change not in _NOT_HERE else ():
+        for target in row.links if row.change not in _NOT_WANTED else ():
             found = pull.selection.linked(target, row.uri)
             if found is not None:
                 spool.add(found)

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from resourcesync.destination.cut_off import BEYOND, CUT_OFF
+from resourcesync.destination.cut_off import CUT_OFF, REPAIR_CHANGES
 from resourcesync.destination.mappers import (
     NAMES,
     TREE,
@@ -260,7 +260,7 @@ class SyncState:
     @property
     def is_acted_on(self) -> bool:
         """Whether news were acted on that T does not tell of yet: lists must still have them."""
-        return bool(self._state.note(CUT_OFF) or self._state.note(BEYOND))
+        return bool(self._state.note(CUT_OFF) or self._state.note(REPAIR_CHANGES))
 
     @property
     def is_rolled_back(self) -> bool:
@@ -268,7 +268,7 @@ class SyncState:
         return self._state.note("taken-back") == "1"
 
     @property
-    def settled(self) -> int:
+    def completed_generation(self) -> int:
         """The number of the last reading of the Source that was written down to its end."""
         return self._number("settled") or 0
 
@@ -288,7 +288,7 @@ class SyncState:
         return self._state.note("cut-list") == "1"
 
     @property
-    def missing_chosen(self) -> bool | None:
+    def accept_missing_option(self) -> bool | None:
         """Whether a person accepts what is listed and not given; ``None``: nobody said."""
         chosen = self._number("accept-missing")
         return None if chosen is None else bool(chosen)

@@ -31,7 +31,7 @@ _GROUP: Final = 256
 _AT_ONCE: Final = 10_000
 """New resources whose neighbours are looked up; for more, all copies are read."""
 _MOST_YIELDING: Final = 200_000
-_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
 class Naming:
@@ -74,7 +74,7 @@ class Naming:
         mapping = self._mapping
         if not isinstance(mapping, NameMapping):
             return False
-        wanted = (row.uri for row in rows if row.change not in _NOT_HERE)
+        wanted = (row.uri for row in rows if row.change not in _NOT_WANTED)
         return self._decide(mapping, self._yielding(mapping, wanted))
 
     def _yielding(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
@@ -98,10 +98,10 @@ class Naming:
         if not isinstance(mapping, NameMapping):
             return False
         wanted = (
-            row.uri for row in rows if row.change not in _NOT_HERE and state.copy(row.uri) is None
+            row.uri for row in rows if row.change not in _NOT_WANTED and state.copy(row.uri) is None
         )
         new = list(islice(wanted, _AT_ONCE))
-        others = self._all_here() if len(new) == _AT_ONCE else ()
+        others = self._existing_paths() if len(new) == _AT_ONCE else ()
         key = None if mapping.profile is Profile.POSIX else mapping.key
         if not new:
             return False
@@ -113,7 +113,7 @@ class Naming:
             found = (uri for uri in yielding(spool) if uri not in mapping.yielding)
             return self._decide(mapping, frozenset(_bounded(chain(mapping.yielding, found))))
 
-    def _all_here(self) -> Iterator[tuple[str, str]]:
+    def _existing_paths(self) -> Iterator[tuple[str, str]]:
         for copy in self._state.copies():
             yield copy.uri, copy.path
         for row in self._state.pending(Task.FETCH):

@@ -10,22 +10,22 @@ from resourcesync.destination.cursor import (
     Span,
     advance,
     has_own_time,
-    is_believed,
     is_new,
+    is_plausible,
     is_since,
     is_undated,
     old_entries,
     without_borrowed_time,
 )
 from resourcesync.destination.history import History
-from resourcesync.destination.resource_lists import seen_document
+from resourcesync.destination.resource_lists import document_record
 from resourcesync.destination.seen_lists import changes_of, check_no_shorter, is_intact
 from resourcesync.destination.selection import Selection
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 
 class NewChanges:
@@ -62,7 +62,7 @@ class NewChanges:
         self._old: int | None = None
         self._before: int | None = None
 
-    def read(self, seen: SeenDocument | None, before: int | None = None) -> None:
+    def read(self, seen: ProcessedDocument | None, before: int | None = None) -> None:
         """Spool what is new.
 
         Args:
@@ -106,8 +106,8 @@ class NewChanges:
         if is_news:
             prefix = self._prefix
             history.news.append((span.from_ or 0, prefix.entries, prefix.hexdigest()))
-        history.seen.append(
-            seen_document(self._fetched)._replace(
+        history.documents.append(
+            document_record(self._fetched)._replace(
                 from_=span.from_ or 0,
                 until=span.until,
                 entries=self._prefix.entries,
@@ -120,7 +120,7 @@ class NewChanges:
         history, now, begun = self._history, self._now, self._span.from_
         last = self._latest.own
         if last is None and begun is not None:
-            last = begun if is_believed(begun, through=history.listed, now=now) else None
+            last = begun if is_plausible(begun, through=history.listed, now=now) else None
         history.listed = advance(history.listed, until=self._span.until, last=last, now=now)
 
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
@@ -143,7 +143,9 @@ class NewChanges:
             self._history.meet(change)
             self._latest.add(without_borrowed_time(change, self._span))
 
-    def _spool(self, changes: Iterator[Change], seen: SeenDocument | None, *, intact: bool) -> None:
+    def _spool(
+        self, changes: Iterator[Change], seen: ProcessedDocument | None, *, intact: bool
+    ) -> None:
         history, prefix = self._history, self._prefix
         is_known = seen is not None and intact
         until = self._span.until

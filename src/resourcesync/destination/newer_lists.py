@@ -46,9 +46,9 @@ class NewerList:
         self._documents = documents
         self._read_at = read_at
         self._now = now
-        self._believes = believes
+        self._is_plausible = believes
 
-    def is_there(self) -> bool:
+    def check(self) -> bool:
         """Return whether the list, or a part of it, is another one and of no earlier moment.
 
         A part that cannot be had or used now says nothing.
@@ -73,7 +73,7 @@ class NewerList:
             head = list_head(fetched)
         at = self._at(known)
         if head.digest != known.digest and self._is_later(head, at):
-            return head.at is None or self._believes(head.at)
+            return head.at is None or self._is_plausible(head.at)
         if head.parts is None and not is_known:  # an index whose parts nobody knows
             return head.at is None or at is None or head.at >= at
         parts = known.parts if head.parts is None else ()
@@ -105,15 +105,15 @@ class NewerList:
                 at = self._at(known)
                 if part.digest == known.digest or not self._is_later(part, at):
                     parts[part.uri] = replace(part, at=known.at, over=known.over)
-                elif part.at is None or self._believes(part.at):
+                elif part.at is None or self._is_plausible(part.at):
                     return True
                 else:
                     unknown.add(part.uri)
-        left = (it for it in parts.values() if it.uri in unknown or not self._is_settled(it))
+        left = (it for it in parts.values() if it.uri in unknown or not self._depends_on_index(it))
         self.known = replace(self.known, parts=tuple(left))
         return False
 
-    def _is_settled(self, part: ListHead) -> bool:
+    def _depends_on_index(self, part: ListHead) -> bool:
         """Whether a part that was asked for just now can change only together with its index."""
         return part.over is not None and part.over <= self._now
 

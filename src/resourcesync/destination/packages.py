@@ -96,10 +96,10 @@ class Packages:
         self._retained: dict[str, Staged] = {}
         self._uncached = False
 
-    def past_caches(self) -> "Packages":
+    def bypassing_caches(self) -> "Packages":
         """Return the same, which passes caches on the way by for what nothing proves."""
         fresh = copy(self)
-        fresh._documents = self._documents.past_caches()  # noqa: SLF001 - one of ours
+        fresh._documents = self._documents.uncached()  # noqa: SLF001 - one of ours
         fresh._uncached = True  # noqa: SLF001 - one of ours
         return fresh
 

@@ -38,7 +38,7 @@ LOCAL_CHANGE: Final = "local-change"
 EDITED: Final = "edited"
 """In ``Pending.code``: a file that is to be deleted was changed here, and so is kept."""
 
-CHANGED_HERE: Final = "it is to be deleted, and was changed here since it was fetched"
+EDITED_REASON: Final = "it is to be deleted, and was changed here since it was fetched"
 
 ABSENT_CODES: Final = ("missing",)
 """In ``Pending.code``: the server says that it does not have it (404, 410)."""
@@ -57,7 +57,7 @@ MISMATCH_CODES: Final = ("hash-mismatch", "length-mismatch")
 
 NOT_KNOWN_GOOD: Final = "its content is not known to be good"
 
-_NOT_HERE: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
 _ONE_STRONG: Final = "sha-256:"
@@ -225,7 +225,7 @@ ABSENT: Final = "no longer listed"
 """Why a copy goes that no Change List calls deleted: a later Resource List may list it again."""
 
 
-DELETED_THERE: Final = "deleted by the Source"
+DELETED_BY_SOURCE: Final = "deleted by the Source"
 """Why a copy goes that a Change List calls deleted."""
 
 
@@ -264,22 +264,22 @@ _in_step: Final[Callable[[tuple[Copy]], InStep]] = partial(tuple.__new__, InStep
 Decision = Fetch | Delete | Retain | InStep
 
 
-def spares(policy: str, reason: str) -> bool:
+def policy_retains(policy: str, reason: str) -> bool:
     """Whether a policy of deletion keeps what the Source took away, for this reason."""
     return policy == "never" or (policy == "signalled" and reason == ABSENT)
 
 
-def as_chosen(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
+def apply_deletion_policy(decisions: Iterable[Decision], policy: str) -> Iterator[Decision]:
     """Yield decisions; what a policy of deletion spares is kept, and why it would go is said."""
     if policy in ("auto", "absent"):  # as most are: nothing is spared
         return iter(decisions)
-    return (_as_chosen(decision, policy) for decision in decisions)
+    return (_apply_policy(decision, policy) for decision in decisions)
 
 
-def _as_chosen(decision: Decision, policy: str) -> Decision:
+def _apply_policy(decision: Decision, policy: str) -> Decision:
     if isinstance(decision, Delete) and decision.reason != OUT_OF_SCOPE:
         copy, reason = decision
-        return Retain(copy, reason=reason) if spares(policy, reason) else decision
+        return Retain(copy, reason=reason) if policy_retains(policy, reason) else decision
     return decision
 
 
@@ -292,7 +292,7 @@ def decide(
 ) -> Iterator[Decision]:
     """Compare what the mirror holds with what the Source says, and decide for each URI.
 
-    Only the Source decides here; ``as_chosen`` applies the deletion policy afterwards.
+    Only the Source decides here; ``apply_deletion_policy`` applies the deletion policy afterwards.
 
     Args:
         copies: What the mirror holds, in URI order.
@@ -308,7 +308,7 @@ def decide(
             case Deleted(copy):
                 yield unlisted(copy, sweeping=sweeping)
             case Created(row):
-                if row.change not in _NOT_HERE:
+                if row.change not in _NOT_WANTED:
                     yield Fetch(row, None)
             case Updated(copy, row):
                 if pruning and is_out_of_scope(row):
@@ -326,7 +326,7 @@ def _decide_updated(copy: Copy, row: Listed) -> Decision:
     if row.change == FILTERED:
         return Retain(copy, listed=True)
     if row.change == ChangeKind.DELETED:
-        return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_THERE)
+        return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_BY_SOURCE)
     if row.path != copy.path:  # where it is, is where it stays
         row = row._replace(path=copy.path)
     return Fetch(whole(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
@@ -338,7 +338,7 @@ def whole(listed: Listed) -> Listed:
 
 
 def _is_same(copy: Copy, row: Listed) -> bool:
-    return row.change not in _NOT_HERE and match_copy(copy, row) is Match.SAME
+    return row.change not in _NOT_WANTED and match_copy(copy, row) is Match.SAME
 
 
 def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
@@ -379,7 +379,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
     return plan, kept, unsure
 
 
-def settle(
+def deduplicate(
     rows: Iterable[Listed], on_conflict: Callable[[Listed, Listed], None]
 ) -> Iterator[Listed]:
     """Yield one row for each URI: its last change, else its one entry in the Resource List.

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from resourcesync.destination.doubting import SuspectMarker
-from resourcesync.destination.heeding import heeding
+from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
 from resourcesync.destination.pulling import Pull
 from resourcesync.destination.reports import FindingKind
@@ -48,7 +48,7 @@ class Bad(NamedTuple):
 
     kind: FindingKind
     reason: str
-    is_here: bool = True
+    is_local: bool = True
     code: str = ""
 
 
@@ -96,7 +96,7 @@ class Prover:
         """
         clock, proven = self._pull.equipment.clock, self._proven
         began = clock.monotonic()
-        chosen = self._chosen(rolling)
+        chosen = self._sample(rolling)
         with self._pull.equipment.copies.inspect() as look:
             while group := list(islice(chosen, _GROUP)):
                 self._prove(group, look)
@@ -109,7 +109,7 @@ class Prover:
         proven.oldest = None if first is None else first[1]
         return proven
 
-    def _chosen(self, rolling: Rolling) -> Iterator[Copy]:
+    def _sample(self, rolling: Rolling) -> Iterator[Copy]:
         state = self._pull.state
         if not rolling.oldest_first:
             limit = int(rolling.share * _ONE)
@@ -125,7 +125,7 @@ class Prover:
 
     def _prove(self, group: list[Copy], look: CopyInspector) -> None:
         proven = self._proven
-        for copy in heeding(group, self._pull.equipment.clock, every=1):
+        for copy in check_cancelled(group, self._pull.equipment.clock, every=1):
             proven.count += 1
             bad = self._local(copy, look)
             if bad is not None:
@@ -193,7 +193,7 @@ def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
         case Failure():
             error = outcome.error
             reason = f"the Source: {error.message}"
-            return Bad(FindingKind.FAILED, reason, is_here=False, code=error.code)
+            return Bad(FindingKind.FAILED, reason, is_local=False, code=error.code)
         case Response(status=304):
             return None
         case Response():
@@ -201,4 +201,4 @@ def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
             if length == copy.length and not disagree(found, parse_digests(copy.digests)):
                 return None
             reason = "the Source serves other bytes than are here"
-            return Bad(FindingKind.DIFFERENT, reason, is_here=False)
+            return Bad(FindingKind.DIFFERENT, reason, is_local=False)

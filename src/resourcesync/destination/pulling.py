@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader, ReaderEquipment
-from resourcesync.destination.cursor import is_believed
-from resourcesync.destination.cut_off import BEYOND, CUT_OFF, CutOff, Read, note_of
+from resourcesync.destination.cursor import is_plausible
+from resourcesync.destination.cut_off import CUT_OFF, REPAIR_CHANGES, CutOff, Read, note_of
 from resourcesync.destination.deletion import Swept, foresee, sweep
 from resourcesync.destination.gone import find_gone
 from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
@@ -22,7 +22,13 @@ from resourcesync.destination.naming import Naming
 from resourcesync.destination.options import Equipment, PullOptions
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.packages import Packages
-from resourcesync.destination.plan import OUT_OF_SCOPE, RESTORED, Listed, is_restored, spares
+from resourcesync.destination.plan import (
+    OUT_OF_SCOPE,
+    RESTORED,
+    Listed,
+    is_restored,
+    policy_retains,
+)
 from resourcesync.destination.reports import Mode, Plan
 from resourcesync.destination.resource_lists import ResourceListReader, Snapshot
 from resourcesync.destination.selection import MOST_REFUSED, Selection
@@ -31,7 +37,7 @@ from resourcesync.destination.transfer import Transfer
 from resourcesync.discovery import Discovered, DocumentFetcher
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, SeenDocument, Task
+from resourcesync.ports.mirror import Copy, MirrorState, Pending, ProcessedDocument, Task
 
 _log = logging.getLogger(__name__)
 _NO_TIME: Final = "no-time told"
@@ -120,7 +126,7 @@ class Pull:
         self.budget = Budget(
             options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
         )
-        chosen = self.sync_state.missing_chosen
+        chosen = self.sync_state.accept_missing_option
         if options.accept_missing is not None:
             chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
@@ -175,7 +181,7 @@ class Pull:
         self,
         uri: str,
         spool: Spool[Listed],
-        known: SeenDocument | None = None,
+        known: ProcessedDocument | None = None,
         *,
         forgiving: bool = False,
     ) -> Snapshot | None:
@@ -192,14 +198,14 @@ class Pull:
             DocumentError: A document cannot be used.
         """
         snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
-        return None if snapshot is None else self.believed(snapshot)
+        return None if snapshot is None else self.with_plausible_time(snapshot)
 
-    def believed(self, snapshot: Snapshot) -> Snapshot:
+    def with_plausible_time(self, snapshot: Snapshot) -> Snapshot:
         """Return a Resource List as read; a time that is not believed counts as none."""
         at = snapshot.at
         if at is None:
             return snapshot
-        if is_believed(at, through=self.sync_state.through or 0, now=self.now):
+        if is_plausible(at, through=self.sync_state.through or 0, now=self.now):
             return snapshot
         self.warn(
             "clock-skew",
@@ -227,14 +233,14 @@ class Pull:
         Args:
             read: The changes as read; the next pull must still find those that T does not tell of.
         """
-        before, news = CutOff.of_notes(self.state.note(BEYOND)).missing, self._news(read)
+        before, news = CutOff.of_notes(self.state.note(REPAIR_CHANGES)).missing, self._news(read)
         self.sync_state.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
 
     def _news(self, read: History | None) -> list[Read]:
         """Return what was read of Change Lists that no pull has processed."""
         if read is None:
             return []
-        known = (self.state.document(it.uri, it.from_) for it in read.seen)
+        known = (self.state.document(it.uri, it.from_) for it in read.documents)
         told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
         return [it for it in read.news if it not in told]
 
@@ -278,16 +284,18 @@ class Pull:
     def deletion(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the task to take a copy away; or its mark, where policy keeps it."""
         row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
-        return self.as_chosen(row)
+        return self.apply_policy(row)
 
-    def spares(self, reason: str) -> bool:
+    def retains(self, reason: str) -> bool:
         """Whether a copy stays that is to go for this reason: this run is not to delete it."""
         is_filtered = reason == OUT_OF_SCOPE
-        return not self.options.prune if is_filtered else spares(self.options.delete, reason)
+        return (
+            not self.options.prune if is_filtered else policy_retains(self.options.delete, reason)
+        )
 
-    def as_chosen(self, row: Pending) -> Pending:
+    def apply_policy(self, row: Pending) -> Pending:
         """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
-        if self.spares(row.reason):
+        if self.retains(row.reason):
             return row._replace(task=Task.RETAIN, code="")
         return row._replace(task=Task.DELETE)
 
@@ -307,7 +315,7 @@ class Pull:
 
         They say which lists grow behind an index that does not, and what was read last.
         """
-        done = {CUT_OFF: "", BEYOND: ""}
+        done = {CUT_OFF: "", REPAIR_CHANGES: ""}
         if history is None or self.found.change_list is None:
             return done
         told = {LAST_CHANGES: history.last.note(), AHEAD: str(int(history.is_ahead))}

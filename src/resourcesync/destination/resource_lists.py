@@ -30,7 +30,7 @@ from resourcesync.model.timestamps import (
     lastmod_microseconds,
 )
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 _MAX_PARTS: Final = 50_000
 _SECOND: Final = 1_000_000
@@ -61,7 +61,7 @@ class Snapshot:
     entries: int
     complete: bool
     dialect: Dialect
-    seen: tuple[SeenDocument, ...]
+    documents: tuple[ProcessedDocument, ...]
     unread: int = 0
     outdated: int = 0
     head: "ListHead | None" = None
@@ -183,7 +183,7 @@ class ResourceListReader:
         self,
         uri: str,
         spool: Spool[Listed],
-        known: SeenDocument | None = None,
+        known: ProcessedDocument | None = None,
         *,
         forgiving: bool = False,
     ) -> Snapshot | None:
@@ -202,7 +202,7 @@ class ResourceListReader:
             SourceError: A document could not be had.
             DocumentError: A document cannot be used.
         """
-        documents = self._documents if known else self._documents.past_caches()
+        documents = self._documents if known else self._documents.uncached()
         fetched = documents.get(
             uri,
             etag=known.etag if known else "",
@@ -223,7 +223,7 @@ class ResourceListReader:
                     entries=entries,
                     complete=is_at_home(fetched),
                     dialect=document.dialect,
-                    seen=(seen_document(fetched),),
+                    documents=(document_record(fetched),),
                     head=list_head(fetched),
                 )
             parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
@@ -269,7 +269,7 @@ class ResourceListReader:
             entries=entries,
             complete=complete and not unread,
             dialect=index.dialect,
-            seen=(),
+            documents=(),
             unread=len(unread),
             outdated=count_outdated(versions),
         )
@@ -314,7 +314,7 @@ class ResourceListReader:
             entries=entries,
             complete=True,
             dialect=dump.dialect,
-            seen=() if dump.header.is_index else (seen_document(fetched),),
+            documents=() if dump.header.is_index else (document_record(fetched),),
             outdated=count_outdated(versions),
             head=with_parts(head, versions) if dump.header.is_index else head,
         )
@@ -446,9 +446,9 @@ def fits_index(announced: Part, header: Header, index: Header) -> bool:
     return index.at is None or header.at >= index.at
 
 
-def seen_document(fetched: FetchedDocument) -> SeenDocument:
+def document_record(fetched: FetchedDocument) -> ProcessedDocument:
     """Return what to remember of a document that is asked for with a condition the next time."""
-    return SeenDocument(
+    return ProcessedDocument(
         uri=fetched.uri,
         from_=0,
         until=None,

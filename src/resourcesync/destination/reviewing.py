@@ -7,10 +7,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Self
 
-from resourcesync.destination.heeding import heeding
+from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.ordering import Spool
 from resourcesync.destination.plan import (
-    DELETED_THERE,
+    DELETED_BY_SOURCE,
     FILTERED,
     OUT_OF_SCOPE,
     Decision,
@@ -20,7 +20,7 @@ from resourcesync.destination.plan import (
     Listed,
     Match,
     Retain,
-    as_chosen,
+    apply_deletion_policy,
     is_proven,
     is_restored,
     match_copy,
@@ -61,7 +61,7 @@ class Noted:
 
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
-        self._others: Spool[Decision] = Spool(
+        self._decisions: Spool[Decision] = Spool(
             key=uri_of, dump=_dump, load=_load, spill=pull.equipment.scratch
         )
         self.same = 0
@@ -70,7 +70,7 @@ class Noted:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._others.close()
+        self._decisions.close()
 
     def note(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Yield the decisions, and note them as they pass."""
@@ -78,7 +78,7 @@ class Noted:
             if type(decision) is InStep:
                 self.same += 1
             else:
-                self._others.add(decision)
+                self._decisions.add(decision)
             yield decision
 
     def show(self, mode: Mode) -> None:
@@ -88,8 +88,8 @@ class Noted:
             review(mode, self._recorded, self.same)
 
     def _recorded(self) -> Iterator[Decision]:
-        return heeding(
-            _with_pending_deletions(self._pull, iter(self._others)), self._pull.equipment.clock
+        return check_cancelled(
+            _with_pending_deletions(self._pull, iter(self._decisions)), self._pull.equipment.clock
         )
 
 
@@ -134,7 +134,7 @@ def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
             decisions = _of_change(first, copy)
         else:
             decisions = _of_task(first, copy, pull.now)
-        yield from as_chosen(decisions, pull.options.delete)
+        yield from apply_deletion_policy(decisions, pull.options.delete)
 
 
 def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
@@ -146,7 +146,7 @@ def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
     elif copy is not None:
         is_gone = row.change == ChangeKind.DELETED
         if is_gone and not is_restored(copy):
-            yield Delete(copy, DELETED_THERE)
+            yield Delete(copy, DELETED_BY_SOURCE)
         else:
             yield Retain(copy, listed=not is_gone)
 
@@ -171,7 +171,7 @@ def _with_pending_deletions(pull: Pull, decisions: Iterator[Decision]) -> Iterat
     for decision in decisions:
         if isinstance(decision, Retain) and not decision.listed:
             known = pull.state.pending_of(decision.copy.uri)
-            if known is not None and is_gone(known) and not pull.spares(known.reason):
+            if known is not None and is_gone(known) and not pull.retains(known.reason):
                 yield Delete(decision.copy, known.reason)
                 continue
         yield decision

@@ -6,15 +6,15 @@ from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, d
 from resourcesync.destination.history import LAST_CHANGES, History, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import SyncState, encode
-from resourcesync.destination.resource_lists import seen_document
+from resourcesync.destination.resource_lists import document_record
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
-from resourcesync.ports.mirror import MirrorState, SeenDocument
+from resourcesync.ports.mirror import MirrorState, ProcessedDocument
 
 
-def seen_of(head: str, span: Span, state: MirrorState) -> SeenDocument | None:
+def find_list_record(head: str, span: Span, state: MirrorState) -> ProcessedDocument | None:
     """Return what is known of a list; one that was closed may have been processed while open.
 
     Args:
@@ -54,10 +54,10 @@ class Beside:
         """
         if self._noted is not None:
             return self._noted.get(_place(span.uri, span.from_), 0)
-        seen = seen_of(head, span, self._state)
+        seen = find_list_record(head, span, self._state)
         return None if seen is None else seen.entries
 
-    def note(self, seen: Iterable[SeenDocument]) -> dict[str, str]:
+    def note(self, seen: Iterable[ProcessedDocument]) -> dict[str, str]:
         """Return the note of lists that were read now; empty if it stands already."""
         if self._noted is not None:
             return {}
@@ -70,13 +70,15 @@ def _place(uri: str, from_: int | None) -> str:
     return str(from_) if from_ else uri
 
 
-def seen_index(index: FetchedDocument, history: History) -> SeenDocument:
+def index_record(index: FetchedDocument, history: History) -> ProcessedDocument:
     """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
-    seen = seen_document(index)
+    seen = document_record(index)
     return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
 
-def note_written_anew(history: History, spans: Sequence[Span], state: MirrorState | None) -> None:
+def record_rewritten_lists(
+    history: History, spans: Sequence[Span], state: MirrorState | None
+) -> None:
     """Note which lists that were processed others cover now, or may cover.
 
     Args:
@@ -105,7 +107,7 @@ def note_written_anew(history: History, spans: Sequence[Span], state: MirrorStat
         )
 
 
-def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
+def check_begins_no_earlier(span: Span, newest: ProcessedDocument | None) -> None:
     """Check that a list at a URI is none that was there before the one read last.
 
     Raises:
@@ -121,7 +123,7 @@ def check_begins_no_earlier(span: Span, newest: SeenDocument | None) -> None:
         )
 
 
-def check_no_shorter(entries: int, seen: SeenDocument) -> None:
+def check_no_shorter(entries: int, seen: ProcessedDocument) -> None:
     """Check that a list has as many changes as were processed.
 
     Args:
@@ -145,7 +147,7 @@ def check_no_shorter(entries: int, seen: SeenDocument) -> None:
         )
 
 
-def is_intact(prefix: Prefix, seen: SeenDocument) -> bool:
+def is_intact(prefix: Prefix, seen: ProcessedDocument) -> bool:
     """Whether the changes that were processed still stand at the start of a list."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 

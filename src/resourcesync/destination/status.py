@@ -5,9 +5,9 @@ from itertools import chain, islice
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import (
     ABSENT_CODES,
-    CHANGED_HERE,
     CONTRADICTING,
     EDITED,
+    EDITED_REASON,
     LOCAL_CHANGE,
     NOT_GIVEN_CODES,
     SKIPPED_CODES,
@@ -38,7 +38,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     absent, skipped = not_given(state, memory)
     waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
-    unknown = state.pending_here(Task.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
+    unknown = state.pending_with_copy(Task.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
     edited = state.pending_coded(EDITED)
     held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL) - edited
     resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
@@ -48,7 +48,7 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
         state=Word.SYNCING if running else _current_state(memory, pending + held + edited),
         resources=resources,
         pending=pending,
-        outdated=state.pending_here(Task.FETCH) - unknown if resources and pending else 0,
+        outdated=state.pending_with_copy(Task.FETCH) - unknown if resources and pending else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
@@ -103,7 +103,7 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
         Failing(
             uri=row.loc,
             code=LOCAL_CHANGE if row.code == EDITED else row.code,
-            reason=CHANGED_HERE if row.code == EDITED else row.reason,
+            reason=EDITED_REASON if row.code == EDITED else row.reason,
             tries=row.tries,
             due=from_microseconds(row.due),
         )

@@ -118,7 +118,7 @@ def gone_rows(state: MirrorState) -> Iterator[Pending]:
     return merge(state.pending(Task.DELETE), kept, key=attrgetter("uri"))
 
 
-def set_aside_warning(path: str, place: str) -> dict[str, object]:
+def quarantine_warning(path: str, place: str) -> dict[str, object]:
     """Return the fields of the warning that a file was in the way, and where it is now."""
     where = f".resourcesync/quarantine/{place}"
     message = f"{path} was not what is known here: it is kept as {where}"

@@ -53,7 +53,7 @@ from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorState
 from resourcesync.ports.patching import PatchFormat
 
 _LATE: Final = 1_000
-_COMING: Final = 4_096
+_MAX_EXPECTED: Final = 4_096
 _PATIENCE: Final = 16
 """Patches of no use after which no more of them are tried in a run: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
@@ -99,7 +99,7 @@ class Transfer:
         self._progress_at = 0.0
         self._soon: deque[Attempt] = deque()
         self._late: list[Attempt] = []
-        self._coming: dict[str, None] = {}
+        self._expected: dict[str, None] = {}
         self._stop = False
         self._totals = (0, 0)
         # In a folder without a file there is nothing to take over: not worth a look each time.
@@ -254,12 +254,12 @@ class Transfer:
         known = self._state.copy_with(digest, listed.length)
         if known is not None:
             return self._copy_local(attempt.fetch, known)
-        if digest in self._coming and not attempt.waited and len(self._late) < _LATE:
+        if digest in self._expected and not attempt.waited and len(self._late) < _LATE:
             self._late.append(replace(attempt, waited=True))
             return True
-        self._coming[digest] = None
-        if len(self._coming) > _COMING:
-            del self._coming[next(iter(self._coming))]
+        self._expected[digest] = None
+        if len(self._expected) > _MAX_EXPECTED:
+            del self._expected[next(iter(self._expected))]
         return False
 
     def _copy_local(self, fetch: Fetch, known: Copy) -> bool:
@@ -320,7 +320,7 @@ class Transfer:
             copy = fetch.before._replace(lastmod=lastmod)
             self._landing.add(Ready(fetch, copy, None, counts=False))
         else:
-            self._landing.settle(fetch)
+            self._landing.add_unchanged(fetch)
 
     def _handle_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
         fetch, own = attempt.fetch, attempt.place.is_own

@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import RESTORED
-from resourcesync.destination.tasks import pending_delete, set_aside_warning
+from resourcesync.destination.tasks import pending_delete, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
 from resourcesync.model.timestamps import to_microseconds
@@ -189,7 +189,7 @@ class Trash:
             [Installation(staged=it.staged, path=it.copy.path) for it in group]
         )
         for path, place in tools.copies.made_way():
-            tools.report("warning", set_aside_warning(path, place))
+            tools.report("warning", quarantine_warning(path, place))
         installed: list[tuple[TrashRow, Copy]] = []
         broken: StorageError | None = None
         for ready, result in zip(group, results, strict=True):

@@ -47,7 +47,7 @@ class CapabilityListProbe:
         self._sync_state = SyncState(pull.state)
         self.found: Discovered | None = None
 
-    def are_others(self) -> bool:
+    def probe(self) -> bool:
         """Whether the Source offers other lists now than those that the pull reads.
 
         What was found in this very run is not asked after, nor is a Source that has no Capability

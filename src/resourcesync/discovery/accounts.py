@@ -218,7 +218,7 @@ def listing_row(resource: Resource) -> ListingRow:
     )
 
 
-def settle(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
+def latest_rows(rows: Iterable[ListingRow]) -> Iterator[ListingRow]:
     """Yield what holds for each URI: what was told last, and nothing of what was deleted.
 
     Args:

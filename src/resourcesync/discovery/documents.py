@@ -137,7 +137,7 @@ class DocumentFetcher:
         self._scratch = scratch
         self._uncached = uncached
 
-    def past_caches(self) -> "DocumentFetcher":
+    def uncached(self) -> "DocumentFetcher":
         """Return one that asks caches on the way for fresh copies."""
         return DocumentFetcher(self._fetcher, self._scratch, uncached=True)
 

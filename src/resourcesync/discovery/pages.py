@@ -61,7 +61,7 @@ def is_markup(head: str) -> bool:
     return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
 
 
-def other_format(head: str) -> str:
+def unsupported_format(head: str) -> str:
     """Return what else a text is that search engines take for a sitemap; empty if it is none."""
     position = 0
     while (found := _BEFORE_ROOT.match(head, position)) is not None:

@@ -30,7 +30,7 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 __all__ = ["Documents", "Search", "fetch", "use_first"]
 
 _HINT: Final = "give the list's own address: resourcesync pull https://HOST/PATH/list.xml"
-_OTHER_HINT: Final = (
+_FORMAT_HINT: Final = (
     "give the address of a sitemap in XML or of a ResourceSync document; where the site has"
     " neither, its operator can publish one"
 )
@@ -301,7 +301,7 @@ class Search:
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
             evidence=tried,
-            hint=_OTHER_HINT if is_other else _HINT,
+            hint=_FORMAT_HINT if is_other else _HINT,
         )
 
 
@@ -335,15 +335,15 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> Document:
     try:
         return fetched.open()
     except DocumentError as error:
-        from resourcesync.discovery.pages import head_of, is_html, is_markup, other_format  # noqa: PLC0415 - seldom
+        from resourcesync.discovery.pages import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - seldom
 
         head = head_of(fetched.stream)
-        if named := other_format(head):
+        if named := unsupported_format(head):
             raise NotAListError(
                 f"The document is {named}, which is not read yet",
                 uri=fetched.final_uri,
                 evidence=((_FORMAT, named),),
-                hint=_OTHER_HINT,
+                hint=_FORMAT_HINT,
             ) from error
         if isinstance(error, NotAListError):
             raise

@@ -18,7 +18,7 @@ from resourcesync.model.digests import usable_algorithms
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import parse_w3c
 
-OTHER: Final = "other"
+REMAINING_TYPES: Final = "other"
 """The name of all media types beyond the first ones that were met."""
 _MOST_NAMES: Final = 200
 
@@ -141,7 +141,7 @@ class Survey:
 
 def _bounded(name: str, counted: Counter[str]) -> str:
     """Return the name under which something is counted: a hostile list may invent millions."""
-    return name if name in counted or len(counted) < _MOST_NAMES else OTHER
+    return name if name in counted or len(counted) < _MOST_NAMES else REMAINING_TYPES
 
 
 @lru_cache(maxsize=512)

@@ -143,7 +143,7 @@ class Tree:
         self._documents = documents
         self._search = Search(documents, allowed)
         self._depth = min(depth, MAX_DEPTH)
-        self._seen: set[str] = set()
+        self._visited: set[str] = set()
 
     def walk(self, address: str) -> Iterator[Node | Sum]:
         """Yield the documents, each before those that it lists.
@@ -155,7 +155,7 @@ class Tree:
             StorageError: A file could not be kept or read.
         """
         first = use_first(self._documents, address, read_whole, self._search)
-        self._seen.update((first.uri, first.final_uri))
+        self._visited.update((first.uri, first.final_uri))
         yield Node(uri=first.uri, reading=first, road=self._search.road)
         yield from self._below(first, ())
 
@@ -204,10 +204,10 @@ class Tree:
         skipped = self._reason_to_skip(child)
         if skipped:
             return Node(uri=child.uri, branches=branches, label=child.label, skipped=skipped)
-        self._seen.add(child.uri)
+        self._visited.add(child.uri)
         try:
             with fetch(self._documents, child.uri) as fetched:
-                self._seen.add(fetched.final_uri)
+                self._visited.add(fetched.final_uri)
                 reading = read_whole(fetched.open(), fetched)
         except UnexpectedDocumentError as error:  # what it offers is not known here
             label = dict(error.evidence).get("got", child.label)
@@ -217,13 +217,13 @@ class Tree:
         return Node(uri=child.uri, branches=branches, label=child.label, reading=reading)
 
     def _reason_to_skip(self, child: Child) -> Skipped:
-        if child.uri in self._seen:
+        if child.uri in self._visited:
             return "seen"
         if child.capability in _NOT_FETCHED:
             return "channel"
         if child.label and child.capability is None and child.label != Relation.CONTENTS:
             return "unknown"  # a copy of a manifest is known by its link
-        return "budget" if len(self._seen) >= _MAX_DOCUMENTS else ""
+        return "budget" if len(self._visited) >= _MAX_DOCUMENTS else ""
 
 
 def read_whole(document: Document, fetched: FetchedDocument) -> Reading:

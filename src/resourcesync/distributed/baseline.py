@@ -18,11 +18,11 @@ from resourcesync.destination.plan import (
     Decision,
     Listed,
     Retain,
-    as_chosen,
+    apply_deletion_policy,
     decide,
+    deduplicate,
     forgotten,
-    settle,
-    spares,
+    policy_retains,
     unlisted,
 )
 from resourcesync.destination.pulling import Pull, Pulled
@@ -36,7 +36,7 @@ from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.slices import Slices
 from resourcesync.distributed.terms import terms_of
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.mirror import Pending, SeenDocument, Step, Task
+from resourcesync.ports.mirror import Pending, ProcessedDocument, Step, Task
 from resourcesync.ports.tables import DoneRow, Joined
 
 _CHUNK: Final = 1_000
@@ -60,7 +60,7 @@ class SharedBaseline(Baseline):
         self._listed_files: tuple[list[str], list[str]] = ([], [])
 
     def run(
-        self, *, gap: bool, known: SeenDocument | None = None, newer: bool = False
+        self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
     ) -> Pulled | None:
         """Bring the mirror in step with the Resource List and the changes since; see ``Baseline``.
 
@@ -117,8 +117,8 @@ class SharedBaseline(Baseline):
         file = f"{self._crew.folder()}/changed"
         told = merge(self._contradicted(history, listed), history.spool, key=attrgetter("uri"))
         # What the Resource List has the last word on needs no row here.
-        rows = (row for row in settle(told, ignore_conflict) if row.change)
-        named = self._pull.selection.named(self._obeyed(rows))
+        rows = (row for row in deduplicate(told, ignore_conflict) if row.change)
+        named = self._pull.selection.named(self._without_undated_deletions(rows))
         written = self._crew.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
 
@@ -217,7 +217,7 @@ class SharedBaseline(Baseline):
     def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
         pull = self._pull
         policy = pull.options.delete
-        obeying, sweeping = policy != "never", sweeping and not spares(policy, ABSENT)
+        obeying, sweeping = policy != "never", sweeping and not policy_retains(policy, ABSENT)
         deleted = sum(one.rows for one in joined.slices) - joined.create - joined.update
         plan = Plan(
             mode=Mode.BASELINE,
@@ -253,14 +253,16 @@ class SharedBaseline(Baseline):
             for row in self._crew.tables.read_work(one.file):
                 copies = () if row.copy is None else (row.copy,)
                 decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
-                yield from as_chosen(decisions, self._pull.options.delete)
+                yield from apply_deletion_policy(decisions, self._pull.options.delete)
 
     def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
         tables = self._crew.tables
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
             yield Retain(copy, listed=True)
         for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
-            yield from as_chosen([unlisted(copy, sweeping=sweeping)], self._pull.options.delete)
+            yield from apply_deletion_policy(
+                [unlisted(copy, sweeping=sweeping)], self._pull.options.delete
+            )
 
     def _carry_over_resting(self, joined: Joined) -> None:
         """Let what rests be of this reading, too."""

@@ -30,7 +30,7 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, known_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.engines import Outcome
-from resourcesync.ports.mirror import SeenDocument
+from resourcesync.ports.mirror import ProcessedDocument
 
 READ: Final = "read/"
 """What the names of lists begin with that were read."""
@@ -54,7 +54,7 @@ class Lists:
         self._terms = terms
         self.files: list[str] = []
 
-    def read(self, uri: str, known: SeenDocument | None) -> Snapshot | None:
+    def read(self, uri: str, known: ProcessedDocument | None) -> Snapshot | None:
         """Read a Resource List, its index, or a plain sitemap.
 
         Args:
@@ -80,7 +80,7 @@ class Lists:
         with fetched:
             index = fetched.open()
             if index.header.capability is Capability.RESOURCE_DUMP or not index.header.is_index:
-                return self._read_here(uri)
+                return self._read_locally(uri)
             expect(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
             at_home, head = is_at_home(fetched), list_head(fetched)
@@ -98,14 +98,14 @@ class Lists:
             and not unread
             and all(one.complete and _fits(parts[part], one, header) for part, one in found),
             dialect=dialect,
-            seen=(),
+            documents=(),
             unread=len(unread),
             outdated=count_outdated(sent),
             head=with_parts(head, sent),
         )
-        return self._pull.believed(snapshot)
+        return self._pull.with_plausible_time(snapshot)
 
-    def _read_here(self, uri: str) -> Snapshot | None:
+    def _read_locally(self, uri: str) -> Snapshot | None:
         """Read what is no index on this machine."""
         with closing(self._pull.new_spool()) as spool:
             snapshot = self._pull.read_list(uri, spool)

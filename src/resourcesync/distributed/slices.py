@@ -137,16 +137,16 @@ class Slices:
         """
         exchange = self._crew.exchange
         file = exchange.receive(left.rows)
-        was_begun = self._is_there(left.sign)
+        was_begun = self._exists(left.sign)
         if was_begun and file is not None:
             self._mark_suspect(file)
         exchange.remove(left.token)
-        if not was_begun and self._is_there(left.sign):
+        if not was_begun and self._exists(left.sign):
             file = file or exchange.receive(left.rows)
             if file is not None:
                 self._mark_suspect(file)
 
-    def _is_there(self, name: str) -> bool:
+    def _exists(self, name: str) -> bool:
         return name in self._crew.exchange.names(name)
 
     def _mark_suspect(self, file: str) -> None:
@@ -288,7 +288,7 @@ class Slices:
                 installed=[copy for _, copy in changed if copy.length >= 0],
                 suspect=[copy for _, copy in changed if copy.length < 0],
                 removed=[d.uri for w, d in pairs if d.copy is None and w.copy is not None],
-                settled=[d.uri for _, d in pairs if d.pending is None],
+                completed=[d.uri for _, d in pairs if d.pending is None],
                 pending=[self._again(d.pending) for _, d in pairs if d.pending is not None],
                 now=to_microseconds(self._clock.now()),
             )

@@ -28,5 +28,5 @@ def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
         lenient=pull.options.verify == "lenient",
         accepts_missing=pull.accepts_missing,
         own_algorithm=pull.options.own_algorithm,
-        obeying=pull.options.delete != "never",
+        applies_deletions=pull.options.delete != "never",
     )

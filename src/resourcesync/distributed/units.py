@@ -56,7 +56,7 @@ class Terms:
     lenient: bool
     accepts_missing: bool
     own_algorithm: str
-    obeying: bool
+    applies_deletions: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

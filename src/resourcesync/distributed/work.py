@@ -111,7 +111,7 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
     with closing(spool):
         snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
-        if not snapshot.seen:
+        if not snapshot.documents:
             raise UnexpectedDocumentError(
                 "an index lists another index",
                 uri=unit.uri,
@@ -192,7 +192,7 @@ class _Slice:
         terms, tools, unit = self._unit.terms, self._tools, self._unit
         policy = TransferPolicy(
             lenient=terms.lenient,
-            deletes=terms.obeying,
+            deletes=terms.applies_deletions,
             accepts_missing=terms.accepts_missing,
             own_algorithm=terms.own_algorithm,
             generation=terms.generation,
@@ -246,7 +246,7 @@ class _Slice:
         terms = self._unit.terms
         now = to_microseconds(self._tools.clock.now())
         row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
-        return row if terms.obeying else row._replace(task=Task.RETAIN)
+        return row if terms.applies_deletions else row._replace(task=Task.RETAIN)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}

@@ -99,7 +99,7 @@ def plain_resource(
     _write_length(made, length)
     _write_digests(made, digests)
     _write_media_type(made, media_type)
-    for write, default in _OTHERS:
+    for write, default in _UNSET_FIELDS:
         write(made, default)
     return made
 
@@ -171,7 +171,7 @@ _PLAIN: Final = ("uri", "lastmod", "length", "digests", "media_type")
 _write_uri, _write_lastmod, _write_length, _write_digests, _write_media_type = (
     Resource.__dict__[name].__set__ for name in _PLAIN
 )
-_OTHERS: Final = [
+_UNSET_FIELDS: Final = [
     (Resource.__dict__[name].__set__, default)
     for name, default in _DEFAULTS.items()
     if name not in _PLAIN

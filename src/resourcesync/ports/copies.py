@@ -189,7 +189,7 @@ class Copies(CopyInspector, Protocol):
         """Yield the names of what is in the trash."""
         ...
 
-    def set_aside(self, path: str) -> Sequence[str]:
+    def quarantined(self, path: str) -> Sequence[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
         ...
 

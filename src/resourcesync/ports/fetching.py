@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from resourcesync.errors import SourceError, StorageError
 
-_SETTLED: Final = 1.0
+_STABLE_AFTER: Final = 1.0
 """Seconds from a change until its ``Last-Modified`` can belong to no later change."""
 
 
@@ -156,7 +156,7 @@ def validators_of(headers: Mapping[str, str]) -> Validators:
     if not modified:
         return Validators(tag, "")
     age = age_when_served(headers)
-    if age is not None and age >= _SETTLED:
+    if age is not None and age >= _STABLE_AFTER:
         return Validators(tag, modified)
     return Validators("" if age == 0 or tag.startswith("W/") else tag, "")
 

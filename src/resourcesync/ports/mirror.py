@@ -104,7 +104,7 @@ class Pending(NamedTuple):
     elsewhere: str = ""
 
 
-class SeenDocument(NamedTuple):
+class ProcessedDocument(NamedTuple):
     """A document that was read: what must be known to read only what is new.
 
     Attributes:
@@ -185,8 +185,8 @@ class Step:
     removed: Sequence[str] = ()
     pending: Sequence[Pending] = ()
     outdated: int = 0
-    settled: Sequence[str] = ()
-    documents: Sequence[SeenDocument] = ()
+    completed: Sequence[str] = ()
+    documents: Sequence[ProcessedDocument] = ()
     only_documents: bool = False
     notes: Mapping[str, str] | None = None
     trashed: Sequence[TrashRow] = ()
@@ -266,7 +266,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         ...
 
-    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy.
 
         Args:
@@ -283,11 +283,11 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Count the rows that are not done for this reason, by its stable word."""
         ...
 
-    def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
+    def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return what is known of a document: of one ``from``, or the one read last."""
         ...
 
-    def closed_documents(self, limit: int) -> Sequence[SeenDocument]:
+    def closed_documents(self, limit: int) -> Sequence[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
         ...
 

@@ -92,7 +92,7 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class DeliveryOutcome:
     """How a delivery ended.
 
     Attributes:
@@ -175,7 +175,7 @@ class HubStore(Protocol):
         """Return what is kept of a topic after a number, oldest first."""
         ...
 
-    def settle(self, outcomes: Iterable[Settled]) -> None:
+    def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
         ...
 
@@ -243,7 +243,7 @@ class Follower:
     secret: bytes = field(default=b"", repr=False)
     next_token: str = field(default="", repr=False)
     next_secret: bytes = field(default=b"", repr=False)
-    former_token: str = field(default="", repr=False)
+    previous_token: str = field(default="", repr=False)
     lease_until: int = 0
     attempts: int = 0
     due: int = 0

@@ -43,7 +43,7 @@ class Version:
     sha256: str
     media_type: str
     patch: VersionPatch | None = None
-    is_former: bool = False
+    is_superseded: bool = False
 
 
 Content = tuple[str, int]
@@ -81,7 +81,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_former(self, before: int, least: int) -> tuple[Content, ...]:
+    def drop_superseded(self, before: int, least: int) -> tuple[Content, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment.
 
         Args:
@@ -121,7 +121,7 @@ class VersionStore(Protocol):
         """Open a content; ``None`` when it is not there."""
         ...
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make durable what was kept so far: call it before anybody is told of it."""
         ...
 
@@ -138,7 +138,7 @@ class VersionStore(Protocol):
         ...
 
 
-class PastVersions(Protocol):
+class VersionReader(Protocol):
     """The versions of resources, for those who only look."""
 
     def find(self, uri: str, moment: int) -> Version | None:

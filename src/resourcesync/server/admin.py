@@ -28,12 +28,12 @@ class Admin:
 
     def __init__(self, status: Callable[[], bytes], others: ASGIApp) -> None:
         self._status = status
-        self._others = others
+        self._fallback = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         if scope["type"] != "http" or path_within(scope) != STATUS_PATH:
-            await self._others(scope, receive, send)
+            await self._fallback(scope, receive, send)
             return
         exchange = Exchange(Request.read(scope, STATUS_PATH), receive, send)
         refused = refuse_request(exchange.request)

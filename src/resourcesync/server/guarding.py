@@ -13,7 +13,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.server.joining import JoiningTransport
 
-SPARE: Final = 50
+EXTRA_CONNECTIONS: Final = 50
 """Connections that are still answered, with 503, beyond those that may be."""
 
 DROP: Final = "resourcesync.drop"
@@ -87,7 +87,7 @@ class Guard(asyncio.Protocol):
         is_spared = transport.get_extra_info("sockname")[1] == self._spared
         if is_spared:
             self._inner.limit_concurrency = None
-        elif len(self._connections) >= self._limits.connections + SPARE:
+        elif len(self._connections) >= self._limits.connections + EXTRA_CONNECTIONS:
             transport.abort()
             return
         self._transport = cast("asyncio.Transport", JoiningTransport(transport))

@@ -80,7 +80,7 @@ class HubWorker:
         while not self._is_stopped:
             try:
                 for outcome in self._messenger.fetch(self._deliveries.requests()):
-                    self._deliveries.settle(outcome)
+                    self._deliveries.record_outcome(outcome)
                 nap = self._deliveries.pause()
             except StoppedError:
                 nap = 0.0

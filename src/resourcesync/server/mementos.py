@@ -26,7 +26,7 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.ports.versions import PastVersions, Version
+from resourcesync.ports.versions import Version, VersionReader
 from resourcesync.server.conditions import Validators, format_http_date, parse_http_date
 from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
 from resourcesync.server.files import Folder, OpenFile
@@ -64,7 +64,7 @@ class Versioned:
         is_published: Tells of such a path whether what is there is published.
     """
 
-    past: PastVersions
+    index: VersionReader
     contents: Folder
     names: VersionNames
     uri_of: Callable[[str], str]
@@ -80,7 +80,7 @@ class Mementos:
     """
 
     def __init__(self, versioned: Versioned) -> None:
-        self._past = versioned.past
+        self._index = versioned.index
         self._contents = versioned.contents
         self._names = versioned.names
         self._uri_of = versioned.uri_of
@@ -145,7 +145,7 @@ class Mementos:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
         if moment is None or uri is None:
             return None
-        return await to_thread.run_sync(self._past.find, uri, moment)
+        return await to_thread.run_sync(self._index.find, uri, moment)
 
     def _memento_headers(self, version: Version) -> Headers:
         kind = version.media_type.encode("ascii", "ignore")
@@ -180,10 +180,10 @@ class Mementos:
                 reason = "Accept-Datetime is no date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return refuse(400, reason, _VARY)
             moment = seconds * _SECOND + _SECOND - 1  # any time within that second
-        version = await to_thread.run_sync(self._past.at, uri, moment)
+        version = await to_thread.run_sync(self._index.at, uri, moment)
         if version is None:
             return _absent(_VARY)
-        first, last = await to_thread.run_sync(self._past.neighbours, version)
+        first, last = await to_thread.run_sync(self._index.neighbours, version)
         links = [self._around(uri)[0], self._around(uri)[2]]
         if first is not None and last is not None:
             links += _ends(self._link, first, last)
@@ -199,7 +199,7 @@ class Mementos:
 
     async def _timemap(self, exchange: Exchange, uri: str) -> None:
         """Send the list of all versions, some hundred at a time (RFC 7089 §5)."""
-        page = await to_thread.run_sync(self._past.versions, uri, 0, _PAGE)
+        page = await to_thread.run_sync(self._index.versions, uri, 0, _PAGE)
         if not page:
             await exchange.send(_absent())
             return
@@ -213,7 +213,7 @@ class Mementos:
         await exchange.start(Reply(status=200, headers=headers))
         async with exchange.watched() as gone:
             while page and not gone.done():
-                more = await to_thread.run_sync(self._past.versions, uri, page[-1].moment, _PAGE)
+                more = await to_thread.run_sync(self._index.versions, uri, page[-1].moment, _PAGE)
                 for version in page:
                     if version is page[-1] and not more:
                         relation = _last(relation)

@@ -11,7 +11,7 @@ _SPEC: Final = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _MOST_DIGITS: Final = 18
 _NEAR: Final = 80
 """Bytes that the head of a part takes, about."""
-_BEYOND: Final = 10**_MOST_DIGITS
+_LARGEST_NUMBER: Final = 10**_MOST_DIGITS
 """Past the end of any file: what a longer number is read as."""
 
 
@@ -95,7 +95,7 @@ def _select_one(text: str, size: int) -> Span | Literal["whole", "unsatisfiable"
     if not first:
         return _select_suffix(_number(last), size)
     start = _number(first)
-    end = _number(last) if last else _BEYOND
+    end = _number(last) if last else _LARGEST_NUMBER
     if end < start:
         return "whole"
     if start >= size:
@@ -114,4 +114,4 @@ def _select_suffix(length: int, size: int) -> Span | Literal["whole", "unsatisfi
 
 def _number(digits: str) -> int:
     significant = digits.lstrip("0")
-    return int(significant or "0") if len(significant) <= _MOST_DIGITS else _BEYOND
+    return int(significant or "0") if len(significant) <= _MOST_DIGITS else _LARGEST_NUMBER

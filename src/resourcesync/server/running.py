@@ -21,14 +21,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.exchange import Exchange, Request, refuse
-from resourcesync.server.guarding import SPARE, Guard, Limits
+from resourcesync.server.guarding import EXTRA_CONNECTIONS, Guard, Limits
 from resourcesync.server.mounting import STOPPING, living
 
-__all__ = ["Aside", "Limits", "ServerThread", "serve_forever"]
+__all__ = ["Limits", "SecondApplication", "ServerThread", "serve_forever"]
 
 _LOG: Final = logging.getLogger(__name__)
 
-_OTHER_FILES: Final = 100
+_RESERVED_FILES: Final = 100
 _BACKLOG: Final = 1024
 _LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -37,7 +37,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_LIMITS: Final = Limits()
 
 
-class Aside(NamedTuple):
+class SecondApplication(NamedTuple):
     """A second application that the same server answers at an address of its own.
 
     Attributes:
@@ -58,7 +58,7 @@ def serve_forever(
     *,
     on_ready: Callable[..., None],
     limits: Limits = _DEFAULT_LIMITS,
-    aside: Aside | None = None,
+    aside: SecondApplication | None = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
 
@@ -96,7 +96,7 @@ def serve_forever(
 
 def _allow_files(connections: int) -> None:
     """Let this process open as many files as so many connections may need, if it may."""
-    needed = 2 * (connections + SPARE) + _OTHER_FILES
+    needed = 2 * (connections + EXTRA_CONNECTIONS) + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return

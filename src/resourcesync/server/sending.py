@@ -79,10 +79,10 @@ class Sender:
             if opened is None:
                 return False
             with opened:
-                condition, validators = await self._settle(opened)
+                condition, validators = await self._wait_until_stable(opened)
                 coding = self._choose(exchange.request, place, condition, validators)
                 if coding is not None:
-                    seen = _Seen(condition, validators)
+                    seen = _StableFile(condition, validators)
                     is_sent = await self._send_encoded(exchange, place, opened, seen, coding)
                 else:
                     reply = answer(exchange.request, condition.size, validators, place.headers)
@@ -100,7 +100,12 @@ class Sender:
         return self._encoder.choose(field, condition.size, validators)
 
     async def _send_encoded(
-        self, exchange: Exchange, place: Place, opened: OpenFile, seen: "_Seen", coding: Coding
+        self,
+        exchange: Exchange,
+        place: Place,
+        opened: OpenFile,
+        seen: "_StableFile",
+        coding: Coding,
     ) -> bool:
         """Send a document in a coding; say whether it stayed as it was meanwhile."""
         validators = coding.of(seen.validators)
@@ -116,7 +121,7 @@ class Sender:
         await exchange.send(encoded.answer(exchange.request))
         return True
 
-    async def _settle(self, opened: OpenFile) -> tuple[Condition, Validators]:
+    async def _wait_until_stable(self, opened: OpenFile) -> tuple[Condition, Validators]:
         """Look at a file, a few milliseconds later when it was only just written."""
         condition = opened.found
         for _ in range(_TRIES):
@@ -131,7 +136,7 @@ class Sender:
         return condition, Validators()
 
 
-class _Seen(NamedTuple):
+class _StableFile(NamedTuple):
     """A state of a file."""
 
     condition: Condition

@@ -144,7 +144,7 @@ class SimulatedCopies:
         """Yield nothing: nothing is kept of what was removed."""
         return iter(())
 
-    def set_aside(self, path: str) -> Sequence[str]:
+    def quarantined(self, path: str) -> Sequence[str]:
         """Return nothing: nobody else writes here."""
         del path
         return ()

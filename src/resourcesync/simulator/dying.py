@@ -61,7 +61,7 @@ class Fate:
         if self._is_dead:
             raise Crash
 
-    def begin_anew(self) -> None:
+    def revive(self) -> None:
         """Let the Destination be alive again."""
         self._is_dead = False
 

@@ -60,7 +60,7 @@ class Follower:
             report = self._destination().pull(BASE, self._options)
         except Crash:
             self.crashes += 1
-            self._begin_anew()
+            self._restart()
             return None
         except ResourceSyncError as error:
             self.failed += 1
@@ -73,8 +73,8 @@ class Follower:
         """Let go of the folder."""
         self._mirror.close()
 
-    def _begin_anew(self) -> None:
-        self._fate.begin_anew()
+    def _restart(self) -> None:
+        self._fate.revive()
         self.copies.forget_staged()
         self._mirror.close()
         self._mirror = MirrorFolder(self._folder, self._clock)

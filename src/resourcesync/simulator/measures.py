@@ -80,8 +80,8 @@ class Comparison:
     """
 
     def __init__(self, points: int, duration: float) -> None:
-        self._there: dict[str, str] = {}
-        self._here: dict[str, str] = {}
+        self._origin: dict[str, str] = {}
+        self._copies: dict[str, str] = {}
         self._extra: set[str] = set()
         self.wrong: dict[str, float] = {}
         """Names of what is not equal, and since when it is so, in seconds."""
@@ -100,23 +100,23 @@ class Comparison:
 
     def fill(self, there: dict[str, str]) -> None:
         """Begin with what the origin has."""
-        self._there = dict(there)
+        self._origin = dict(there)
         self.wrong = dict.fromkeys(there, 0.0)
 
     def happened(self, name: str, digest: str, at: float) -> None:
         """Take note of a change at the origin; ``ABSENT`` for what is gone."""
         self._pass(at)
-        self._history.setdefault(name, []).append((at, self._there.get(name, ABSENT)))
+        self._history.setdefault(name, []).append((at, self._origin.get(name, ABSENT)))
         if self.began is not None:
             self.changes += 1
             self._waiting.setdefault(name, []).append((at, digest))
-        self._put(self._there, name, digest)
+        self._put(self._origin, name, digest)
         self._judge(name, at)
 
     def record_copy_change(self, name: str, digest: str, at: float) -> None:
         """Take note of a change at the Destination; ``ABSENT`` for what is gone."""
         self._pass(at)
-        self._put(self._here, name, digest)
+        self._put(self._copies, name, digest)
         waiting = self._waiting.get(name, [])
         places = [place for place, (_, wanted) in enumerate(waiting) if wanted == digest]
         if places:
@@ -151,7 +151,7 @@ class Comparison:
 
     def _was(self, name: str, as_of: float) -> bool:
         """Whether a copy is as it was at the origin at ``as_of`` or later."""
-        here = self._here.get(name, ABSENT)
+        here = self._copies.get(name, ABSENT)
         # Each item says until when a version was there.
         return any(
             until >= as_of and before == here for until, before in self._history.get(name, ())
@@ -164,11 +164,11 @@ class Comparison:
             side[name] = digest
 
     def _judge(self, name: str, at: float) -> None:
-        if self._there.get(name, ABSENT) == self._here.get(name, ABSENT):
+        if self._origin.get(name, ABSENT) == self._copies.get(name, ABSENT):
             self.wrong.pop(name, None)
         else:
             self.wrong.setdefault(name, at)
-        if name in self._here and name not in self._there:
+        if name in self._copies and name not in self._origin:
             self._extra.add(name)
         else:
             self._extra.discard(name)
@@ -176,7 +176,7 @@ class Comparison:
     @property
     def share(self) -> float:
         """The share of what is equal now."""
-        everything = len(self._there) + len(self._extra)
+        everything = len(self._origin) + len(self._extra)
         return 1.0 if not everything else 1.0 - len(self.wrong) / everything
 
     def _pass(self, at: float) -> None:

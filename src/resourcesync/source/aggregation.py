@@ -27,7 +27,7 @@ from resourcesync.ports.linking import EntryLink
 
 _ABOUT: Final = frozenset({Relation.DESCRIBED_BY, Relation.DESCRIBES})
 _OF_THE_BYTES: Final = frozenset({Relation.PROFILE, "license"})
-_HERE_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
+_LOCAL_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,9 @@ def _hop(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
 def _republished_link(link: EntryLink, own: Callable[[str], str | None]) -> Link | None:
     if link.rel in _OF_THE_BYTES:
         return Link(rel=link.rel, href=link.href, media_type=link.media_type)
-    if link.rel not in _ABOUT | _HERE_ONLY:
+    if link.rel not in _ABOUT | _LOCAL_ONLY:
         return None
     here = own(link.href)
-    if here is None and link.rel in _HERE_ONLY:
+    if here is None and link.rel in _LOCAL_ONLY:
         return None
     return Link(rel=link.rel, href=here or link.href, media_type=link.media_type)

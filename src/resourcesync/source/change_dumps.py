@@ -103,13 +103,13 @@ def find_lost(snapshot: Snapshot, after: int, contents: Contents) -> Lost | None
     """Return which changes after a number cannot be packed; ``None`` when all can."""
     found: Lost | None = None
     for number, change in snapshot.changes(after=after):
-        if not _is_here(snapshot, change, contents):
+        if not _is_available(snapshot, change, contents):
             count = 1 if found is None else found.count + 1
             found = Lost(count=count, last=number, time=_time_of(change))
     return found
 
 
-def _is_here(snapshot: Snapshot, change: Change, contents: Contents) -> bool:
+def _is_available(snapshot: Snapshot, change: Change, contents: Contents) -> bool:
     """Whether the bytes of a change can be had: it holds now, or they are kept."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):

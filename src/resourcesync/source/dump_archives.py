@@ -8,13 +8,13 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import archives, description, naming
 from resourcesync.source.dump_documents import entry_of, key_of
-from resourcesync.source.dump_ledger import FormerDump, Packed
+from resourcesync.source.dump_ledger import ArchivedDump, Packed
 from resourcesync.source.ledger import Offer
 from resourcesync.source.policy import MOST_LISTS
 from resourcesync.source.shelf import Shelf
 
 
-def retained(former: Sequence[FormerDump], keep: int, now: int) -> tuple[FormerDump, ...]:
+def retained(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
     """Return the dumps that are not in an archive for too long.
 
     Args:
@@ -27,7 +27,7 @@ def retained(former: Sequence[FormerDump], keep: int, now: int) -> tuple[FormerD
 
 def archive_resource_dump(
     shelf: Shelf, packages: Sequence[Packed], parts: Iterable[str], now: int
-) -> FormerDump | None:
+) -> ArchivedDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own.
 
     Args:
@@ -48,7 +48,7 @@ def archive_resource_dump(
         return None
     if not shelf.copy(head, name, known.key):
         return None
-    return FormerDump(
+    return ArchivedDump(
         capability=Capability.RESOURCE_DUMP.value,
         name=name,
         since=now,
@@ -57,7 +57,7 @@ def archive_resource_dump(
     )
 
 
-def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> FormerDump:
+def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> ArchivedDump:
     """Write a closed Change Dump of packages that are listed no more.
 
     Raises:
@@ -75,7 +75,7 @@ def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> For
     if not shelf.has(name, key):
         entries = (entry_of(shelf.naming, one, header) for one in packages)
         shelf.put_entries(name, key, header, entries)
-    return FormerDump(
+    return ArchivedDump(
         capability=Capability.CHANGE_DUMP.value,
         name=name,
         since=now,
@@ -85,7 +85,7 @@ def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> For
     )
 
 
-def write(shelf: Shelf, capability: Capability, former: Sequence[FormerDump]) -> None:
+def write(shelf: Shelf, capability: Capability, former: Sequence[ArchivedDump]) -> None:
     """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
 
     Raises:
@@ -97,13 +97,13 @@ def write(shelf: Shelf, capability: Capability, former: Sequence[FormerDump]) ->
         archives.write(shelf, archive, (_part(shelf, one) for one in own))
 
 
-def linked(shelf: Shelf, header: Header, former: Sequence[FormerDump]) -> Header:
+def linked(shelf: Shelf, header: Header, former: Sequence[ArchivedDump]) -> Header:
     """Return the header of a dump with the link to its archive, if there is one."""
     has_archive = any(one.capability == header.capability for one in former)
     return archives.linked(shelf, header) if has_archive else header
 
 
-def offers(former: Sequence[FormerDump], base_uri: str) -> Iterator[Offer]:
+def offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
     """Yield the archives that the Capability List is to lead to."""
     for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
         own = [one for one in former if one.capability == capability.value]
@@ -118,7 +118,7 @@ def offers(former: Sequence[FormerDump], base_uri: str) -> Iterator[Offer]:
             )
 
 
-def _part(shelf: Shelf, one: FormerDump) -> Part:
+def _part(shelf: Shelf, one: ArchivedDump) -> Part:
     part = Part(uri=shelf.naming.uri(one.name))
     start = from_microseconds(one.start)
     if one.capability == Capability.RESOURCE_DUMP.value:

@@ -43,7 +43,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormerDump:
+class ArchivedDump:
     """A dump that is kept in an archive.
 
     Attributes:
@@ -83,7 +83,7 @@ class DumpRecord:
     number: int = 1
     documents: dict[str, Recorded] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
-    former: tuple[FormerDump, ...] = ()
+    former: tuple[ArchivedDump, ...] = ()
 
 
 def read_dumps(catalogue: Catalogue) -> DumpRecord:
@@ -106,7 +106,8 @@ def _record(fields: dict[str, Any]) -> DumpRecord:
     )
     documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
     former = tuple(
-        FormerDump(documents=tuple(one.pop("documents")), **one) for one in fields.pop("former", ())
+        ArchivedDump(documents=tuple(one.pop("documents")), **one)
+        for one in fields.pop("former", ())
     )
     return DumpRecord(
         resources=resources, changes=changes, documents=documents, former=former, **fields

@@ -14,7 +14,13 @@ from resourcesync.ports.contents import Contents
 from resourcesync.source import description, dump_archives, naming
 from resourcesync.source.change_dumps import Reached, find_lost, pack_changes
 from resourcesync.source.dump_documents import entry_of, key_of, spanning
-from resourcesync.source.dump_ledger import DumpRecord, FormerDump, Packed, read_dumps, write_dumps
+from resourcesync.source.dump_ledger import (
+    ArchivedDump,
+    DumpRecord,
+    Packed,
+    read_dumps,
+    write_dumps,
+)
 from resourcesync.source.ledger import Offer, Plan, read_offers, read_plan, write_offers
 from resourcesync.source.naming import Naming
 from resourcesync.source.packaging import Packager
@@ -241,7 +247,7 @@ class DumpPublisher:
         head: str,
         header: Header,
         packages: Sequence[Packed],
-        former: Sequence[FormerDump],
+        former: Sequence[ArchivedDump],
     ) -> None:
         """Write the document that lists packages, unless it is there just so."""
         assert header.capability is not None

@@ -49,12 +49,12 @@ _PACKAGE: Final = re.compile(
     r"resourcesync/(?:resourcedump-\d{8}T\d{12}Z-\d{4,}|changedump-(\d{6,}))(?:\.zip|-manifest\.xml)"
 )
 _DUMP_PART: Final = re.compile(r"resourcesync/(?:resource|change)dump-[0-9a-f]{16}-\d{4,}\.xml")
-_FORMER_DUMP: Final = re.compile(
+_ARCHIVED_DUMP: Final = re.compile(
     r"resourcesync/(?:resource|change)dump_\d{4}-\d\d-\d\dT\d{6}(?:\.\d{6})?Z\.xml"
 )
 _BY_CONTENT: Final = re.compile(r"resourcesync/(?:resource|change)list-sha256-[0-9a-f]{32}\.xml")
 _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
-_FORMER_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
+_OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +169,12 @@ def dump_part(head: str, key: str, number: int) -> str:
 
 def is_of_dumps(name: str) -> bool:
     """Whether only dumps have such a name, and it is no head."""
-    return any(one.fullmatch(name) is not None for one in (_PACKAGE, _DUMP_PART, _FORMER_DUMP))
+    return any(one.fullmatch(name) is not None for one in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP))
 
 
 def is_replaceable(name: str) -> bool:
     """Whether only this package makes such a name, and no head has it."""
-    patterns = (_PART, _NUMBERED, _DATED, _FORMER_SITEMAP_PART, _BY_CONTENT)
+    patterns = (_PART, _NUMBERED, _DATED, _OLD_SITEMAP_PART, _BY_CONTENT)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
 
 

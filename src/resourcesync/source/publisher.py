@@ -155,7 +155,11 @@ class Publisher:
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
         task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
         first = record is None
-        if record is not None and planned is not None and not self._is_here(planned, record):
+        if (
+            record is not None
+            and planned is not None
+            and not self._is_same_location(planned, record)
+        ):
             record = None  # every document is to be written anew, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
@@ -258,7 +262,7 @@ class Publisher:
         offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
 
-    def _is_here(self, plan: Plan, record: Record) -> bool:
+    def _is_same_location(self, plan: Plan, record: Record) -> bool:
         """Whether what was published is here; a plan may be of a run that was killed on the way."""
         base = record.base_uri or plan.base_uri  # an older version recorded neither
         documents = record.documents_uri or plan.documents_uri
@@ -298,7 +302,7 @@ class Publisher:
             **{offer.capability: offer.name for offer in offers},
         }
         description.publish(shelf, offered, self._described_by, self._policy.hubs)
-        wanted = {*parts, *pages, *offered.values(), *self._others(plan, offers)}
+        wanted = {*parts, *pages, *offered.values(), *self._further_names(plan, offers)}
         return Record(
             listed=plan.open.last,
             base_uri=plan.base_uri,
@@ -338,7 +342,7 @@ class Publisher:
             change_lists.publish(shelf, plan, snapshot, shape)
         return parts, archived
 
-    def _others(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
+    def _further_names(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
         """Yield what is wanted besides the Resource List and what the Capability List leads to."""
         for one in plan.superseded:
             if one.name:

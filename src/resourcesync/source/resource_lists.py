@@ -67,7 +67,9 @@ def publish(
         last = ()  # there is little to be gained
     header = _header(shelf, snapshot.at, description.index(shelf.naming, naming.RESOURCE_LIST))
     rebase = Rebase(shelf, snapshot, header, limits)
-    return _write_parts(shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.anew())
+    return _write_parts(
+        shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
+    )
 
 
 def _last_pages(shelf: Shelf) -> tuple[Page, ...]:

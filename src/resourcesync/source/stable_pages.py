@@ -105,7 +105,7 @@ class Rebase:
             return None
         return NewPage(blocks=_blocks(entries))
 
-    def anew(self) -> Iterator[NewPage]:
+    def format_all(self) -> Iterator[NewPage]:
         """Yield the next list's pages, all of them formatted; read each before the next."""
         return self._formatted("", None)
 

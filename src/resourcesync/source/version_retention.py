@@ -38,7 +38,7 @@ def retain(
     before = min(reach, now) - GRACE
     if retention.keep:
         before = min(before, now - retention.keep)
-    gone = index.drop_former(before, retention.least)
+    gone = index.drop_superseded(before, retention.least)
     if gone:
         _log.info("removing %d former contents, which no list tells of", len(gone))
         store.remove(gone)

@@ -188,13 +188,13 @@ class VersionRecorder:
                 if not self._store.store(stream, sha256, length):
                     return None
             self._size += length
-        if newest is None or newest.is_former or newest.sha256 != sha256:
+        if newest is None or newest.is_superseded or newest.sha256 != sha256:
             return self._added(resource, sha256, length, newest)
         return self._names.links(resource, newest) if is_public else ()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make durable what was kept: before the catalogue records who needs it."""
-        self._store.settle()
+        self._store.flush()
 
     def _is_known(self, resource: Resource) -> bool:
         return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)

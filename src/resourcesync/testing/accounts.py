@@ -62,7 +62,7 @@ class AccountSuite(ABC):
     def remove(self, name: str) -> None:
         """Let a resource vanish from the other system."""
 
-    def settle(self) -> None:  # noqa: B027 - most systems need nothing
+    def wait_until_visible(self) -> None:  # noqa: B027 - most systems need nothing
         """Wait until the system tells of all that was put or removed; by default at once."""
 
     def down(self) -> AbstractContextManager[object] | None:
@@ -100,7 +100,7 @@ class AccountSuite(ABC):
         held = {uri: body for uri, body in held.items() if body != b"first of b"}
         held[self.put("c", b"second of c")] = b"second of c"
         held[self.put("d", b"first of d")] = b"first of d"
-        self.settle()
+        self.wait_until_visible()
 
         self._expect_listed(account, held)
 
@@ -124,7 +124,7 @@ class AccountSuite(ABC):
         for uri in gone:
             self.remove(names[uri])
         held[self.put("r", b"first of r")] = b"first of r"
-        self.settle()
+        self.wait_until_visible()
         found = [begun.uri, *(it.uri for it in telling)]
 
         expect_equal(len(found), len(set(found)), "each resource is told once")
@@ -270,7 +270,7 @@ class AccountSuite(ABC):
         assert isinstance(account, WritableAccount)
         uris = [self.put(name, b"old") for name in ("a", "b", "c")]
         self.remove("c")
-        self.settle()
+        self.wait_until_visible()
         posted = [
             Change(kind=ChangeKind.UPDATED, resource=_resource(uris[0], b"new")),
             Change(kind=ChangeKind.DELETED, resource=Resource(uri=uris[1])),
@@ -278,7 +278,7 @@ class AccountSuite(ABC):
         ]
         for _ in range(2):
             account.post(posted)
-            self.settle()
+            self.wait_until_visible()
             self._expect_listed(account, {uris[0]: b"new", uris[2]: b"third"})
 
     # --- what the checks are made of ---
@@ -301,7 +301,7 @@ class AccountSuite(ABC):
         for name in names:
             body = f"first of {name}".encode()
             held[self.put(name, body)] = body
-        self.settle()
+        self.wait_until_visible()
         expect_equal(len(held), len(names), "each name has a URI of its own")
         return held
 
@@ -320,7 +320,7 @@ class AccountSuite(ABC):
             held[self.put("e", b"the end of e")] = None
             self.remove("b")
             self.remove("e")
-        self.settle()
+        self.wait_until_visible()
         return held
 
     def _uri_of(self, held: Contents, name: str) -> str:

@@ -81,7 +81,7 @@ class CatalogueSuite:
         expect_equal(held.resource.links, (other,), "a resource is recorded without its patches")
         expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
 
-    def test_a_resource_deleted_and_created_in_one_recording_is_there(
+    def test_deleting_and_creating_in_one_recording_stores_the_last_version(
         self, catalogue: Catalogue
     ) -> None:
         """The last word counts, and every change is logged."""
@@ -131,7 +131,7 @@ class CatalogueSuite:
 
     # --- the first recording ---
 
-    def test_before_the_first_recording_there_is_nothing_to_see(self, catalogue: Catalogue) -> None:
+    def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: Catalogue) -> None:
         """Nothing is catalogued, no moment was given away, and a view is refused."""
         expect_equal(list(catalogue.catalogued()), [], "nothing is catalogued")
         expect_equal(catalogue.latest(), None, "no moment was given away")

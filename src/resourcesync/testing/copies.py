@@ -106,7 +106,7 @@ class CopiesSuite(ABC):
 
     # --- put in place ---
 
-    def test_what_is_installed_is_there(self, copies: Copies) -> None:
+    def test_an_installed_copy_exists_with_its_signature(self, copies: Copies) -> None:
         """With the signature that was returned, an empty one too, and whatever time it has."""
         signatures = {}
         for path, body, year in (("a.txt", b"a", 2020), ("b/c.txt", b"", 1), ("é/ ü", b"x", 9999)):
@@ -134,7 +134,7 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"a.txt": b"new"})
         _expect_no_trace(copies, "a.txt")
 
-    def test_what_is_not_ours_is_set_aside(self, copies: Copies) -> None:
+    def test_foreign_files_are_moved_to_the_quarantine(self, copies: Copies) -> None:
         """Edited by somebody or never ours: it makes way, and none of its bytes are lost."""
         first = _put(copies, "a.txt", b"ours")
         self.spoil("a.txt", b"edited by hand")
@@ -147,19 +147,19 @@ class CopiesSuite(ABC):
         expect_equal([path for path, _ in made_way], ["a.txt", "b.txt"], "made_way tells both")
         expect_equal(copies.made_way(), [], "made_way tells each once")
         for path, place in made_way:
-            expect_equal(list(copies.set_aside(path)), [place], "set_aside finds it by its path")
+            expect_equal(list(copies.quarantined(path)), [place], "set_aside finds it by its path")
             _expect_contents(copies, {path: b"new"})
         kept = [self.in_quarantine(place) for _, place in made_way]
         expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are kept")
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
 
-    def test_what_is_set_aside_again_is_found_newest_last(self, copies: Copies) -> None:
+    def test_repeated_quarantine_entries_are_listed_newest_last(self, copies: Copies) -> None:
         """One path may be spoiled more than once."""
         for body in (b"the first", b"the second one"):
             self.spoil("a.txt", body)
             _put(copies, "a.txt", b"new")
 
-        kept = [self.in_quarantine(place) for place in copies.set_aside("a.txt")]
+        kept = [self.in_quarantine(place) for place in copies.quarantined("a.txt")]
         expect_equal(kept, [b"the first", b"the second one"], "the newest is last")
 
     def test_foreign_files_with_equal_bytes_are_adopted(self, copies: Copies) -> None:
@@ -170,7 +170,7 @@ class CopiesSuite(ABC):
 
         _expect_no_trace(copies, "a.txt")
 
-    def test_one_that_cannot_be_put_does_not_stop_the_others(self, copies: Copies) -> None:
+    def test_one_failed_installation_does_not_stop_the_batch(self, copies: Copies) -> None:
         """Each of a batch has its own result, in its place."""
         paths = [f"d{number}/e/f.txt" for number in range(self.many)]
         paths[1:1] = ["../outside.txt"]
@@ -243,7 +243,7 @@ class CopiesSuite(ABC):
         for other in ("nothing", "../a/b.txt"):
             expect(copies.stage_trashed(other, ["md5"]) is None, f"{other} is not in the trash")
 
-    def test_what_was_changed_here_is_not_removed(self, copies: Copies) -> None:
+    def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
         """Only the copy that the signature tells of goes; others of the batch do."""
         removals = [
             Removal(path=path, signature=_put(copies, path, b"ours")) for path in ("a.txt", "b.txt")
@@ -285,7 +285,7 @@ class CopiesSuite(ABC):
         _expect_no_trace(copies, "a.txt")
         _expect_no_trace(copies, "b/c.txt")
 
-    def test_what_is_not_here_moves_nowhere(self, copies: Copies) -> None:
+    def test_moving_a_missing_copy_does_nothing(self, copies: Copies) -> None:
         """It is no error: what the state knows of it stays as it was."""
         expect_equal(_move(copies, "a.txt", "b.txt", "1"), "1", "the signature stays")
         _put(copies, "c.txt", b"another")
@@ -316,7 +316,7 @@ class CopiesSuite(ABC):
 
         made_way = copies.made_way()
         expect_equal([path for path, _ in made_way], ["b.txt"], "made_way tells it")
-        kept = [self.in_quarantine(place) for place in copies.set_aside("b.txt")]
+        kept = [self.in_quarantine(place) for place in copies.quarantined("b.txt")]
         expect_equal(kept, [b"somebody's own"], "its bytes are kept")
         _expect_contents(copies, {"b.txt": b"ours"})
         expect_equal(list(copies.paths()), ["b.txt"], "nothing is left at the old path")
@@ -344,7 +344,7 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"a.txt": b"ours"})
         expect_equal(list(copies.paths()), ["a.txt"], "nothing else is there")
 
-    def test_one_that_cannot_be_moved_does_not_stop_the_others(self, copies: Copies) -> None:
+    def test_one_failed_move_does_not_stop_the_batch(self, copies: Copies) -> None:
         """Each of a batch has its own result, in its place; those that can move have."""
         paths = [f"d{number}/f.txt" for number in range(self.many)]
         moves = [Move(path=it, to=f"{it}!", signature=_put(copies, it, b"x")) for it in paths]
@@ -388,7 +388,7 @@ class CopiesSuite(ABC):
 
     # --- looked at ---
 
-    def test_what_others_do_is_seen(self, copies: Copies) -> None:
+    def test_foreign_changes_are_detected(self, copies: Copies) -> None:
         """Other bytes have another signature, and `digest` reads what is there now."""
         before = _put(copies, "a.txt", b"ours")
         self.spoil("a.txt", b"their")
@@ -442,4 +442,4 @@ def _expect_contents(copies: Copies, held: Mapping[str, bytes]) -> None:
 
 
 def _expect_no_trace(copies: Copies, path: str) -> None:
-    expect_equal((copies.made_way(), list(copies.set_aside(path))), ([], []), "nothing made way")
+    expect_equal((copies.made_way(), list(copies.quarantined(path))), ([], []), "nothing made way")

@@ -13,7 +13,7 @@ from resourcesync.testing.promises import (
 )
 
 _NAME: Final = "resourcesync/changelist.xml"
-_OTHER: Final = ".well-known/resourcesync"
+_SECOND_NAME: Final = ".well-known/resourcesync"
 _TOP: Final = "resourcesync-sitemap.xml"
 _TIMES: Final = 15
 
@@ -35,11 +35,11 @@ class DocumentStoreSuite:
         """All chunks, in their order, empty ones and empty documents too."""
         written = documents.write(_NAME, iter([b"one", b"", b" two"]))
         expect_equal(written, 7, "write returns the bytes of the document")
-        expect_equal(documents.write(_OTHER, []), 0, "a document may be empty")
+        expect_equal(documents.write(_SECOND_NAME, []), 0, "a document may be empty")
 
         expect_equal(content_of(documents.open(_NAME)), b"one two", "open reads what was written")
-        expect_equal(content_of(documents.open(_OTHER)), b"", "an empty document is there")
-        expect_equal(sorted(documents.names()), [_OTHER, _NAME], "names has what was written")
+        expect_equal(content_of(documents.open(_SECOND_NAME)), b"", "an empty document is there")
+        expect_equal(sorted(documents.names()), [_SECOND_NAME, _NAME], "names has what was written")
 
     def test_a_document_may_stand_at_the_top(self, documents: DocumentStore) -> None:
         """It is found, read and removed like any other, and others' files there are not found."""
@@ -64,8 +64,8 @@ class DocumentStoreSuite:
     ) -> None:
         """Other bytes of the same length are another document; reading changes nothing."""
         documents.write(_NAME, [b"one"])
-        documents.write(_OTHER, [b"one"])
-        first, other = documents.signature(_NAME), documents.signature(_OTHER)
+        documents.write(_SECOND_NAME, [b"one"])
+        first, other = documents.signature(_NAME), documents.signature(_SECOND_NAME)
         content_of(documents.open(_NAME))
         expect_equal(documents.signature(_NAME), first, "reading does not change a signature")
 
@@ -73,7 +73,7 @@ class DocumentStoreSuite:
 
         second = documents.signature(_NAME)
         expect(first and second and second != first, "a signature changes with its document")
-        expect_equal(documents.signature(_OTHER), other, "others keep their signatures")
+        expect_equal(documents.signature(_SECOND_NAME), other, "others keep their signatures")
 
     def test_large_documents_are_written_whole(self, documents: DocumentStore) -> None:
         """A list may have 50 MB; some of that here, in many chunks."""
@@ -91,7 +91,7 @@ class DocumentStoreSuite:
         """What the chunks raise passes, and nothing was changed."""
         documents.write(_NAME, [b"old"])
         signature = documents.signature(_NAME)
-        for name in (_NAME, _OTHER):
+        for name in (_NAME, _SECOND_NAME):
             with expect_refusal(_OddError, "what the chunks raise passes"):
                 documents.write(name, _failing())
 
@@ -113,7 +113,7 @@ class DocumentStoreSuite:
             look(stream)
             raise _OddError
 
-        for name in (_NAME, _OTHER):
+        for name in (_NAME, _SECOND_NAME):
             with expect_refusal(_OddError, "what check raises passes"):
                 documents.write(name, [b"bad"], refuse)
         expect_equal(list(documents.names()), [_NAME], "what is refused is nowhere")
@@ -155,7 +155,7 @@ class DocumentStoreSuite:
 
     def test_what_is_deleted_is_gone_and_nothing_else(self, documents: DocumentStore) -> None:
         """Twice is no error."""
-        for name in (_NAME, f"{_NAME}.gz", _OTHER):
+        for name in (_NAME, f"{_NAME}.gz", _SECOND_NAME):
             documents.write(name, [b"x"])
 
         documents.delete(_NAME)
@@ -163,7 +163,9 @@ class DocumentStoreSuite:
 
         expect(documents.open(_NAME) is None, "what was deleted is gone")
         expect_equal(documents.signature(_NAME), None, "it has no signature")
-        expect_equal(sorted(documents.names()), [_OTHER, f"{_NAME}.gz"], "the others are there")
+        expect_equal(
+            sorted(documents.names()), [_SECOND_NAME, f"{_NAME}.gz"], "the others are there"
+        )
 
     def test_all_documents_are_listed_once(self, documents: DocumentStore) -> None:
         """However many pages a list has."""

@@ -75,7 +75,7 @@ class OriginalsSuite(ABC):
             is_utc = it.lastmod.utcoffset() == timedelta(0)
             expect(is_utc and not it.lastmod.microsecond, "lastmod is UTC, in whole seconds")
 
-    def test_where_there_is_nothing_nothing_is_listed(self, originals: Originals) -> None:
+    def test_an_empty_system_lists_nothing(self, originals: Originals) -> None:
         """An empty listing is a listing, and no error."""
         expect_equal(list(originals.scan()), [], "nothing is listed where nothing is")
 
@@ -102,7 +102,9 @@ class OriginalsSuite(ABC):
 
         expect_equal(_uris(originals), sorted(uris), "each is listed once, in rising URI order")
 
-    def test_what_stays_is_listed_while_others_come_and_go(self, originals: Originals) -> None:
+    def test_unchanged_originals_are_listed_during_concurrent_changes(
+        self, originals: Originals
+    ) -> None:
         """What changes under a listing hides nothing else, and order is kept."""
         names = [f"m/{number:05}" for number in range(self.many)]
         held = {self.put(name, b"x"): name for name in names}

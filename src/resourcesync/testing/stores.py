@@ -77,7 +77,7 @@ class StoreSuite:
 
     # --- what is put ---
 
-    def test_what_is_put_is_there_for_everybody(self, store: Store) -> None:
+    def test_a_stored_object_is_visible_to_all_clients(self, store: Store) -> None:
         """`put` returns its version; `look`, `open` and `keys` have it at once, for others too."""
         version = _put(store, "a/b.txt", b"some bytes")
 
@@ -161,7 +161,7 @@ class StoreSuite:
             version = versions[won[0]]
             expect_equal(content_of(store.open("a.txt")), bodies[won[0]], "its bytes are there")
 
-    def test_a_put_that_fails_leaves_what_was_there(self, store: Store) -> None:
+    def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
         """When the bytes cannot be read, or are fewer than told, nothing is replaced."""
         first = _put(store, "a.txt", b"old")
         body = _pattern(_LARGE)
@@ -220,7 +220,7 @@ class StoreSuite:
 
     # --- what is moved and removed ---
 
-    def test_what_is_moved_is_there_and_not_here(self, store: Store) -> None:
+    def test_a_moved_object_has_only_its_new_key(self, store: Store) -> None:
         """`move` takes the bytes to the other key; the old one is free for others."""
         _put(store, "other.txt", b"other")
         version = _put(store, "a/b.txt", b"bytes")
@@ -294,7 +294,7 @@ class StoreSuite:
             found = sorted(store.keys(prefix))
             expect_equal(found, expected, f"keys({prefix!r}) yields what begins so")
 
-    def test_all_keys_are_listed_also_while_others_come_and_go(self, store: Store) -> None:
+    def test_all_keys_are_listed_during_concurrent_changes(self, store: Store) -> None:
         """However many there are: what was put before and stays is among them, once."""
         names = [f"many/{number:05}" for number in range(self.many)]
         for key in names:

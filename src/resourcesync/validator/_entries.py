@@ -37,7 +37,7 @@ _LINK: Final = 5
 
 
 @dataclass(slots=True)
-class LinkSeen:
+class ParsedLink:
     """An ``rs:ln`` with its relation types in small letters and its times."""
 
     node: Node
@@ -47,7 +47,7 @@ class LinkSeen:
 
 
 @dataclass(slots=True)
-class EntrySeen:
+class ParsedEntry:
     """An entry, as far as it could be understood."""
 
     node: Node
@@ -57,7 +57,7 @@ class EntrySeen:
     lastmod: Moment | None = None
     lastmod_node: Node | None = None
     change: str = ""
-    links: list[LinkSeen] = field(default_factory=list)
+    links: list[ParsedLink] = field(default_factory=list)
 
     def value(self, name: str) -> str:
         """Return an attribute of the entry's ``rs:md``, or an empty text."""
@@ -67,7 +67,7 @@ class EntrySeen:
         """Whether the entry's ``rs:md`` carries an attribute."""
         return self.md is not None and name in self.md.attributes
 
-    def linked(self, relation: str) -> list[LinkSeen]:
+    def linked(self, relation: str) -> list[ParsedLink]:
         """Return the links of a relation."""
         return [link for link in self.links if relation in link.relations]
 
@@ -102,9 +102,9 @@ def is_rs(subject: Subject, node: Node) -> bool:
     return node.namespace in RS_NAMESPACES
 
 
-def read_entry(subject: Subject, node: Node) -> EntrySeen:
+def read_entry(subject: Subject, node: Node) -> ParsedEntry:
     """Check an entry by itself and return what it says (§7)."""
-    entry = EntrySeen(node)
+    entry = ParsedEntry(node)
     if node.attributes or node.qualified:
         subject.report("G11", f"<{node.name}> has attributes", node)
     counts: dict[str, int] = {}
@@ -120,7 +120,7 @@ def read_entry(subject: Subject, node: Node) -> EntrySeen:
     return entry
 
 
-def _read_sitemap(subject: Subject, entry: EntrySeen, child: Node, count: int) -> None:
+def _read_sitemap(subject: Subject, entry: ParsedEntry, child: Node, count: int) -> None:
     if child.name == "loc":
         _read_loc(subject, entry, child, count)
     elif child.name in ("lastmod", "changefreq") and count > 1:
@@ -137,7 +137,7 @@ def _read_sitemap(subject: Subject, entry: EntrySeen, child: Node, count: int) -
         subject.report("G03", f"a <{child.name}> stands in an entry", child)
 
 
-def _read_loc(subject: Subject, entry: EntrySeen, child: Node, count: int) -> None:
+def _read_loc(subject: Subject, entry: ParsedEntry, child: Node, count: int) -> None:
     if count > 1:
         subject.report("G12", "a second loc in one entry", child)
         return
@@ -164,12 +164,12 @@ def _check_location(subject: Subject, loc: Node) -> None:
         subject.report("SM01", f"{loc.text[:100]} is not below {folder}", loc, TEXT)
 
 
-def _read_rs(subject: Subject, entry: EntrySeen, child: Node) -> None:
+def _read_rs(subject: Subject, entry: ParsedEntry, child: Node) -> None:
     if child.name == "ln":
         times = check_link(subject, child)
         relations = frozenset(child.attributes.get("rel", "").lower().split())
         href = child.attributes.get("href", "").strip()
-        entry.links.append(LinkSeen(child, relations, href, times))
+        entry.links.append(ParsedLink(child, relations, href, times))
     elif child.name == "md":
         if entry.md is not None:
             subject.report("G15", "a second rs:md in one entry", child)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator._entries import EntrySeen
+from resourcesync.validator._entries import ParsedEntry
 from resourcesync.validator._logs import LogEntries
 from resourcesync.validator._nodes import TEXT
 from resourcesync.validator._order import Repetition
@@ -29,11 +29,11 @@ class Entries:
         self._packages = Packages()
         self._logs = LogEntries(kind, self._packages)
         self._capabilities: set[str] = set()
-        self._seen = 0
+        self._count = 0
         self._parts = 0
         self._with_via = False
         logs = self._logs
-        check: Mapping[Kind, Callable[[Subject, EntrySeen], None]] = {
+        check: Mapping[Kind, Callable[[Subject, ParsedEntry], None]] = {
             Kind.SD: self._description,
             Kind.CAP: self._capability,
             Kind.RL: self._resource,
@@ -50,9 +50,9 @@ class Entries:
         }
         self._check = check.get(kind)
 
-    def see(self, subject: Subject, entry: EntrySeen) -> None:
+    def see(self, subject: Subject, entry: ParsedEntry) -> None:
         """Check the next entry."""
-        self._seen += 1
+        self._count += 1
         if self._check is not None:
             self._check(subject, entry)
         self._aggregated(subject, entry)
@@ -60,17 +60,17 @@ class Entries:
     def finish(self, subject: Subject) -> None:
         """Tell what only the end of the document shows."""
         root = subject.md or subject.root
-        if subject.kind is Kind.CAP and not self._seen:
+        if subject.kind is Kind.CAP and not self._count:
             subject.report_at("CA10", "the Capability List has no entry", root)
-        if subject.kind in (Kind.NT, Kind.FN) and not self._seen:
+        if subject.kind in (Kind.NT, Kind.FN) and not self._count:
             subject.report_at("NT01", "the notification has no entry", root)
-        if self._parts and self._parts == self._seen:
+        if self._parts and self._parts == self._count:
             subject.report_at("RL08", "all entries are like those of an index", root)
         self._logs.finish(subject)
 
     # --- descriptions --------------------------------------------------------------------------
 
-    def _description(self, subject: Subject, entry: EntrySeen) -> None:
+    def _description(self, subject: Subject, entry: ParsedEntry) -> None:
         is_channel = _is_framework_channel(entry)
         if entry.md is None:
             subject.report("SD05", "an entry without rs:md", entry.node)
@@ -83,7 +83,7 @@ class Entries:
         if entry.lastmod_node is not None:
             subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
 
-    def _capability(self, subject: Subject, entry: EntrySeen) -> None:
+    def _capability(self, subject: Subject, entry: ParsedEntry) -> None:
         if entry.lastmod_node is not None:
             subject.report("CA06", "lastmod on an entry", entry.lastmod_node)
         label = entry.value("capability")
@@ -103,7 +103,7 @@ class Entries:
 
     # --- snapshots -----------------------------------------------------------------------------
 
-    def _resource(self, subject: Subject, entry: EntrySeen) -> None:
+    def _resource(self, subject: Subject, entry: ParsedEntry) -> None:
         self._repetition.see(subject, entry)
         self._parts += entry.is_part
         end = subject.root_times.get("completed") or subject.root_times.get("at")
@@ -114,18 +114,18 @@ class Entries:
         if node is None and not entry.has("hash") and not entry.has("length"):
             subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
 
-    def _resource_package(self, subject: Subject, entry: EntrySeen) -> None:
+    def _resource_package(self, subject: Subject, entry: ParsedEntry) -> None:
         self._packages.see(subject, entry, "RD02")
         check_within(subject, entry, "RD06", ("at", "completed"))
 
-    def _packed(self, subject: Subject, entry: EntrySeen) -> None:
+    def _packed(self, subject: Subject, entry: ParsedEntry) -> None:
         if not entry.has("path"):
             subject.report("RM04", "an entry without path", entry.place)
         check_path(subject, entry)
 
     # --- aggregators ---------------------------------------------------------------------------
 
-    def _aggregated(self, subject: Subject, entry: EntrySeen) -> None:
+    def _aggregated(self, subject: Subject, entry: ParsedEntry) -> None:
         """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:
@@ -137,7 +137,7 @@ class Entries:
             subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
 
 
-def _is_framework_channel(entry: EntrySeen) -> bool:
+def _is_framework_channel(entry: ParsedEntry) -> bool:
     """Whether it leads to a channel of Framework Notifications, which no set describes."""
     capability = entry.value("capability")
     return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

@@ -3,17 +3,17 @@
 from typing import Final
 
 from resourcesync.model.vocabulary import Relation
-from resourcesync.validator._entries import EntrySeen, LinkSeen
+from resourcesync.validator._entries import ParsedEntry, ParsedLink
 from resourcesync.validator._nodes import Spot
 from resourcesync.validator._subject import Kind, Subject
 
 _REMEMBERED: Final = 50_000
 _REPEATED: Final = ("hash", "length", "type", "encoding")
-_PATCHED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.OTHER})
-_PACKED: Final = frozenset({Kind.RD, Kind.CD, Kind.OTHER})
+_PATCHED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.UNKNOWN})
+_PACKED: Final = frozenset({Kind.RD, Kind.CD, Kind.UNKNOWN})
 
 
-def check_links(subject: Subject, entry: EntrySeen) -> None:
+def check_links(subject: Subject, entry: ParsedEntry) -> None:
     """Check what the links of an entry carry, and whether they may stand there (§14)."""
     for link in entry.links:
         _check_patch(subject, entry, link)
@@ -26,7 +26,7 @@ def check_links(subject: Subject, entry: EntrySeen) -> None:
                 subject.report(rule, f"a second {relation} link in one entry", link.node)
 
 
-def _check_patch(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
+def _check_patch(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> None:
     if Relation.PATCH not in link.relations:
         if "path" in link.node.attributes:
             subject.report("G31", "path on a link that is no patch", link.node, "path")
@@ -45,7 +45,7 @@ def _check_patch(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
         subject.report("G31", "path on a patch that is in no package", link.node, "path")
 
 
-def _check_plain(subject: Subject, link: LinkSeen) -> None:
+def _check_plain(subject: Subject, link: ParsedLink) -> None:
     found = link.node.attributes
     if "duplicate" in link.relations:
         for name in _REPEATED:
@@ -59,7 +59,7 @@ def _check_plain(subject: Subject, link: LinkSeen) -> None:
                 subject.report("LK07", f"a timegate with {name}", link.node, name)
 
 
-def _check_versions(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
+def _check_versions(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> None:
     if "memento" not in link.relations:
         return
     modified = link.times.get("modified")
@@ -70,7 +70,7 @@ def _check_versions(subject: Subject, entry: EntrySeen, link: LinkSeen) -> None:
         subject.report("LK06", message, link.node, "modified")
 
 
-def _check_structure(subject: Subject, link: LinkSeen) -> None:
+def _check_structure(subject: Subject, link: ParsedLink) -> None:
     for relation in ("up", "index"):
         if relation in link.relations:
             subject.report("LK11", f"{relation} on an entry", link.node)
@@ -86,7 +86,7 @@ class Descriptions:
         self._describing: dict[tuple[int, int], Spot] = {}
         self._listed: set[int] = set()
 
-    def see(self, subject: Subject, entry: EntrySeen) -> None:
+    def see(self, subject: Subject, entry: ParsedEntry) -> None:
         """Take note of an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
@@ -113,7 +113,7 @@ class Descriptions:
         pairs: dict[tuple[int, int], Spot],
         pair: tuple[int, int],
         subject: Subject,
-        link: LinkSeen,
+        link: ParsedLink,
     ) -> None:
         if len(pairs) < _REMEMBERED:
             spot = subject.window.spot(link.node)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from resourcesync.model.vocabulary import MAX_ENTRIES
-from resourcesync.validator._entries import EntrySeen
+from resourcesync.validator._entries import ParsedEntry
 from resourcesync.validator._nodes import TEXT, Node
 from resourcesync.validator._subject import Kind, Moment, Subject
 from resourcesync.validator.rule import Profile
@@ -41,17 +41,17 @@ class Repetition:
     """Whether a resource is listed twice; remembers as many entries as a document may have."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
+        self._marks: set[int] = set()
 
-    def see(self, subject: Subject, entry: EntrySeen) -> None:
+    def see(self, subject: Subject, entry: ParsedEntry) -> None:
         """Look for the address of an entry among those before."""
         if not entry.uri:
             return
         mark = hash(entry.uri)
-        if mark in self._seen:
+        if mark in self._marks:
             subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
-        elif len(self._seen) < MAX_ENTRIES:
-            self._seen.add(mark)
+        elif len(self._marks) < MAX_ENTRIES:
+            self._marks.add(mark)
 
 
 class Changes:
@@ -63,21 +63,21 @@ class Changes:
         self._last: dict[int, str] = {}
         self._moments: set[int] = set()
 
-    def see(self, subject: Subject, entry: EntrySeen) -> None:
+    def see(self, subject: Subject, entry: ParsedEntry) -> None:
         """Compare a change with those before."""
         self._see_order(subject, entry)
         if self._list and entry.uri:
             self._see_twice(subject, entry)
             self._see_life(subject, entry)
 
-    def _see_order(self, subject: Subject, entry: EntrySeen) -> None:
+    def _see_order(self, subject: Subject, entry: ParsedEntry) -> None:
         if subject.profile is Profile.RS_1_0:
             if entry.lastmod_node is not None:
                 self._order.see(subject, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
             self._order.see(subject, entry.times.get("datetime"), entry.md, "datetime")
 
-    def _see_twice(self, subject: Subject, entry: EntrySeen) -> None:
+    def _see_twice(self, subject: Subject, entry: ParsedEntry) -> None:
         old = subject.profile is Profile.RS_1_0
         moment = entry.lastmod if old else entry.times.get("datetime")
         if moment is None:
@@ -89,7 +89,7 @@ class Changes:
         elif len(self._moments) < MAX_ENTRIES:
             self._moments.add(mark)
 
-    def _see_life(self, subject: Subject, entry: EntrySeen) -> None:
+    def _see_life(self, subject: Subject, entry: ParsedEntry) -> None:
         mark = hash(entry.uri)
         before = self._last.get(mark)
         if before is not None and (before, entry.change) in _IMPOSSIBLE:

@@ -37,7 +37,7 @@ _ALIASES: Final = {
 class Kind(Enum):
     """What a document is, as its root and its capability say."""
 
-    OTHER = "other"
+    UNKNOWN = "other"
     SITEMAP = "sitemap"
     SD = "Source Description"
     SDI = "Source Description Index"
@@ -65,7 +65,7 @@ DESCRIPTIONS: Final = frozenset({Kind.SD, Kind.SDI, Kind.CAP, Kind.CAPI})
 MANIFESTS: Final = frozenset({Kind.RDM, Kind.CDM})
 CHANGES: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.FN})
 RESOURCES: Final = frozenset(
-    {Kind.RL, Kind.RDM, Kind.CH, Kind.CDM, Kind.NT, Kind.SITEMAP, Kind.OTHER}
+    {Kind.RL, Kind.RDM, Kind.CH, Kind.CDM, Kind.NT, Kind.SITEMAP, Kind.UNKNOWN}
 )
 DOCUMENTS: Final = frozenset(Kind) - RESOURCES
 
@@ -94,7 +94,7 @@ def capability_of(label: str) -> Capability | None:
 def kind_of(capability: Capability | None, *, is_index: bool) -> Kind:
     """Return what a document of this capability and root is."""
     if capability is None:
-        return Kind.OTHER
+        return Kind.UNKNOWN
     if capability.is_archive:
         return Kind.ARI if is_index else Kind.AR
     return _KINDS[capability][is_index]
@@ -108,7 +108,7 @@ class Subject:
         profile: By which text it is judged.
         window: The bytes around what is being read.
         summary: What was learned of it.
-        kind: What it is; `Kind.OTHER` until its root's ``rs:md`` was seen.
+        kind: What it is; `Kind.UNKNOWN` until its root's ``rs:md`` was seen.
         namespace: Its spelling of the Sitemap namespace.
         root, md: Where the root and its first ``rs:md`` stand.
         root_times: The times of the root's ``rs:md`` as written and as understood.
@@ -120,12 +120,12 @@ class Subject:
     profile: Profile
     window: Window
     summary: DocumentSummary
-    kind: Kind = Kind.OTHER
+    kind: Kind = Kind.UNKNOWN
     namespace: str = SITEMAP_NS
     root: Spot = field(default_factory=Spot)
     md: Spot | None = None
     root_times: "dict[str, Moment]" = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     places: dict[tuple[bool, str], str] = field(default_factory=dict)
     _found: list[Finding] = field(default_factory=list)
 
@@ -141,8 +141,8 @@ class Subject:
 
     def report_once(self, rule: str, message: str, node: Node, part: str = "") -> None:
         """Tell that a rule is broken, the first time only."""
-        if rule not in self.seen:
-            self.seen.add(rule)
+        if rule not in self.reported:
+            self.reported.add(rule)
             self.report(rule, message, node, part)
 
     def drain(self) -> list[Finding]:

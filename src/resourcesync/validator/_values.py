@@ -144,7 +144,7 @@ def _is_time_above(subject: Subject, name: str) -> bool:
 
 
 def _phrase(subject: Subject) -> str:
-    return "document" if subject.kind is Kind.OTHER else subject.kind.value
+    return "document" if subject.kind is Kind.UNKNOWN else subject.kind.value
 
 
 def _misplaced(subject: Subject, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller
@@ -176,7 +176,7 @@ def _misplaced_on_entry(subject: Subject, name: str) -> str:
         "from": kind not in (Kind.CH, Kind.CDM),
         "until": kind not in (Kind.CH, Kind.CDM),
     }
-    if kind is Kind.OTHER or allowed.get(name, True):
+    if kind is Kind.UNKNOWN or allowed.get(name, True):
         return ""
     return {"path": "G31", "change": "G32", "datetime": "G34", "capability": "G35"}.get(name, "G45")
 

@@ -10,7 +10,7 @@ from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
-from resourcesync.validator._entries import EntrySeen, is_rs, read_entry
+from resourcesync.validator._entries import ParsedEntry, is_rs, read_entry
 from resourcesync.validator._header import Header
 from resourcesync.validator._kinds import Entries
 from resourcesync.validator._links import Descriptions, check_links
@@ -104,7 +104,7 @@ class Examination(Iterator[Finding]):
             subject.report_at("G01", stop.message, stop.spot)
         except DocumentError as error:
             self._stop(error)
-        self.summary.settle()
+        self.summary.flush()
         yield from subject.drain()
 
     def _feed(self, block: bytes) -> None:
@@ -172,7 +172,7 @@ class Examination(Iterator[Finding]):
 
     # --- the summary ---------------------------------------------------------------------------
 
-    def _remember(self, entry: EntrySeen) -> None:
+    def _remember(self, entry: ParsedEntry) -> None:
         kind = self._subject.kind
         if summary_full(self.summary):
             return
@@ -187,7 +187,7 @@ class Examination(Iterator[Finding]):
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
 
-    def _remember_part(self, entry: EntrySeen) -> None:
+    def _remember_part(self, entry: ParsedEntry) -> None:
         """Remember what a list lists as if it were an index, as long as all entries do."""
         targets, kind = self.summary.targets, self._subject.kind
         if kind in (Kind.RL, Kind.CH) and len(targets) == self.summary.entries - 1:
@@ -196,7 +196,7 @@ class Examination(Iterator[Finding]):
             else:
                 targets.clear()
 
-    def _remember_change(self, entry: EntrySeen) -> None:
+    def _remember_change(self, entry: ParsedEntry) -> None:
         moment = entry.times.get("datetime") or entry.lastmod
         time = -1 if moment is None else to_microseconds(moment.first)
         self._timed |= entry.has("datetime")
@@ -231,11 +231,11 @@ def summary_full(summary: DocumentSummary) -> bool:
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 
-def _place(entry: EntrySeen) -> Place:
+def _place(entry: ParsedEntry) -> Place:
     return Place(line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1)
 
 
-def _target(entry: EntrySeen, *, is_package: bool = False) -> Target:
+def _target(entry: ParsedEntry, *, is_package: bool = False) -> Target:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
     return Target(
@@ -254,12 +254,12 @@ def _target(entry: EntrySeen, *, is_package: bool = False) -> Target:
     )
 
 
-def _length(entry: EntrySeen) -> int | None:
+def _length(entry: ParsedEntry) -> int | None:
     length = entry.value("length")
     return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None  # noqa: PLR2004 - 64 bits
 
 
-def _listed(entry: EntrySeen, document: str) -> ListedResource:
+def _listed(entry: ParsedEntry, document: str) -> ListedResource:
     return ListedResource(
         uri=entry.uri,
         document=document,

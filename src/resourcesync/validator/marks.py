@@ -100,7 +100,7 @@ class Marks:
             self._places.append(self._store.write(self._tail))
             self._tail = array("q")
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Put the rest away: no more will come.
 
         Raises:

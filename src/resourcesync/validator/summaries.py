@@ -119,14 +119,14 @@ class DocumentSummary:
     changes: Marks = field(default_factory=Marks)
     change_times: Marks = field(default_factory=Marks)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Put the marks away: the document was read to its end.
 
         Raises:
             StorageError: There is no room.
         """
         for marks in (self.resources, self.changes, self.change_times):
-            marks.settle()
+            marks.flush()
 
     def link(self, relation: str) -> str | None:
         """Return the target of the first root link of this relation, or ``None``."""

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import Ended, Errand, Kind, Past, Rota, Verdict, Wanted, Why
+from resourcesync.watch.rota import Ended, Errand, Kind, MirrorHistory, Rota, Verdict, Wanted, Why
 from resourcesync.watch.times import Now
 
 _logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Watch:
         self._ahead: float | None = None
         self._stop = threading.Event()
 
-    def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past]) -> None:
+    def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, MirrorHistory]) -> None:
         """Take what is wanted from now on; on the thread of the loop only."""
         self._rota.want(wanted, past, self._now())
 
@@ -169,7 +169,7 @@ class Watch:
     def turn(self, longest: float = _LONGEST_WAIT) -> None:
         """Begin what is due, then wait for something to happen, at most ``longest`` seconds."""
         now = self._now()
-        self._heed_clock(now)
+        self._check_clock(now)
         self._collect()
         for errand in self._rota.begin(now, *self._room()):
             self._begin(errand)
@@ -210,7 +210,7 @@ class Watch:
         self.beat = self._clock.monotonic()
         return Now(self._clock.now().timestamp(), self.beat)
 
-    def _heed_clock(self, now: Now) -> None:
+    def _check_clock(self, now: Now) -> None:
         """Reckon anew when somebody set the clock on the wall."""
         ahead = now.wall - now.steady
         if self._ahead is not None and abs(ahead - self._ahead) > _STEP:

@@ -107,7 +107,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class MirrorHistory:
     """What is known of a mirror when watching begins, by the clock on the wall.
 
     Attributes:
@@ -153,13 +153,13 @@ _REASONS: Final = {
     Verdict.LOCKED: Why.LOCKED,
     Verdict.CUT: Why.TURN,
 }
-_NO_PAST: Final = Past()
+_NO_HISTORY: Final = MirrorHistory()
 
 
 @dataclass(slots=True)
 class _Row:
     wanted: Wanted
-    past: Past
+    history: MirrorHistory
     due: dict[Kind, float]
     began: dict[Kind, Now] = field(default_factory=dict)
     failures: dict[Kind, int] = field(default_factory=dict)
@@ -199,7 +199,9 @@ class Rota:
         self._blocked = 0
         self._is_long_full = False
 
-    def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, Past], now: Now) -> None:
+    def want(
+        self, wanted: Mapping[str, Wanted], past: Mapping[str, MirrorHistory], now: Now
+    ) -> None:
         """Take what is wanted from now on; mirrors that are not named are let go.
 
         What goes on goes on, even if its mirror is let go and named again meanwhile; and what
@@ -214,7 +216,7 @@ class Rota:
         for name, wish in wanted.items():
             row = self._rows.get(name)
             if row is None:
-                row = self._new(wish, past.get(name, _NO_PAST), now)
+                row = self._new(wish, past.get(name, _NO_HISTORY), now)
                 row.running = self._left.pop(name, row.running)
             elif row.wanted != wish:
                 row = self._changed(row, wish, now)
@@ -224,7 +226,7 @@ class Rota:
                 self._left[name] = row.running
         self._rows = rows
 
-    def _new(self, wish: Wanted, past: Past, now: Now) -> _Row:
+    def _new(self, wish: Wanted, past: MirrorHistory, now: Now) -> _Row:
         """Return a row; audits and hand-overs begin with the first pull, if there was none."""
         due = {Kind.PULL: self._first(wish.pull, past.pulled, now)}
         if wish.audit is not None:
@@ -232,7 +234,7 @@ class Rota:
             due[Kind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
         if wish.hands_on:
             due[Kind.HAND_ON] = inf if past.pulled is None else now.steady
-        return _Row(wanted=wish, past=past, due=due)
+        return _Row(wanted=wish, history=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
         """Return when something is due for the first time; what is overdue is due at once."""
@@ -242,7 +244,7 @@ class Rota:
         return timetable.next(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
     def _changed(self, row: _Row, wish: Wanted, now: Now) -> _Row:
-        fresh = self._new(wish, row.past, now)
+        fresh = self._new(wish, row.history, now)
         for kind in fresh.due:
             table = wish.audit if kind is Kind.AUDIT else wish.pull
             last = row.began.get(kind)

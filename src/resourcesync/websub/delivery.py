@@ -18,7 +18,13 @@ from typing import Final, TypeVar
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
-from resourcesync.ports.subscriptions import HubStore, Intent, Payload, Settled, Subscription
+from resourcesync.ports.subscriptions import (
+    DeliveryOutcome,
+    HubStore,
+    Intent,
+    Payload,
+    Subscription,
+)
 from resourcesync.websub import leases, messages, payloads
 from resourcesync.websub.leases import MICROSECONDS, SteadyTime
 from resourcesync.websub.messages import Mode, SubscriptionRequest
@@ -117,7 +123,7 @@ class Deliveries:
         )
         self._jobs: dict[Request, _Job] = {}
         self._waiting: deque[tuple[Request, _Job]] = deque()
-        self._settled: list[Settled] = []
+        self._outcomes: list[DeliveryOutcome] = []
         self._cache: OrderedDict[tuple[str, int], Payload] = OrderedDict()
         self._is_woken = True
         self._is_stopped = False
@@ -160,14 +166,14 @@ class Deliveries:
             elif not self._is_woken:
                 return
 
-    def settle(self, outcome: Response | Failure) -> None:
+    def record_outcome(self, outcome: Response | Failure) -> None:
         """Take how a request ended."""
         job = self._jobs.pop(outcome.request)
         self._is_woken = True  # its place is free
         if isinstance(job, _Verification):
-            self._settle_verification(job, outcome)
+            self._finish_verification(job, outcome)
         else:
-            self._settle_delivery(job, outcome)
+            self._finish_delivery(job, outcome)
 
     def give_up(self) -> None:
         """Forget what is in flight, after the messenger gave it up; it is still to be done."""
@@ -279,7 +285,7 @@ class Deliveries:
 
     # --- settling -------------------------------------------------------------------------------
 
-    def _settle_verification(self, job: _Verification, outcome: Response | Failure) -> None:
+    def _finish_verification(self, job: _Verification, outcome: Response | Failure) -> None:
         intent = job.intent
         if isinstance(outcome, Response):
             is_meant = outcome.status in _SUCCESS and bytes(job.sink.body) == job.challenge.encode()
@@ -297,26 +303,28 @@ class Deliveries:
         _LOG.info("a receiver did not confirm that it wants to %s", intent.mode)
         self._store.forget(intent)
 
-    def _settle_delivery(self, job: _Delivery, outcome: Response | Failure) -> None:
+    def _finish_delivery(self, job: _Delivery, outcome: Response | Failure) -> None:
         subscription = job.subscription
         status = outcome.status if isinstance(outcome, Response) else 0
         if status in _SUCCESS:
             self.counts["delivered"] += 1
-            self._settled.append(Settled(number=subscription.number, delivered=job.last))
+            self._outcomes.append(DeliveryOutcome(number=subscription.number, delivered=job.last))
         elif status == _GONE:
             self.counts["ended"] += 1
-            self._settled.append(Settled(number=subscription.number, is_over=True))
+            self._outcomes.append(DeliveryOutcome(number=subscription.number, is_over=True))
         else:
             self.counts["failed"] += 1
             attempts = subscription.attempts + 1
             wait = max(leases.delay(attempts, self._chance()), _retry_after(outcome))
             due = self._now() + int(wait * MICROSECONDS)
-            self._settled.append(Settled(number=subscription.number, attempts=attempts, due=due))
+            self._outcomes.append(
+                DeliveryOutcome(number=subscription.number, attempts=attempts, due=due)
+            )
 
     def _flush(self) -> None:
-        if self._settled:
-            self._store.settle(self._settled)
-            self._settled.clear()
+        if self._outcomes:
+            self._store.record_outcomes(self._outcomes)
+            self._outcomes.clear()
 
 
 def _retry_after(outcome: Response | Failure) -> float:

@@ -296,7 +296,7 @@ class Subscriber:
             secret=follower.next_secret,
             next_token="",
             next_secret=b"",
-            former_token=follower.token,
+            previous_token=follower.token,
             base=self._base,
             lease_until=now + granted * MICROSECONDS,
             attempts=0,
@@ -341,7 +341,7 @@ class Subscriber:
         if follower is None:
             self.counts["unknown"] += 1
             return _NOT_FOUND
-        if token == follower.former_token or follower.state is Following.LEAVING:
+        if token == follower.previous_token or follower.state is Following.LEAVING:
             self.ledger.refused(follower, Fault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret

@@ -89,12 +89,12 @@ def import_lines(
             return _sum(map(account.post, _lots(differing)))
 
 
-class _Both(Account, WritableAccount, Protocol):
+class _ReadWriteAccount(Account, WritableAccount, Protocol):
     """An account that tells and takes."""
 
 
 @contextmanager
-def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_Both]:
+def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_ReadWriteAccount]:
     check_address(address)
     with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
         options = AccountOptions(

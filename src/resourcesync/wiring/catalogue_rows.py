@@ -55,7 +55,7 @@ def bad_rows(path: Path) -> Iterator[BadRow]:
     yield from aside.bad_rows(path, _fault_of)
 
 
-def set_aside(path: Path, clock: Clock) -> Iterator[BadRow]:
+def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
     """Set aside the rows that cannot be published, some thousand at a time; yield each.
 
     What was yielded is set aside, whatever comes after it.
@@ -69,5 +69,5 @@ def set_aside(path: Path, clock: Clock) -> Iterator[BadRow]:
         raise ConfigurationError(f"there is no catalogue {path}")
     with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
         while rows := list(islice(bad_rows(path), AT_ONCE)):
-            aside.set_aside(path, rows, clock.now(), _fault_of)
+            aside.quarantine_rows(path, rows, clock.now(), _fault_of)
             yield from rows

@@ -139,7 +139,7 @@ def export_lines(path: Path, *, changes_after: int | None = None) -> Iterator[by
         yield from starmap(ndjson.write_change, read_changes(path, changes_after))
 
 
-def _check_there(path: Path) -> None:
+def _check_exists(path: Path) -> None:
     if not path.is_file():
         raise ConfigurationError(
             f"there is no catalogue {path}", hint=f"resourcesync catalogue import {path} FILE"
@@ -148,7 +148,7 @@ def _check_there(path: Path) -> None:
 
 @contextmanager
 def _existing(path: Path) -> Iterator[PostedCatalogue]:
-    _check_there(path)
+    _check_exists(path)
     with naming_the_remedy(path), PostedCatalogue(path) as catalogue:
         yield catalogue
 
@@ -177,7 +177,7 @@ def publish(
         LockedError: Another run is publishing it.
         StorageError: It cannot be read, or a document cannot be written.
     """
-    _check_there(path)
+    _check_exists(path)
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
     with ExitStack() as held:
@@ -188,7 +188,7 @@ def publish(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
             )
         known = publishing.read_settings(catalogue, NOTE)
-        settings = _settle(path, out, known, chosen)
+        settings = _merge_settings(path, out, known, chosen)
         root = path.parent
         store = held.enter_context(
             documents.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
@@ -273,7 +273,7 @@ def _some(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterato
     return told
 
 
-def _settle(
+def _merge_settings(
     path: Path, out: Path | str | None, known: Settings, chosen: Mapping[str, object]
 ) -> Settings:
     again = f"resourcesync publish {SCHEME}{path} --url https://HOST/ --out FOLDER"
@@ -289,7 +289,7 @@ def _settle(
     settings = dict(chosen)
     if out is not None:
         settings["out"] = documents.out_of(path.parent, out)
-    return publishing.settle(path, known, settings)
+    return publishing.merge_settings(path, known, settings)
 
 
 def checked(resource: Resource) -> Resource:

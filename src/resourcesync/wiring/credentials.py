@@ -21,7 +21,7 @@ MOST_BYTES: Final = 64 * 1024
 COMMAND_SECONDS: Final = 60.0
 
 _BEARER: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_SHARED_MODES: Final = stat.S_IRWXG | stat.S_IRWXO
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _SOURCES: Final = "{ env = … }, { file = … }, { credential = … } or { command = […] }"
 
@@ -209,13 +209,13 @@ def absent_secrets(
         if not isinstance(value, Mapping):
             continue
         for kind, place in value.items():
-            if not _is_there(kind, str(place), environ):
+            if not _is_present(kind, str(place), environ):
                 where = _ABSENT[kind].format(place)
                 found.append(f"`{key}` in [auth.{name}] comes from {where}")
     return found
 
 
-def _is_there(kind: str, place: str, environ: Mapping[str, str] | None) -> bool:
+def _is_present(kind: str, place: str, environ: Mapping[str, str] | None) -> bool:
     match kind:
         case "env":
             return bool(config.variable(place, environ))
@@ -291,7 +291,7 @@ def _check_private(path: Path) -> None:
             f"{path} is no ordinary file",
             hint="name a file, or use { env = … } or { command = […] }",
         )
-    if info.st_uid != os.geteuid() or info.st_mode & _OTHERS:
+    if info.st_uid != os.geteuid() or info.st_mode & _SHARED_MODES:
         raise ConfigurationError(
             f"{path} can be read or was written by others", hint=f"chmod 600 {path}"
         )

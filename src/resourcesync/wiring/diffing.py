@@ -20,7 +20,7 @@ from resourcesync.discovery.accounts import (
     ListingSummary,
     Verdict,
     judge,
-    settle,
+    latest_rows,
 )
 from resourcesync.errors import OutOfScopeError
 from resourcesync.ports import Clock
@@ -82,7 +82,7 @@ class Comparison:
         Raises:
             StorageError: A temporary file failed.
         """
-        left, right = (settle(spool) for spool in self._spools)
+        left, right = (latest_rows(spool) for spool in self._spools)
         for difference in compare(left, right, same=_never):
             match difference:
                 case Created(told):

@@ -164,10 +164,10 @@ class _ExportedCopies:
     def limit_to(self, since: int) -> int:
         """Leave out what was here before a moment, microseconds; return how many there are."""
         self._since = since
-        self._total = sum(1 for _ in self._chosen())
+        self._total = sum(1 for _ in self._selected_copies())
         return self._total
 
-    def _chosen(self) -> Iterator[Copy]:
+    def _selected_copies(self) -> Iterator[Copy]:
         """Yield the copies that are wanted; what a pull was killed at may be one of them."""
         for copy in self._state.copies():
             if copy.installed >= self._since or copy.length < 0:
@@ -175,7 +175,7 @@ class _ExportedCopies:
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies; one whose file was being changed cannot be exported."""
-        for copy in self._chosen():
+        for copy in self._selected_copies():
             if copy.length < 0:
                 self._checked(copy)
                 raise _DamagedError
@@ -219,7 +219,7 @@ class _ExportedCopies:
 
     def check_the_rest(self) -> None:
         """Find what else is not as it should be; nothing is exported any more."""
-        for copy in self._chosen():
+        for copy in self._selected_copies():
             if copy.uri > self._last:
                 self._checked(copy)
 

@@ -43,7 +43,7 @@ class ChangeForwarder:
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
             anew = f"--consumer {self._consumer} --restart"
-            reader = ChangeReader(state=opened.state, cursor=before, anew=anew)
+            reader = ChangeReader(state=opened.state, cursor=before, restart_hint=anew)
             count = 0
 
             def counted(change: Logged) -> bytes:

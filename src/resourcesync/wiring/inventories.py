@@ -93,16 +93,16 @@ def publish_table(
     with ExitStack() as held:
         remembered = folder.read()
         if remembered is None:
-            _settle(source, Settings(), chosen)  # what cannot work makes no folder
+            _merge_settings(source, Settings(), chosen)  # what cannot work makes no folder
         folder.make()
         held.enter_context(closing(PublishLock(own / _LOCK, clock)))
         inventory = _decoded(folder.read())
         known = decode_settings(inventory.settings or None)
-        settings = _settle(source, known, chosen)
+        settings = _merge_settings(source, known, chosen)
         store = held.enter_context(documents.locked_documents(source.root, settings.out, own))
         if _is_elsewhere(settings, known):
             refuse_foreign(store)
-            inventory = _begun_anew(inventory)
+            inventory = _reset_inventory(inventory)
         place = Place(
             folder=folder,
             store=store,
@@ -146,14 +146,14 @@ def _check_values(values: Mapping[str, str]) -> None:
             )
 
 
-def _settle(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
+def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, object]) -> Settings:
     if known.originals and known.originals != source.address:
         _log.info("the table was %s before", known.originals)
     again = f"resourcesync publish {source.address} --url https://HOST/ --out {source.out}"
     if not (chosen.get("url") or known.url):
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     values = tuple(sorted(source.values.items())) or known.originals_with
-    return publishing.settle(
+    return publishing.merge_settings(
         source.root,
         known,
         {
@@ -173,7 +173,7 @@ def _is_elsewhere(settings: Settings, known: Settings) -> bool:
     return Naming(base_uri=settings.url).base_uri != Naming(base_uri=known.url).base_uri
 
 
-def _begun_anew(inventory: Inventory) -> Inventory:
+def _reset_inventory(inventory: Inventory) -> Inventory:
     """Return what counts where the documents go elsewhere: all but what is known of these."""
     return Inventory(
         settings=inventory.settings,

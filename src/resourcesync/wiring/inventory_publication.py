@@ -115,7 +115,7 @@ class TablePublication:
             self._remember(replace(self._inventory, under_way=task))
             self._do(task)
         else:
-            self._settle(found, task)
+            self._record_unchanged(found, task)
         return self._report(found.imported, is_first=is_first)
 
     # --- deciding ------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class TablePublication:
             *(sum(pair) for pair in zip(self._counts[:3], _counts_of(task), strict=True))
         )
 
-    def _settle(self, found: Found, task: Task) -> None:
+    def _record_unchanged(self, found: Found, task: Task) -> None:
         """Take note that nothing is to be listed; what is told of the same bytes may be new."""
         keeps = not found.differences.touched
         after = replace(

@@ -51,7 +51,7 @@ class Walk:
     is_local: bool
     most_documents: int
     summaries: list[DocumentSummary] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
+    visited: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
     is_cut: bool = False
     is_forgetful: bool = False
@@ -72,12 +72,12 @@ class Walk:
 
     def _new(self, below: list[Announced]) -> Iterator[Announced]:
         for uri, announced in below:
-            if uri in self.seen:
+            if uri in self.visited:
                 continue
-            if len(self.seen) >= self.most_documents:
+            if len(self.visited) >= self.most_documents:
                 self.is_cut = True
                 return
-            self.seen.add(uri)
+            self.visited.add(uri)
             yield uri, announced
 
     def _forget_targets(self, summary: DocumentSummary) -> None:

@@ -24,14 +24,14 @@ from resourcesync.source.versions import (
     VersionRecorder,
 )
 from resourcesync.wiring import plugins
-from resourcesync.wiring.versioning import Past, RetentionCounts, VersionOptions
+from resourcesync.wiring.versioning import RetentionCounts, TreeVersions, VersionOptions
 
 _SWEPT: Final = "versions-swept"
 _PATIENCE: Final = 31 * 24 * 3_600 * 1_000_000
 """How long changes wait for the next package of a Change Dump, microseconds."""
 
 
-class StoredTreeVersions(Past):
+class StoredTreeVersions(TreeVersions):
     """What a tree was is kept, in one run of its publication.
 
     Args:
@@ -71,9 +71,9 @@ class StoredTreeVersions(Past):
         keeper = self._keeper
         return RetentionCounts(versions=keeper.stored, patches=keeper.patched, unkept=keeper.unkept)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make durable what was kept, before the catalogue records it."""
-        self._keeper.settle()
+        self._keeper.flush()
 
     def originals(self, originals: ReadableOriginals) -> ReadableOriginals:
         """Return originals that are kept when they are read."""
@@ -89,7 +89,7 @@ class StoredTreeVersions(Past):
         Raises:
             StorageError: Something cannot be removed; the next run does it.
         """
-        self.settle()
+        self.flush()
         now = to_microseconds(self._clock.now())
         if self._asked.is_public:
             retention = Retention(keep=int(self._asked.keep * 1_000_000), least=self._asked.least)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FilePastVersions
+from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.server.app import LinksOf
 from resourcesync.server.files import Folder
@@ -34,7 +34,7 @@ def mementos(
     names = Naming(base_uri=url)
     return Mementos(
         Versioned(
-            past=FilePastVersions(root / CATALOGUE),
+            index=FileVersionReader(root / CATALOGUE),
             contents=Folder(asked.place(root)),
             names=VersionNames(naming=names),
             uri_of=lambda path: _uri_of(names, path),

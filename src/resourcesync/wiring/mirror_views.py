@@ -222,6 +222,6 @@ def _probe_file(folder: Path, known: Explanation) -> None:
             signature = look.signature(known.path)
     finally:
         os.close(root)
-    known.is_there = signature is not None
+    known.is_present = signature is not None
     if known.copy is not None and signature is not None:
         known.is_altered = signature != known.copy.signature

@@ -117,7 +117,7 @@ def check(settings: Settings, known: Settings) -> None:
             hint="publish into another folder: --out DIR, or --state DIR",
         )
     stores.check_address(settings.originals, plugins.ORIGINALS)
-    if settings.past.is_public or settings.patches:
+    if settings.version_options.is_public or settings.patches:
         raise ConfigurationError("versions and patches are kept of files in a folder only")
 
 

@@ -199,7 +199,7 @@ def patch_makers() -> tuple[PatchMaker, ...]:
         PatchMaker(
             media_type=name,
             load=partial(load, PATCH_MAKERS, name),
-            suits=_SUITED.get(name, _is_of_others),
+            suits=_SUITED.get(name, _is_plugin_format),
             largest=MAX_BYTES if name in ours else None,
         )
         for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
@@ -214,7 +214,7 @@ def _is_xml(media_type: str) -> bool:
     return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")
 
 
-def _is_of_others(media_type: str) -> bool:
+def _is_plugin_format(media_type: str) -> bool:
     return not (_is_json(media_type) or _is_xml(media_type))
 
 

@@ -118,7 +118,7 @@ class Settings:
         )
 
     @property
-    def past(self) -> VersionOptions:
+    def version_options(self) -> VersionOptions:
         """How versions are kept."""
         return VersionOptions(
             is_public=self.versions,

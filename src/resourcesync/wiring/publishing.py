@@ -23,7 +23,12 @@ from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.documents import documents_at, is_store, locked_documents
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import Unrecorded
-from resourcesync.wiring.versioning import NOTHING, Past, RetentionCounts, is_retention_enabled
+from resourcesync.wiring.versioning import (
+    NOTHING,
+    RetentionCounts,
+    TreeVersions,
+    is_retention_enabled,
+)
 
 if TYPE_CHECKING:
     from resourcesync.ports.contents import Contents, Readable
@@ -119,7 +124,7 @@ def publish_tree(
     with ExitStack() as held:
         catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
-        settings = settle(root, known, chosen)
+        settings = merge_settings(root, known, chosen)
         originals.check(settings, known)
         if settings.robots:
             _check_robots(root, settings)
@@ -159,7 +164,7 @@ class _Tree:
         self._documents = documents
         self._clock = clock
         self._reread = found.rereading.note()
-        self._past = _past(root, settings, catalogue, clock)
+        self._past = _open_versions(root, settings, catalogue, clock)
         self._originals = self._past.originals(found.originals)
         self._contents = _contents(found, self._originals, self._past)
         self._publisher = publisher_of(catalogue, documents, settings, clock)
@@ -174,7 +179,7 @@ class _Tree:
             now,
             anew=anew,
             allow_empty=asked.allow_empty,
-            settle=self._past.settle,
+            settle=self._past.flush,
         )
         done, dumped, told = Publication(), None, None
         if not asked.dry_run:
@@ -229,20 +234,24 @@ class _Tree:
         return notifying.notify_after(self._catalogue, self._documents, settings, self._clock, path)
 
 
-def _past(root: Path, settings: Settings, catalogue: Catalogue, clock: Clock) -> Past:
+def _open_versions(
+    root: Path, settings: Settings, catalogue: Catalogue, clock: Clock
+) -> TreeVersions:
     """Return what keeps what the tree was, if that is to be kept; a dry run keeps nothing."""
     names = Naming(base_uri=settings.url)
     if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
-        settings.past, names, catalogue
+        settings.version_options, names, catalogue
     ):
-        return Past()
+        return TreeVersions()
     from resourcesync.wiring.kept_past import StoredTreeVersions  # noqa: PLC0415 - few keep versions
 
-    return StoredTreeVersions(root, settings.past, names, catalogue, clock)
+    return StoredTreeVersions(root, settings.version_options, names, catalogue, clock)
 
 
 @contextmanager
-def _contents(found: originals.Found, readable: "Readable", past: Past) -> Iterator["Contents"]:
+def _contents(
+    found: originals.Found, readable: "Readable", past: TreeVersions
+) -> Iterator["Contents"]:
     with found.reading() as opening:
         yield past.contents(readable, opening)
 
@@ -338,7 +347,7 @@ def check_address(url: str) -> None:
         ) from error
 
 
-def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
+def merge_settings(root: Path, known: Settings, chosen: Mapping[str, object]) -> Settings:
     """Return the settings in force.
 
     Raises:
@@ -354,5 +363,5 @@ def settle(root: Path, known: Settings, chosen: Mapping[str, object]) -> Setting
             f"the address of {root} on the Web is not known yet",
             hint=f"resourcesync publish {root} --url https://HOST/",
         )
-    settings.past.check(root, settings.algorithms)
+    settings.version_options.check(root, settings.algorithms)
     return settings

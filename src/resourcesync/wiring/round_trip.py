@@ -74,7 +74,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         subscriber = _subscriber(followers, messenger, clock, f"{base}push/", hinted.set)
         hub.application.start()
         stack.callback(hub.application.end)
-        late.application = _Both(hub.application, CallbackApplication(subscriber))
+        late.application = _HubAndSubscriber(hub.application, CallbackApplication(subscriber))
 
         began = clock.monotonic()
         subscriber.follow("test", [Channel(topic=topic, hubs=(rules.address,))])
@@ -124,7 +124,7 @@ def _await(event: threading.Event, message: str) -> None:
         )
 
 
-class _Both:
+class _HubAndSubscriber:
     """The hub, and the subscriber below ``/push``."""
 
     def __init__(self, hub: HubApplication, callbacks: CallbackApplication) -> None:

@@ -34,7 +34,7 @@ class SampleSize:
         return min(whole, math.ceil(whole * (self.percent or 0.0) / 100))
 
 
-class _Seen(NamedTuple):
+class _SampledEntry(NamedTuple):
     """An entry, and the moment that its document tells of."""
 
     listed: ListedResource
@@ -52,18 +52,18 @@ class Sample:
     def __init__(self, size: SampleSize, random: Random) -> None:
         self._size = size
         self._random = random
-        self._resources: list[_Seen] = []
-        self._changes: dict[str, _Seen] = {}
+        self._resources: list[_SampledEntry] = []
+        self._changes: dict[str, _SampledEntry] = {}
         self.listed = 0
 
     def see(self, listed: ListedResource, document: DocumentSummary) -> None:
         """Take the next entry of a Resource List, a sitemap or a Change List."""
         if listed.change:
             if listed.uri in self._changes or len(self._changes) < _MOST:
-                self._changes[listed.uri] = _Seen(listed, document.from_)
+                self._changes[listed.uri] = _SampledEntry(listed, document.from_)
             return
         self.listed += 1
-        seen = _Seen(listed, document.at)
+        seen = _SampledEntry(listed, document.at)
         if self._size.count is None:
             if len(self._resources) < _MOST and self._is_drawn():
                 self._resources.append(seen)
@@ -78,7 +78,7 @@ class Sample:
     def _is_drawn(self) -> bool:
         return self._random.uniform(0, 100) < (self._size.percent or 0.0)
 
-    def chosen(self) -> list[ListedResource]:
+    def selected(self) -> list[ListedResource]:
         """Return what is to be fetched: each resource as the Source told of it last.
 
         Where a list and a change cannot be put in order, the resource is left out: nobody can say
@@ -97,7 +97,7 @@ class Sample:
         return self._random.sample(both, min(self._size.count, len(both)))
 
 
-def _later(resource: _Seen, change: _Seen | None) -> ListedResource | None:
+def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResource | None:
     if change is None:
         return resource.listed
     if resource.moment is not None and change.moment is not None:

@@ -22,7 +22,7 @@ from resourcesync.server.app import Application, LinksOf, Served, create_app, no
 from resourcesync.server.dumps import Dumps
 from resourcesync.server.events import Events
 from resourcesync.server.operations import Count, Operations
-from resourcesync.server.running import Aside, Limits, ServerThread, serve_forever
+from resourcesync.server.running import Limits, SecondApplication, ServerThread, serve_forever
 from resourcesync.source.contents import Opening, PresentContents
 from resourcesync.wiring.overlooking import SourceStatus
 from resourcesync.wiring.published import (
@@ -35,9 +35,9 @@ from resourcesync.wiring.publishing import CATALOGUE
 
 __all__ = [
     "Application",
-    "Aside",
     "LateApplication",
     "Limits",
+    "SecondApplication",
     "ServerThread",
     "Tree",
     "find_tree",
@@ -85,7 +85,7 @@ class Tree:
                 none to mount at.
         """
         is_published = published_files(self.root)
-        past = published_settings(self.root).past
+        past = published_settings(self.root).version_options
         if past.is_public:
             from resourcesync.wiring import mementos  # noqa: PLC0415 - few keep versions
 

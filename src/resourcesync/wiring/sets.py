@@ -163,7 +163,7 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
         return SetPlan(
             folder=folder, source=address, mirrors=mirrors, followed=known, unasked=error
         )
-    chosen = _chosen(offered, folder, address, wish)
+    chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
     followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
     return SetPlan(
@@ -207,7 +207,7 @@ def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSe
         return offered_sets(over_network(fetcher), address, allowed=network.allow_origins)
 
 
-def _chosen(
+def _select_sets(
     offered: Sequence[OfferedSet], folder: Path, address: str, wish: SetRequest
 ) -> tuple[str, ...]:
     """Return the sets that are wanted by name, or all of them."""

@@ -25,7 +25,7 @@ Fits = Callable[[TrashRow], bool]
 """Whether something in the trash is meant."""
 
 
-def chosen(glob: str = "", removed_before: int | None = None) -> Fits:
+def trash_filter(glob: str = "", removed_before: int | None = None) -> Fits:
     """Return what tells whether something is meant.
 
     Args:

@@ -256,7 +256,7 @@ class Judge:
         """Judge what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = WaysIn(walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
-            chosen = walk.sample.chosen()
+            chosen = walk.sample.selected()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
             yield from judge_delivery(fetcher, chosen, ways.see)
         yield from ways.fetch_page(target)
@@ -354,7 +354,7 @@ class Judge:
 
     def _visit(self, walk: Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
         waiting = deque([(uri, announced)])
-        walk.seen.add(uri)
+        walk.visited.add(uri)
         while waiting:
             uri, announced = waiting.popleft()
             try:

@@ -85,7 +85,7 @@ class RetentionCounts:
 NOTHING: Final = RetentionCounts()
 
 
-class Past:
+class TreeVersions:
     """Nothing is kept of what a tree was: a run of its publication, as most are."""
 
     @property
@@ -93,7 +93,7 @@ class Past:
         """What was kept up to now."""
         return NOTHING
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Make durable what was kept: nothing."""
 
     def originals(self, originals: ReadableOriginals) -> ReadableOriginals:

@@ -11,7 +11,7 @@ from resourcesync.destination.memory import SyncState
 from resourcesync.destination.proving import Rolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import Past
+from resourcesync.watch.rota import MirrorHistory
 from resourcesync.wiring import mirrors, sets, states
 
 _SECOND = 1_000_000
@@ -40,7 +40,7 @@ class Audited:
         return Rolling(share=self.share, oldest_first=self.oldest_first)
 
 
-def past_of(folder: Path) -> Past:
+def read_history(folder: Path) -> MirrorHistory:
     """Return when a mirror was pulled and audited last, as its own memory says.
 
     Of a folder with a mirror for each set, the one that waits longest counts.
@@ -49,8 +49,8 @@ def past_of(folder: Path) -> Past:
         StateError: The memory is damaged.
         StorageError: It cannot be read.
     """
-    pasts = [_past(it) for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
-    return Past(
+    pasts = [_read_mirror_history(it) for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
+    return MirrorHistory(
         pulled=_longest_ago([it.pulled for it in pasts]),
         audited=_longest_ago([it.audited for it in pasts]),
     )
@@ -90,10 +90,10 @@ def _written(path: Path) -> float:
         return 0.0
 
 
-def _past(folder: Path) -> Past:
+def _read_mirror_history(folder: Path) -> MirrorHistory:
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         last, audited = state.last_run(), SyncState(state).audited_at
-    return Past(
+    return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,
         audited=None if audited is None else audited / _SECOND,
     )

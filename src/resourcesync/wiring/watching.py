@@ -32,7 +32,7 @@ class Pace:
     """
 
     rescan: float = 4 * 3_600
-    settle: float = 5
+    quiet: float = 5
     share: float = 4
     least: float = 1
     most: float = 60
@@ -138,7 +138,7 @@ class PublishLoop:
     def _patience(self, done: Published) -> float:
         """Return the seconds after which the tree is looked at without a hint."""
         if done.scan.changing or done.publication.written:
-            return self._pace.settle
+            return self._pace.quiet
         if done.notified is not None and (done.notified.problems or done.notified.error):
             return self._pace.most
         ages = (done.settings.rotate, done.settings.rebase_every)

@@ -4,13 +4,13 @@ from resourcesync.adapters.catalogue.file import FileCatalogue
 from resourcesync.adapters.catalogue.looking import FileChangeLog
 from resourcesync.adapters.catalogue.notes import read_note
 from resourcesync.adapters.catalogue.posting import FEW, Loss, PostedCatalogue
-from resourcesync.adapters.catalogue.versions import FilePastVersions, FileVersions
+from resourcesync.adapters.catalogue.versions import FileVersionReader, FileVersions
 
 __all__ = [
     "FEW",
     "FileCatalogue",
     "FileChangeLog",
-    "FilePastVersions",
+    "FileVersionReader",
     "FileVersions",
     "Loss",
     "PostedCatalogue",

@@ -1,4 +1,4 @@
-"""Which versions each resource had, in the catalogue: the ``VersionIndex`` and ``PastVersions``.
+"""Which versions each resource had, in the catalogue: the ``VersionIndex`` and ``VersionReader``.
 
 What the index writes is written by the catalogue's one connection: it joins the recording that is
 open, so that a version and the change that tells of it are recorded together or not at all.
@@ -18,7 +18,7 @@ uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length
 """
 _READ: Final = f"{_COLUMNS}, former_us IS NOT NULL"
 _OF: Final = f"SELECT {_READ} FROM version WHERE uri = ?"  # noqa: S608 - our own text alone
-_FORMER: Final = """
+_SUPERSEDED: Final = """
 SELECT uri, moment_us FROM (
     SELECT uri, moment_us, former_us,
         row_number() OVER (PARTITION BY uri ORDER BY moment_us DESC) AS place
@@ -100,10 +100,10 @@ class FileVersions:
             ).fetchone()
         return None if row is None else self._drop([row])
 
-    def drop_former(self, before: int, least: int) -> tuple[Content, ...]:
+    def drop_superseded(self, before: int, least: int) -> tuple[Content, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment."""
         with guarded(self._path):
-            rows = self._connection.execute(_FORMER, (before, least)).fetchall()
+            rows = self._connection.execute(_SUPERSEDED, (before, least)).fetchall()
         return self._drop(rows)
 
     def drop_stored_before(self, moment: int) -> tuple[Content, ...]:
@@ -166,8 +166,8 @@ class FileVersions:
         ]
 
 
-class FilePastVersions:
-    """The versions in a catalogue that others may write meanwhile (``PastVersions``).
+class FileVersionReader:
+    """The versions in a catalogue that others may write meanwhile (``VersionReader``).
 
     Args:
         path: The catalogue's file. Each question opens it for itself, so any thread may ask.
@@ -185,7 +185,7 @@ class FilePastVersions:
         return next(iter(self._all(_OF + " AND moment_us = ?", uri, moment)), None)
 
     def at(self, uri: str, moment: int | None) -> Version | None:
-        """Return the version that a resource had at a moment; see ``PastVersions``.
+        """Return the version that a resource had at a moment; see ``VersionReader``.
 
         Raises:
             StorageError: The catalogue cannot be read.
@@ -226,5 +226,5 @@ def _version(row: tuple[Any, ...]) -> Version:
         sha256=sha256,
         media_type=media_type,
         patch=kept,
-        is_former=bool(former),
+        is_superseded=bool(former),
     )

@@ -7,7 +7,7 @@ import msgspec
 
 from resourcesync.errors import DiscontinuityError
 
-MOST_SEEN: Final = 50_000
+MAX_REMEMBERED: Final = 50_000
 """The most changes that are remembered one by one."""
 _VERSION: Final = 1
 
@@ -83,6 +83,6 @@ def narrowed(known: Sequence[Dated], start: int) -> int:
     """
     newest = max((it.at for it in known), default=start)
     for moment in (start, newest):
-        if sum(it.at >= moment for it in known) <= MOST_SEEN:
+        if sum(it.at >= moment for it in known) <= MAX_REMEMBERED:
             return moment
     return newest + 1

@@ -65,7 +65,7 @@ class _RecentChange(msgspec.Struct):
 _decode: Final = msgspec.json.Decoder(_RecentChange).decode
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What is taken of the stream, and under which URIs.
 
     Attributes:
@@ -124,7 +124,7 @@ def since_of(values: Mapping[str, str]) -> datetime | None:
 
 
 def hear(
-    event: Event, after: datetime | None, *, chosen: Chosen, accept_gaps: bool = False
+    event: Event, after: datetime | None, *, chosen: RecentChangeFilter, accept_gaps: bool = False
 ) -> Heard:
     """Return what an event of the stream says.
 
@@ -157,7 +157,9 @@ def hear(
     return Heard(tuple(_changes(said, chosen, moment)), moment)
 
 
-def _changes(said: _RecentChange, chosen: Chosen, moment: datetime | None) -> Iterator[Change]:
+def _changes(
+    said: _RecentChange, chosen: RecentChangeFilter, moment: datetime | None
+) -> Iterator[Change]:
     if said.type == "log" and said.log_type == "move":
         yield from _moved(said, chosen, moment)
         return
@@ -168,7 +170,9 @@ def _changes(said: _RecentChange, chosen: Chosen, moment: datetime | None) -> It
         yield _change(kind, _uri(said, chosen, said.title), moment)
 
 
-def _moved(said: _RecentChange, chosen: Chosen, moment: datetime | None) -> Iterator[Change]:
+def _moved(
+    said: _RecentChange, chosen: RecentChangeFilter, moment: datetime | None
+) -> Iterator[Change]:
     """Yield what a move does: the old page is gone, unless it leads to the new one from now on."""
     params = said.log_params if isinstance(said.log_params, dict) else {}
     leads_on = str(params.get("noredir", "0")) in {"0", ""}
@@ -195,7 +199,7 @@ def _change(kind: ChangeKind, uri: str, moment: datetime | None) -> Change:
     return Change(kind=kind, time=moment, resource=Resource(uri=uri, lastmod=lastmod))
 
 
-def _uri(said: _RecentChange, chosen: Chosen, title: str) -> str:
+def _uri(said: _RecentChange, chosen: RecentChangeFilter, title: str) -> str:
     if chosen.uri:
         return chosen.uri.format_map(
             {

@@ -90,7 +90,7 @@ def open_wikimedia(options: AccountOptions) -> Iterator[Account]:
     """
     values = options.values
     check_keys("eventstreams:", values, _KEYS | recent_changes.KEYS)
-    chosen = recent_changes.Chosen.read(values)
+    chosen = recent_changes.RecentChangeFilter.read(values)
     hearing = partial(recent_changes.hear, chosen=chosen, accept_gaps=accepts_gaps(values))
     manner = _manner(values)._replace(since=recent_changes.since_of(values), accepts_since=True)
     with _opened(options, hearing, manner) as account:

@@ -34,7 +34,7 @@ class Selection:
     skip: frozenset[str] = frozenset()
     is_own: Callable[[str], bool] = _is_none
     hidden: bool = False
-    other_devices: bool = False
+    crosses_devices: bool = False
 
 
 class Judge:

@@ -74,7 +74,7 @@ class FileTreeOriginals:
         self._root = root
         self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
         self._clock = clock
-        self._other_devices = selection is not None and selection.other_devices
+        self._crosses_devices = selection is not None and selection.crosses_devices
         self._judge = Judge(selection or Selection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
@@ -170,7 +170,7 @@ class FileTreeOriginals:
                 return False
             raise unlistable(folder.path + name, error) from error
         child = Folder(below, (*folder.names, name), folder.uri + key)
-        if not self._other_devices and os.fstat(below).st_dev != descent.device:
+        if not self._crosses_devices and os.fstat(below).st_dev != descent.device:
             child.close()
             self._omit(folder.path + name, "a folder on another file system")
             return False

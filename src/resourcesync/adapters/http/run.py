@@ -82,9 +82,9 @@ class Run:
         self._done: deque[Outcome] = deque()
         self._open = 0
         self._polls_soon = False
-        self._seen = clock.monotonic()
-        self._sweep_at = self._seen
-        self._affordable_at = self._seen
+        self._resumed_at = clock.monotonic()
+        self._sweep_at = self._resumed_at
+        self._affordable_at = self._resumed_at
         self._charged = counts.received
         self._nap = min(_LONGEST_NAP, settings.timeout / 4)
         self._jobs = settings.jobs
@@ -102,12 +102,12 @@ class Run:
             if self._engine.active:
                 self._turn(now)
             if self._done:
-                self._seen = self._clock.monotonic()
+                self._resumed_at = self._clock.monotonic()
                 while self._done:
                     yield self._done.popleft()
             elif self._open:
                 self._wait(now)
-                self._seen = self._clock.monotonic()
+                self._resumed_at = self._clock.monotonic()
             elif not more:
                 return
 
@@ -210,7 +210,7 @@ class Run:
 
     def _turn(self, now: float) -> None:
         for transfer in self._engine.turn():
-            self._settle(transfer, now)
+            self._finish_transfer(transfer, now)
         if now >= self._sweep_at:
             self._sweep_at = now + self._nap
             self._sweep(now)
@@ -226,7 +226,7 @@ class Run:
         for transfer in list(active.values()):
             if transfer.must_end(now, minimum):
                 self._engine.abort(transfer)
-                self._settle(transfer, now)
+                self._finish_transfer(transfer, now)
 
     def _charge(self, bandwidth: int, now: float) -> None:
         """Stand still for as long as the bytes just received are worth."""
@@ -239,7 +239,7 @@ class Run:
 
     def _excuse(self, now: float) -> None:
         """Leave out of account the time in which the caller had the thread."""
-        still = now - self._seen
+        still = now - self._resumed_at
         if still > _STILL:
             for transfer in self._engine.active.values():
                 transfer.stood_still(still)
@@ -255,7 +255,7 @@ class Run:
 
     # --- settling -------------------------------------------------------------------------------
 
-    def _settle(self, transfer: Transfer, now: float) -> None:
+    def _finish_transfer(self, transfer: Transfer, now: float) -> None:
         errand = transfer.errand
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1

@@ -52,7 +52,7 @@ class StreamRun(Run):
                 self._turn(now)
             if self._done:
                 break
-            self._seen = self._clock.monotonic()
+            self._resumed_at = self._clock.monotonic()
             yield None
             now = self._clock.monotonic()
             self._excuse(now)

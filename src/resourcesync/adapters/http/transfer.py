@@ -140,7 +140,7 @@ class Transfer:
             return
         elif head.status == _OK:
             try:
-                self._start_anew(head, part)
+                self._start_body(head, part)
             except StorageError as error:
                 self.error = error
                 return
@@ -152,7 +152,7 @@ class Transfer:
             else:
                 self.broken_range = True
 
-    def _start_anew(self, head: Head, part: Part | None) -> None:
+    def _start_body(self, head: Head, part: Part | None) -> None:
         """Make ready for a body from its first byte on."""
         request = self.errand.request
         if part is not None:

@@ -13,7 +13,13 @@ from sqlite3 import Connection
 from typing import Any, Final
 
 from resourcesync.adapters.hub.database import Database
-from resourcesync.ports.subscriptions import Intent, Listening, Payload, Settled, Subscription
+from resourcesync.ports.subscriptions import (
+    DeliveryOutcome,
+    Intent,
+    Listening,
+    Payload,
+    Subscription,
+)
 
 _APPLICATION_ID: Final = 0x52534831  # "RSH1"
 _SCHEMA: Final = (
@@ -218,7 +224,7 @@ class FileHub:
         with self._database.reading() as connection:
             return [_subscription(row) for row in connection.execute(_DUE, values).fetchall()]
 
-    def settle(self, outcomes: Iterable[Settled]) -> None:
+    def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Remember how deliveries ended, all or none."""
         with self._database.writing() as connection:
             for it in outcomes:

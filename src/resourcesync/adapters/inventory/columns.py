@@ -44,7 +44,7 @@ def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> st
     Raises:
         ConfigurationError: A column is not there, or is of a type that cannot say it.
     """
-    chosen = _chosen(found, given)
+    chosen = _select_columns(found, given)
     moment, wrong_moment = _moment(chosen.get("lastmod"), found)
     length, wrong_length = _length(chosen.get("length"))
     media = f"coalesce(CAST({name(chosen['type'])} AS VARCHAR), '')" if "type" in chosen else "''"
@@ -62,7 +62,7 @@ def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> st
     )"""  # noqa: S608 - names and texts are quoted
 
 
-def _chosen(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     chosen = {}
     for key, usual in KEYS.items():
         column = given.get(key) or next((one for one in usual if one in found), None)

@@ -71,9 +71,9 @@ class ChangeWriter:
             if copy.length < 0:
                 self._suspects.add(copy.uri)
             else:
-                self._settle(copy.uri)
+                self._pop_suspect(copy.uri)
 
-    def _settle(self, uri: str) -> _Before | None:
+    def _pop_suspect(self, uri: str) -> _Before | None:
         self._suspects.discard(uri)
         return self._befores.pop(uri, None)
 
@@ -100,14 +100,14 @@ class ChangeWriter:
         _append(self._db, entries, now, dated)
 
     def _installed(self, copy: Copy) -> _Entry:
-        before = self._settle(copy.uri)
+        before = self._pop_suspect(copy.uri)
         kind, previous = _CREATED, ""
         if before is not None:
             kind, previous = _kind(copy, before), before[1]
         return kind, copy.uri, copy.path, copy.length, copy.digests, previous
 
     def _removed(self, uri: str) -> _Entry | None:
-        before = self._settle(uri)
+        before = self._pop_suspect(uri)
         found = self._db.execute("SELECT path FROM copy WHERE uri = ?", (uri,)).fetchone()
         if before is None or found is None:
             return None  # it never was here: its first installation failed

@@ -187,7 +187,7 @@ class FileTreeCopies:
             staged = _file(installation)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
-        place = quarantine.set_aside(folder, leaf, installation.path, self._quarantine)
+        place = quarantine.move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))
 
     def made_way(self) -> list[tuple[str, str]]:
@@ -227,7 +227,7 @@ class FileTreeCopies:
             folder, leaf = folders.place(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
             if removal.is_altered and is_regular(info):
-                place = quarantine.set_aside(folder, leaf, removal.path, self._quarantine)
+                place = quarantine.move_to_quarantine(folder, leaf, removal.path, self._quarantine)
                 self._made_way.append((removal.path, place))
                 folders.changed(removal.path)
                 return ""
@@ -261,7 +261,7 @@ class FileTreeCopies:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
             for folder in {move.path.rpartition("/")[0] for move in batch}:
-                _sync_if_there(sources, folder)
+                _sync_if_exists(sources, folder)
             sources.sync()
         self._drop_empty_folders({move.path for move in batch})
         return results
@@ -306,7 +306,9 @@ class FileTreeCopies:
             return
         if os.path.samestat(info, ours):  # where A is a, the old name may be this one too
             return
-        self._made_way.append((path, quarantine.set_aside(folder, leaf, path, self._quarantine)))
+        self._made_way.append(
+            (path, quarantine.move_to_quarantine(folder, leaf, path, self._quarantine))
+        )
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
         folders = {path.rpartition("/")[0] for path in paths} - {""}
@@ -372,7 +374,7 @@ class FileTreeCopies:
         with self.inspect() as look:
             return look.digest(path, algorithms)
 
-    def set_aside(self, path: str) -> list[str]:
+    def quarantined(self, path: str) -> list[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
         return quarantine.places_of(self._quarantine, path)
 
@@ -401,7 +403,7 @@ class FileTreeCopies:
                 yield entries
 
 
-def _sync_if_there(folders: OpenFolders, folder: str) -> None:
+def _sync_if_exists(folders: OpenFolders, folder: str) -> None:
     with suppress(FileNotFoundError, StorageError):
         folders.place(f"{folder}/-".lstrip("/"), create=False)
         folders.changed(f"{folder}/-".lstrip("/"))

@@ -10,7 +10,7 @@ from typing import Any
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.ports.changes import Arrival, Logged
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import RunRow, SeenDocument, TrashRow
+from resourcesync.ports.mirror import ProcessedDocument, RunRow, TrashRow
 
 
 class MirrorLogs(ABC):
@@ -101,7 +101,7 @@ class MirrorLogs(ABC):
                 " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100"
             ).fetchall()
 
-    def documents(self, limit: int) -> list[SeenDocument]:
+    def documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the Change Lists that were read, those read last first; also open ones."""
         with self._guard():
             rows = self._db.execute(
@@ -109,7 +109,7 @@ class MirrorLogs(ABC):
                 " ORDER BY read DESC LIMIT ?",
                 (limit,),
             ).fetchall()
-        return [SeenDocument._make(row) for row in rows]
+        return [ProcessedDocument._make(row) for row in rows]
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, longest ago first; what was never: installed."""
@@ -173,7 +173,7 @@ class MirrorLogs(ABC):
         with self._guard():
             return entries.linking(self._db, targets) if self._has_entries else []
 
-    def closed_documents(self, limit: int) -> list[SeenDocument]:
+    def closed_documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
         with self._guard():
             rows = self._db.execute(
@@ -181,7 +181,7 @@ class MirrorLogs(ABC):
                 " WHERE until IS NOT NULL AND prefix > '' ORDER BY read DESC LIMIT ?",
                 (limit,),
             ).fetchall()
-        return [SeenDocument._make(row) for row in rows]
+        return [ProcessedDocument._make(row) for row in rows]
 
     def patched(self, uri: str) -> PatchRow | None:
         """Return what became of the last patch of a copy; ``None`` when there was none."""

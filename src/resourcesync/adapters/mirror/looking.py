@@ -17,7 +17,7 @@ from resourcesync.model.digests import Digest
 
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PIECE: Final = 1 << 20
-_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class FolderCopyInspector:
@@ -46,7 +46,7 @@ class FolderCopyInspector:
         except StorageError:
             return None
         except OSError as error:
-            if error.errno in _NOT_THERE:
+            if error.errno in _MISSING:
                 return None
             raise storage_error(error, f"looking at {path}") from error
         return signature_of(info) if is_regular(info) else None
@@ -63,7 +63,7 @@ class FolderCopyInspector:
         except StorageError:
             return None
         except OSError as error:
-            if error.errno in _NOT_THERE:
+            if error.errno in _MISSING:
                 return None
             raise storage_error(error, f"reading {path}") from error
         try:
@@ -88,7 +88,7 @@ class FolderCopyInspector:
         except StorageError:
             return None
         except OSError as error:
-            if error.errno in _NOT_THERE:
+            if error.errno in _MISSING:
                 return None
             raise storage_error(error, f"reading {path}") from error
         if not is_regular(os.fstat(file)):

@@ -16,7 +16,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def set_aside(folder: int, leaf: str, path: str, quarantine: int) -> str:
+def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
     """Move a file to the quarantine, with a note of where it was; return its name there.
 
     Args:

@@ -30,9 +30,9 @@ from resourcesync.errors import DiskFullError, StateError, StorageError
 from resourcesync.ports.mirror import (
     Copy,
     Pending,
+    ProcessedDocument,
     Refused,
     RunRow,
-    SeenDocument,
     Step,
     Task,
     TrashRow,
@@ -260,7 +260,7 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0])
 
-    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
         if codes:
@@ -283,7 +283,7 @@ class SqliteMirrorState(MirrorLogs):
             row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
             return int(row.fetchone()[0])
 
-    def document(self, uri: str, from_: int | None = None) -> SeenDocument | None:
+    def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return what is known of a document: of one ``from``, or the one read last."""
         columns = "uri, from_, until, entries, prefix, etag, last_modified"
         with self._guard():
@@ -297,7 +297,7 @@ class SqliteMirrorState(MirrorLogs):
                     f"SELECT {columns} FROM document WHERE uri = ? AND from_ = ?",  # noqa: S608 - a constant
                     (uri, from_),
                 ).fetchone()
-        return None if row is None else SeenDocument._make(row)
+        return None if row is None else ProcessedDocument._make(row)
 
     def refused(self) -> Sequence[Refused]:
         """Return the refused entries that are remembered (a bounded number)."""
@@ -371,7 +371,7 @@ class SqliteMirrorState(MirrorLogs):
         notes = [(key, it) for key, it in (step.notes or {}).items() if self.note(key) != it]
         if not notes and replace(step, notes=None, now=0) == _NOTHING:
             return
-        settled = [(uri,) for uri in step.settled]
+        settled = [(uri,) for uri in step.completed]
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
         with self._transaction() as db:
@@ -427,7 +427,7 @@ def _foreign(path: str) -> StateError:
     )
 
 
-def _put_documents(db: sqlite3.Connection, documents: Sequence[SeenDocument]) -> None:
+def _put_documents(db: sqlite3.Connection, documents: Sequence[ProcessedDocument]) -> None:
     tick = db.execute("SELECT coalesce(max(read), 0) FROM document").fetchone()[0]
     db.executemany(
         "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",

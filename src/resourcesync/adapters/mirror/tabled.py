@@ -33,7 +33,7 @@ _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 _CLAIM: Final = (
     "INSERT OR IGNORE INTO tabled SELECT ? WHERE NOT EXISTS (SELECT 1 FROM copy WHERE uri = ?)"
 )
-_HERE: Final = """
+_CREATE_TEMP_COPIES: Final = """
 CREATE TEMP TABLE here (uri TEXT PRIMARY KEY, length INTEGER, installed INTEGER) WITHOUT ROWID
 """
 _by_uri = attrgetter("uri")
@@ -167,7 +167,7 @@ class TabledState(SqliteMirrorState):
         del base
         return self._near(paths, key)
 
-    def pending_here(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         rows: Iterator[Pending] = self.pending(task)
         if codes:
@@ -184,7 +184,7 @@ class TabledState(SqliteMirrorState):
         with self._guard():
             self._db.execute("PRAGMA temp_store = FILE")
             self._db.execute("DROP TABLE IF EXISTS temp.here")
-            self._db.execute(_HERE)
+            self._db.execute(_CREATE_TEMP_COPIES)
         while group := list(islice(copies, _PAGE)):
             with self._transaction() as db:
                 rows = ((copy.uri, copy.length, copy.installed) for copy in group)

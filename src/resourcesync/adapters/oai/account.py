@@ -99,7 +99,7 @@ class OaiAccount:
         """Bring the memory, and the files, in step with the repository."""
         provider = open_provider(self._endpoint, self._choice, has_sets=not is_full)
         told = [provider.namespace, sorted(provider.published.items())]
-        self._memory.begin_anew(f"{self._choice.digest(self._options.base_uri)} {told}")
+        self._memory.reset(f"{self._choice.digest(self._options.base_uri)} {told}")
         if after:
             self._check_place(after)
         if is_full:

@@ -234,7 +234,7 @@ class Harvest:
                     self._begin_list(state)
                 self._read_pages(wanted, state)
             except ProviderError as error:
-                if not self._may_begin_anew(error, state, restarts):
+                if not self._prepare_restart(error, state, restarts):
                     raise
                 _log.info("a list is begun anew: %s", error.fault.code)
                 restarts += 1
@@ -242,7 +242,7 @@ class Harvest:
             else:
                 return
 
-    def _may_begin_anew(self, error: ProviderError, state: _State, restarts: int) -> bool:
+    def _prepare_restart(self, error: ProviderError, state: _State, restarts: int) -> bool:
         if restarts >= _MOST_RESTARTS:
             return False
         if error.fault.code == BAD_TOKEN:

@@ -156,7 +156,7 @@ class RepositoryState:
         """The number of what was told last; 0 when nothing was."""
         return int(self.rows("SELECT ifnull(max(seq), 0) FROM told")[0][0])
 
-    def begin_anew(self, digest: str) -> None:
+    def reset(self, digest: str) -> None:
         """Forget all but which files are ours, if other things are to be told than before."""
         if self.note("digest") == digest:
             return

@@ -79,9 +79,9 @@ class Choice:
         told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_DIGESTED]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
-    def chosen(self, findings: Findings) -> tuple[FoundFile, ...]:
+    def select_files(self, findings: Findings) -> tuple[FoundFile, ...]:
         """Return the files that are published, if everybody may have them."""
-        found = (self._rewritten(it) for it in findings.files if self._is_chosen(it))
+        found = (self._rewritten(it) for it in findings.files if self._is_selected(it))
         return tuple({it.uri: it for it in found}.values())
 
     def is_restricted(self, findings: Findings) -> bool:
@@ -104,7 +104,7 @@ class Choice:
         before, after = self.rewrite
         return replace(file, uri=file.uri.replace(before, after, 1))
 
-    def _is_chosen(self, file: FoundFile) -> bool:
+    def _is_selected(self, file: FoundFile) -> bool:
         if not file.is_listed:
             return _matches(self.files, file.uri)
         if file.bundle and self.bundles and file.bundle.upper() not in self.bundles:

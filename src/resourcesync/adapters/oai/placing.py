@@ -61,7 +61,7 @@ class Places:
         last = ""
         while rows := self._memory.rows(query, last):
             last = rows[-1][0]
-            bad = [(path,) for path, length in rows if not self._is_there(path, length)]
+            bad = [(path,) for path, length in rows if not self._exists(path, length)]
             if bad:
                 with self._memory.writing() as connection:
                     connection.executemany(
@@ -83,7 +83,7 @@ class Places:
             with self._memory.writing() as connection:
                 connection.execute("DELETE FROM document WHERE path = ?", (path,))
 
-    def _is_there(self, path: str, length: int) -> bool:
+    def _exists(self, path: str, length: int) -> bool:
         try:
             return (self._out / path).stat(follow_symlinks=False).st_size == length
         except OSError:

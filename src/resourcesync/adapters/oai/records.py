@@ -24,7 +24,7 @@ SELECT datestamp, sets, is_gone, is_restricted, path, attempt FROM record
 WHERE identifier = ? AND prefix = ?
 """
 _STORE: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_SEEN: Final = "UPDATE record SET attempt = ? WHERE identifier = ? AND prefix = ?"
+_MARK_LISTED: Final = "UPDATE record SET attempt = ? WHERE identifier = ? AND prefix = ?"
 _MENTIONED: Final = """
 SELECT uri, length, hash, media_type, is_restricted FROM mention
 WHERE identifier = ? AND prefix = ? ORDER BY uri
@@ -112,7 +112,7 @@ class Records:
             return  # listed twice, and this is how it was
         if record.problem and not header.is_deleted:
             _log.warning("%s in %s is left out: %s", *key, record.problem)
-            connection.execute(_SEEN, (attempt, *key))
+            connection.execute(_MARK_LISTED, (attempt, *key))
             return
         if header.is_deleted:
             self._delete(connection, key, header, known, attempt)
@@ -183,7 +183,7 @@ class Records:
 
     def _files(self, found: Iterable[FoundFile]) -> list[Row]:
         today = format_w3c(self._now)
-        chosen = self._choice.chosen(Findings(files=tuple(found)))
+        chosen = self._choice.select_files(Findings(files=tuple(found)))
         return sorted(
             (
                 file.uri,

@@ -146,7 +146,7 @@ class FolderStore:
         raise StorageError(f"the folders above {key} come and go", code="store")
 
     @contextmanager
-    def _there(self, key: str) -> Iterator[tuple[int | None, str]]:
+    def _open_parent(self, key: str) -> Iterator[tuple[int | None, str]]:
         """Open the folder that a key is in; none when it went with the last that was in it."""
         with ExitStack() as opened:
             try:
@@ -157,7 +157,7 @@ class FolderStore:
             yield found
 
     def _rename(self, source: int, name: str, version: str, key: str, replaces: str) -> bool:
-        with self._locks.of(key), self._there(key) as (folder, to):
+        with self._locks.of(key), self._open_parent(key) as (folder, to):
             there = None if folder is None else _with_file(folder, to, _stored)
             if folder is None or there is None or there.version != replaces:
                 return False
@@ -184,7 +184,7 @@ class FolderStore:
             there = self.stat(key)
             if there is None or there.version != version:
                 return False
-            with self._locks.of(key, to), self._there(key) as (folder, name):
+            with self._locks.of(key, to), self._open_parent(key) as (folder, name):
                 there = None if folder is None else _with_file(folder, name, _stored)
                 if folder is None or there is None or there.version != version:
                     return False
@@ -202,7 +202,7 @@ class FolderStore:
         with _failing(f"removing {key}"):
             if self.stat(key) is None:
                 return
-            with self._locks.of(key), self._there(key) as (folder, name):
+            with self._locks.of(key), self._open_parent(key) as (folder, name):
                 if folder is not None and _with_file(folder, name, _stored) is not None:
                     os.unlink(name, dir_fd=folder)
                     sync_folder(folder)

@@ -47,7 +47,7 @@ FROM (
 )
 """
 
-_SETTLED_ONES: Final = """
+_DEDUPLICATED: Final = """
 SELECT uri, hash, length, lastmod, change, n FROM told ANTI JOIN twice ON hash(told.uri) = twice.h
 UNION ALL
 SELECT uri, hash, length, lastmod,
@@ -57,7 +57,7 @@ FROM told JOIN won ON told.n = won.n
 
 # No more than is compared, since all of it may have to be spilled: most copies have the digest
 # that the Source listed. One that was brought back from the trash equals nothing listed.
-_HERE: Final = f"""
+_COMPARED_COPIES: Final = f"""
 SELECT uri, CASE
         WHEN signature = '{ALTERED}' OR fixity = '{Fixity.RESTORED}' THEN -1 ELSE length
     END AS length,
@@ -117,7 +117,7 @@ ORDER BY t.uri, t.n
 """  # noqa: S608 - the same
 
 
-_CHOSEN: Final = f"""
+_SELECT_LISTED: Final = f"""
 SELECT {_LISTED_COLUMNS} FROM told t SEMI JOIN chosen ON t.uri = chosen.uri ORDER BY t.uri, t.n
 """  # noqa: S608 - the same
 
@@ -126,7 +126,7 @@ def find_listed(work: Session, files: Sequence[str], chosen: Sequence[str]) -> I
     """Yield batches of rows, as ``ports.tables.Tables.find_listed`` says."""
     work.run(f"CREATE TEMP VIEW told AS {scan(files, LISTED)}")
     work.run(f"CREATE TEMP VIEW chosen AS {scan(chosen, LISTED)}")
-    yield from work.batches(_CHOSEN)
+    yield from work.batches(_SELECT_LISTED)
 
 
 def join(
@@ -142,8 +142,8 @@ def join(
     work.run(f"CREATE TEMP VIEW told AS {scan(told, LISTED)}")
     work.run(f"CREATE TEMP VIEW copies AS {scan(copies, COPIES)}")
     work.run(f"CREATE TEMP TABLE resting AS {scan(resting, LISTED)}")
-    work.run(f"CREATE TEMP VIEW here AS {_HERE}")
-    _settle(work)
+    work.run(f"CREATE TEMP VIEW here AS {_COMPARED_COPIES}")
+    _deduplicate(work)
     work.run(_FOUND)
     known = work.value("SELECT count(*) FROM copies")
     others = work.value("SELECT count(c) FROM found")
@@ -172,11 +172,11 @@ def join(
 _RESTING: Final = "resting.parquet"
 
 
-def _settle(work: Session) -> None:
+def _deduplicate(work: Session) -> None:
     work.run(_TWICE.format(rows="told"))
     if work.value("SELECT count(*) FROM twice"):
         work.run(_WON)
-        work.run(f"CREATE TEMP VIEW settled AS {_SETTLED_ONES}")
+        work.run(f"CREATE TEMP VIEW settled AS {_DEDUPLICATED}")
     else:
         work.run("CREATE TEMP TABLE won (n BIGINT, conflict VARCHAR)")
         work.run("CREATE TEMP VIEW settled AS FROM told")

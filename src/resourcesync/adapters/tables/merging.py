@@ -30,7 +30,7 @@ CREATE TEMP TABLE last AS
 SELECT max(n) AS n FROM done SEMI JOIN twice ON hash(done.uri) = twice.h GROUP BY uri
 """
 _ONCE: Final = f"SELECT {_COLUMNS} FROM done ORDER BY uri"  # noqa: S608 - our own names
-_SETTLED: Final = f"""
+_LATEST: Final = f"""
 SELECT {_COLUMNS} FROM done ANTI JOIN twice ON hash(done.uri) = twice.h
 UNION ALL
 SELECT {_COLUMNS} FROM done SEMI JOIN last ON done.n = last.n
@@ -38,14 +38,14 @@ ORDER BY uri
 """  # noqa: S608 - the same
 
 
-def settled(work: Session, done: Sequence[str]) -> Iterator[Any]:
+def latest_rows(work: Session, done: Sequence[str]) -> Iterator[Any]:
     """Yield what is done last of each URI, in URI order, with the columns of its copy."""
     work.run(f"CREATE TEMP VIEW done AS {scan(done, DONE)}")
     work.run(_TWICE)
     if not work.value("SELECT count(*) FROM twice"):
         return work.batches(_ONCE)
     work.run(_LAST)
-    return work.batches(_SETTLED)
+    return work.batches(_LATEST)
 
 
 def merge(parts: Sequence[PartFile], done: Iterator[Any], cut: "Cutter") -> list[PartFile]:

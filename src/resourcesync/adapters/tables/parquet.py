@@ -252,7 +252,7 @@ def _rows(
         raise _damaged(file, "it has another number of rows than it says")
 
 
-def chosen(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Iterator[Any]:
+def read_selected(file: str | Path, columns: Sequence[str], uris: Sequence[str]) -> Iterator[Any]:
     """Yield the rows of some URIs, which are in rising order, from a file in this order."""
     with _opened(file, columns) as parquet:
         for number, (first, last) in enumerate(_ranges(parquet)):

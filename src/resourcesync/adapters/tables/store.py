@@ -18,7 +18,7 @@ from resourcesync.adapters.tables.columns import (
     rows_of,
 )
 from resourcesync.adapters.tables.joining import find_listed, join
-from resourcesync.adapters.tables.merging import Cutter, merge, settled
+from resourcesync.adapters.tables.merging import Cutter, latest_rows, merge
 from resourcesync.adapters.tables.session import session
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
@@ -92,7 +92,7 @@ class ParquetTables:
     def find(self, files: Sequence[str], uris: Sequence[str]) -> list[Copy]:
         """Return the copies of some URIs (a few thousand at most), in URI order."""
         wanted = sorted(set(uris))
-        found = (parquet.chosen(file, Copy._fields, wanted) for file in files)
+        found = (parquet.read_selected(file, Copy._fields, wanted) for file in files)
         return [copy for batches in found for copy in rows_of(OF_COPIES, batches)]
 
     def join(
@@ -134,7 +134,7 @@ class ParquetTables:
         cut = Cutter(Path(into), stem, rows)
         with session(self._folder, done, self._memory, self._threads) as work:
             try:
-                return merge(parts, settled(work, done), cut)
+                return merge(parts, latest_rows(work, done), cut)
             finally:
                 cut.abandon()
 

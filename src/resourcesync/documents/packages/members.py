@@ -94,7 +94,7 @@ class MemberWriter:
         chunks = _even(content)
         held: list[bytes] = []
         for chunk in chunks:
-            held.append(self._seen(chunk))
+            held.append(self._digest(chunk))
             if self._size > BUFFERED:
                 break
         else:
@@ -115,7 +115,7 @@ class MemberWriter:
         for chunk in held:
             yield self._deflated(deflater.compress(chunk))
         for chunk in chunks:
-            yield self._deflated(deflater.compress(self._seen(chunk)))
+            yield self._deflated(deflater.compress(self._digest(chunk)))
         yield self._deflated(deflater.flush())
         self._finished()
         size = 8 if self._wide else 4
@@ -126,7 +126,7 @@ class MemberWriter:
             + self._size.to_bytes(size, "little")
         )
 
-    def _seen(self, chunk: bytes) -> bytes:
+    def _digest(self, chunk: bytes) -> bytes:
         self._size += len(chunk)
         self._crc = zlib.crc32(chunk, self._crc)
         if self._claim is not None:

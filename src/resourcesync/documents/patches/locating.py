@@ -140,7 +140,7 @@ class _Locator(Scanner):
         self._new_scopes = 0
         self._last = -1  # the first byte of the tag, comment or instruction before
         self._is_opened = False  # whether that is a start tag
-        self._seen = 0  # texts, comments or instructions in the element that is meant
+        self._children_counted = 0  # texts, comments or instructions in the element that is meant
         self._ends_next: Place | None = None
         self._target = None if self._steps else Place()
         parser = self.parser
@@ -249,7 +249,7 @@ class _Locator(Scanner):
             scope=dict(self._scopes),
             outer=dict(outer),
         )
-        self._seen = 0
+        self._children_counted = 0
 
     def _end_target(self) -> None:
         target = self._target
@@ -267,10 +267,10 @@ class _Locator(Scanner):
 
     def _count(self, start: int, end: int) -> None:
         """Take note of a text, comment or instruction of the element that is meant."""
-        self._seen += 1
+        self._children_counted += 1
         target = self._target
         assert target is not None, "it is within"
-        if self._selector.position in (0, self._seen):
+        if self._selector.position in (0, self._children_counted):
             self._add_found(
                 Place(
                     start=start,

@@ -72,7 +72,7 @@ class Dashboard:
     """
 
     def __init__(self, views: Views, others: ASGIApp) -> None:
-        self._views, self._others = views, others
+        self._views, self._fallback = views, others
         self._limiter: CapacityLimiter | None = None
         self._walker: CapacityLimiter | None = None
         self._followers = 0
@@ -92,7 +92,7 @@ class Dashboard:
         """Answer as ASGI 3 asks."""
         path = path_within(scope) if scope["type"] == "http" else None
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
-            await self._others(scope, receive, send)
+            await self._fallback(scope, receive, send)
             return
         exchange = Exchange(Request.read(scope, path), receive, send)
         refused = refuse_request(exchange.request)
@@ -188,7 +188,7 @@ class SourceBoard:
     """
 
     def __init__(self, views: SourceViews, others: ASGIApp) -> None:
-        self._views, self._others = views, others
+        self._views, self._fallback = views, others
         self._limiter: CapacityLimiter | None = None
         self._walker: CapacityLimiter | None = None
         self._pages: dict[bytes, Callable[[_Query], str]] = {
@@ -202,7 +202,7 @@ class SourceBoard:
         """Answer as ASGI 3 asks."""
         path = path_within(scope) if scope["type"] == "http" else None
         if path is None or path not in {*self._pages, *_FILES}:
-            await self._others(scope, receive, send)
+            await self._fallback(scope, receive, send)
             return
         exchange = Exchange(Request.read(scope, path), receive, send)
         reply = refuse_request(exchange.request)
