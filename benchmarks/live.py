@@ -18,7 +18,7 @@ from resourcesync.adapters.memory import ManualClock
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.source.policy import Policy
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.publisher import ListPublisher
 
 _BASE = "https://live.example/"
 _EVERY = 2
@@ -43,7 +43,7 @@ def main() -> None:
     folder, count, minutes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     clock, luck = ManualClock(), random.Random(1)
     with FileCatalogue(folder / ".resourcesync" / "catalogue.db", clock) as catalogue:
-        publisher = Publisher(
+        publisher = ListPublisher(
             catalogue,
             FolderDocuments(folder),
             base_uri=_BASE,

@@ -28,7 +28,7 @@ from resourcesync.destination import (
     seen_lists,
     transfer,
 )
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writing import closing, opening
 from resourcesync.errors import DocumentError, SourceError
@@ -37,7 +37,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
-from resourcesync.ports.mirror import Fixity, ProcessedDocument, Step, Task
+from resourcesync.ports.mirror import Fixity, PendingTask, ProcessedDocument, StateTransaction
 from resourcesync.simulator import follower, network
 from resourcesync.simulator.world import simulate
 
@@ -67,11 +67,11 @@ def _from_t_on_only() -> Iterator[Patch]:
 
 
 def _mismatches_dropped() -> Iterator[Patch]:
-    def fail(self: landing.Landing, fetch: Any, *_: object) -> bool:
+    def fail(self: landing.CommitBatch, fetch: Any, *_: object) -> bool:
         self.add_unchanged(fetch)
         return True
 
-    yield landing.Landing, "fail", fail
+    yield landing.CommitBatch, "fail", fail
 
 
 def _no_hash_check() -> Iterator[Patch]:
@@ -94,7 +94,7 @@ def _old_lists_accepted() -> Iterator[Patch]:
 def _shorter_lists_accepted() -> Iterator[Patch]:
     intact = seen_lists.is_intact
 
-    def shortened(prefix: cursor.Prefix, seen: ProcessedDocument) -> bool:
+    def shortened(prefix: cursor.ListPrefix, seen: ProcessedDocument) -> bool:
         return prefix.entries < seen.entries or intact(prefix, seen)
 
     yield new_changes, "check_no_shorter", lambda *_: None
@@ -135,7 +135,7 @@ def _one_open_list() -> Iterator[Patch]:
 
 
 def _cut_off_believed() -> Iterator[Patch]:
-    yield cut_off.CutOff, "is_lost", False
+    yield cut_off.InterruptedReading, "is_lost", False
 
 
 def _caches_believed() -> Iterator[Patch]:
@@ -143,7 +143,7 @@ def _caches_believed() -> Iterator[Patch]:
 
     def cached(
         self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
-    ) -> History:
+    ) -> ChangeHistory:
         history = read(self, uri, since, state)
         if state is not None or not history.undated:
             return history
@@ -181,7 +181,7 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
     yield change_lists.ChangeListReader, "_read_chain", skipping
 
 
-def _without_changes(span: cursor.Span) -> FetchedDocument:
+def _without_changes(span: cursor.ChangeListSpan) -> FetchedDocument:
     header = Header(
         capability=Capability.CHANGE_LIST,
         from_=from_microseconds(span.from_ or 0),
@@ -201,15 +201,17 @@ def _without_changes(span: cursor.Span) -> FetchedDocument:
 
 
 def _tasks_forgotten() -> Iterator[Patch]:
-    begin_anew = follower.Follower._restart  # noqa: SLF001 - the same
+    begin_anew = follower.SimulatedDestination._restart  # noqa: SLF001 - the same
 
-    def forgetful(self: follower.Follower) -> None:
+    def forgetful(self: follower.SimulatedDestination) -> None:
         begin_anew(self)
         state = self._mirror.state
         assert state is not None
-        state.commit(Step(completed=[row.uri for row in state.pending(Task.FETCH)]))
+        state.commit(
+            StateTransaction(completed=[row.uri for row in state.pending(PendingTask.FETCH)])
+        )
 
-    yield follower.Follower, "_begin_anew", forgetful
+    yield follower.SimulatedDestination, "_begin_anew", forgetful
 
 
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {

@@ -36,7 +36,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Original
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring import catalogues, dumping, mirrors
 from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
 from resourcesync.wiring.publishing import Settings
@@ -132,7 +132,7 @@ class Truth:
 
 
 class _Bodies:
-    """The bytes for dumps (``Readable``)."""
+    """The bytes for dumps (``OriginalReader``)."""
 
     def __init__(self, truth: Truth) -> None:
         self._truth = truth
@@ -163,7 +163,7 @@ class _Source:
             self._web.root,
             {"url": f"{self._web.url}/", **_POLICY},
             clock=self._clock,
-            asked=AskedOfPublish(step=Step.DUE),
+            asked=AskedOfPublish(step=PublicationStep.DUE),
         )
         return len(done.publication.written)
 

@@ -26,7 +26,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import Content
+from resourcesync.ports.storing import ObjectContent
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import ServerThread, find_tree
 from tests.support.commands import environment, files_of, free_port
@@ -197,7 +197,7 @@ def _counted(objects: int, outcome: Outcome) -> None:
         obstore.put(alone, f"{number}", body, mode="create")
 
     def put_ours(number: int) -> None:
-        assert ours.put(f"{number}", Content(BytesIO(body), len(body), (digest,)), None)
+        assert ours.put(f"{number}", ObjectContent(BytesIO(body), len(body), (digest,)), None)
 
     for label, put in (("obstore alone", put_alone), ("our store", put_ours)):
         outcome.add(f"{label}, puts/s", objects / _timed(put, objects))

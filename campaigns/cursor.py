@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
     HOUR,
     DestinationSettings,
@@ -142,7 +142,7 @@ def world_of(seed: int) -> Scenario:
     return with_deaths(scenario) if seed % 4 in {0, 1} else scenario
 
 
-def live(seed: int) -> tuple[int, Measured]:
+def live(seed: int) -> tuple[int, Measurement]:
     """Live the world of a seed."""
     scenario = world_of(seed)
     return seed, simulate(scenario, scenario.destinations[0])

@@ -13,11 +13,11 @@ import pytest
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import __version__
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run as run_units
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Engine
-from resourcesync.ports.engines import Outcome as Became
+from resourcesync.ports.engines import ExecutionEngine
+from resourcesync.ports.engines import UnitOutcome as Became
 from resourcesync.wiring.engines import open_engine
 from tests.support import engines
 from tests.support.commands import free_port
@@ -49,7 +49,7 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-def _engines(folder: Path) -> dict[str, Callable[[], AbstractContextManager[Engine]]]:
+def _engines(folder: Path) -> dict[str, Callable[[], AbstractContextManager[ExecutionEngine]]]:
     return {
         "processes": lambda: open_engine("processes:2"),
         "threads of others": engines.threads,
@@ -60,32 +60,32 @@ def _engines(folder: Path) -> dict[str, Callable[[], AbstractContextManager[Engi
 
 
 @contextmanager
-def _dask(folder: Path) -> Iterator[Engine]:
+def _dask(folder: Path) -> Iterator[ExecutionEngine]:
     with engines.dask_cluster(folder, workers=3) as address, open_engine(address) as engine:
         yield engine
 
 
 @contextmanager
-def _spark(master: str) -> Iterator[Engine]:
+def _spark(master: str) -> Iterator[ExecutionEngine]:
     with pytest.MonkeyPatch.context() as patch, engines.spark(master, patch) as engine:
         yield engine
 
 
-def _measure(name: str, engine: Engine, asked: Asked, outcome: Outcome) -> None:
+def _measure(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) -> None:
     units = pieces(asked.folder, asked.size)
-    list(run_units(engine, do_nothing, units[:4], manners=Manners(), clock=SystemClock()))
+    list(run_units(engine, do_nothing, units[:4], manners=HostLimits(), clock=SystemClock()))
     began = time.monotonic()
-    found = list(run_units(engine, do_nothing, units, manners=Manners(), clock=SystemClock()))
+    found = list(run_units(engine, do_nothing, units, manners=HostLimits(), clock=SystemClock()))
     outcome.add(f"{name}: ms for each unit", (time.monotonic() - began) * 1_000 / asked.size)
     outcome.require(len(found) == asked.size, f"{name}: {len(found)} outcomes")
 
 
-def _kill(name: str, engine: Engine, asked: Asked, outcome: Outcome) -> None:
+def _kill(name: str, engine: ExecutionEngine, asked: Asked, outcome: Outcome) -> None:
     folder = asked.folder / name.replace(" ", "-")
     folder.mkdir()
     units, found = pieces(folder, asked.size), list[Became]()
     began = time.monotonic()
-    for became in run_units(engine, do_a_little, units, manners=Manners(), clock=SystemClock()):
+    for became in run_units(engine, do_a_little, units, manners=HostLimits(), clock=SystemClock()):
         found.append(became)
         if len(found) == asked.size // 2:
             for pid in _victims(name, became):
@@ -105,7 +105,7 @@ def _victims(name: str, became: Became) -> list[int]:
     return executors[:1] or [became.details["pid"]]
 
 
-def _hold_the_rate(name: str, engine: Engine, folder: Path, outcome: Outcome) -> None:
+def _hold_the_rate(name: str, engine: ExecutionEngine, folder: Path, outcome: Outcome) -> None:
     tree, names = folder / "tree", [f"u{number}" for number in range(BATCHES)]
     for one in names:
         (tree / one).mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def _hold_the_rate(name: str, engine: Engine, folder: Path, outcome: Outcome) ->
             (tree / one / f"{number}").write_text("content\n")
     with serving(tree, folder / f"nginx-{name.replace(' ', '-')}") as server:
         units = [Batch(one, server.url.removeprefix("http://"), BATCH) for one in names]
-        manners = Manners(units=4, rate=RATE)
+        manners = HostLimits(units=4, rate=RATE)
         done = run_units(engine, fetch_batch, units, manners=manners, clock=SystemClock())
         rows = sum(it.rows for it in done)
         moments = server.moments()
@@ -136,7 +136,9 @@ def _restart(asked: Asked, outcome: Outcome) -> None:
         address = first.enter_context(engines.dask_cluster(folder, port=port))
         engine = second.enter_context(open_engine(address))
         units = pieces(folder, asked.size)
-        for became in run_units(engine, do_a_little, units, manners=Manners(), clock=SystemClock()):
+        for became in run_units(
+            engine, do_a_little, units, manners=HostLimits(), clock=SystemClock()
+        ):
             found.append(became)
             if len(found) == asked.size // 2:
                 first.close()

@@ -18,7 +18,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.memory import SyncState
-from resourcesync.ports.mirror import Copy, Fixity, Step
+from resourcesync.ports.mirror import Copy, Fixity, StateTransaction
 
 SECONDS: Final = 60.0
 PEAK_MIB: Final = 500.0
@@ -96,9 +96,9 @@ def remember(mirror: Path, held: Iterable[tuple[str, bytes]], *, lastmod: int | 
         for uri, body in held:
             batch.append(_copy(uri, place(uri), body, lastmod))
             if len(batch) >= 20_000:
-                folder.state.commit(Step(installed=batch))
+                folder.state.commit(StateTransaction(installed=batch))
                 batch = []
-        folder.state.commit(Step(installed=batch))
+        folder.state.commit(StateTransaction(installed=batch))
 
 
 def _held(source: GeneratedSource, size: int) -> Iterator[tuple[str, bytes]]:

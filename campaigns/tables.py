@@ -23,7 +23,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.tables import ParquetTables
 from resourcesync.adapters.tables.merging import Cutter
 from resourcesync.ports.mirror import Copy
-from resourcesync.ports.tables import DoneRow, Joined, Part, WorkRow
+from resourcesync.ports.tables import DoneRow, JoinResult, TablePart, WorkRow
 
 MEMORY: Final = 3 << 29
 """What DuckDB may use: 1.5 GiB, so that with Python and PyArrow it is less than 2 GiB."""
@@ -94,7 +94,7 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-def _rows(parts: list[tuple[Part, str]]) -> int:
+def _rows(parts: list[tuple[TablePart, str]]) -> int:
     return sum(part.rows for part, _ in parts)
 
 
@@ -102,12 +102,12 @@ def _tables(folder: Path) -> ParquetTables:
     return ParquetTables(folder / "scratch", memory=MEMORY)
 
 
-def _join(listed: list[str], changed: list[str], copies: list[str], into: Path) -> Joined:
+def _join(listed: list[str], changed: list[str], copies: list[str], into: Path) -> JoinResult:
     tables = _tables(into.parent)
     return tables.join(listed, changed, copies, [], into=str(into), rows=_SLICE)
 
 
-def _do(audit: Joined, into: Path) -> list[str]:
+def _do(audit: JoinResult, into: Path) -> list[str]:
     """Do what the slices ask for, without a Source: write what would be here then."""
     tables, files = _tables(into.parent), []
     for piece in audit.slices:
@@ -134,11 +134,13 @@ def _done(row: WorkRow) -> DoneRow:
     return DoneRow(listed.uri, copy, None)
 
 
-def _merge(parts: list[tuple[Part, str]], done: list[str], into: Path) -> list[tuple[Part, str]]:
+def _merge(
+    parts: list[tuple[TablePart, str]], done: list[str], into: Path
+) -> list[tuple[TablePart, str]]:
     return _tables(into.parent).merge(parts, done, into=str(into), stem="b", rows=_PART)
 
 
-def _make_copies(size: int, into: Path) -> list[tuple[Part, str]]:
+def _make_copies(size: int, into: Path) -> list[tuple[TablePart, str]]:
     cut, base = Cutter(into, "a", _PART), _duckdb()
     for begin in range(0, size, _PART):
         query = _between(_COPIES, begin, min(size, begin + _PART))

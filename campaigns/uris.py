@@ -3,7 +3,7 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from tests.properties.test_mapping_laws import BASES, assert_laws
 from tests.support.hostile_uris import seeded_uris
 
@@ -18,7 +18,7 @@ def run(asked: Asked) -> Outcome:
     while done < asked.size:
         count = min(_AT_A_TIME, asked.size - done)
         uris = list(seeded_uris(asked.seed + done, count))
-        for profile in Profile:
+        for profile in FileSystemProfile:
             mapping = TreeMapping(base=BASES[done // _AT_A_TIME % len(BASES)], profile=profile)
             try:
                 accepted += assert_laws(mapping, uris)

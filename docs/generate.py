@@ -22,7 +22,7 @@ from resourcesync.cli import configured, configured_sources, main
 from resourcesync.cli.config_schema import value_schema
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.validator.rule import Checked, Rule, Severity
+from resourcesync.validator.rule import CheckScope, Rule, Severity
 from resourcesync.validator.rules import FAMILIES, RULES
 
 DOCS = Path(__file__).parent
@@ -81,11 +81,11 @@ def sentence(name: str) -> str:
 
 
 CHECKS = {
-    Checked.DOCUMENT: "in one document",
-    Checked.TOGETHER: "between documents",
-    Checked.DELIVERY: "in answers",
-    Checked.MESSAGE: "in recorded messages of a hub",
-    Checked.PACKAGE: "in packages",
+    CheckScope.DOCUMENT: "in one document",
+    CheckScope.TOGETHER: "between documents",
+    CheckScope.DELIVERY: "in answers",
+    CheckScope.MESSAGE: "in recorded messages of a hub",
+    CheckScope.PACKAGE: "in packages",
 }
 
 
@@ -93,7 +93,7 @@ def check_of(rule: Rule) -> str:
     """Return where the validator looks for a rule, or why it looks for part of it or nothing."""
     if rule.checked in CHECKS:
         return CHECKS[rule.checked]
-    how = "in part" if rule.checked is Checked.PARTLY else "not at all"
+    how = "in part" if rule.checked is CheckScope.PARTLY else "not at all"
     return f"{how}: {rule.reason}"
 
 
@@ -108,7 +108,7 @@ def conformance() -> str:
     listed = list(RULES.values())
     proved = {rule.id: tested.get(rule.id, tested.get(rule.id.rstrip("abc"))) for rule in listed}
     count = sum(1 for tests in proved.values() if tests)
-    checked = sum(1 for rule in listed if rule.checked is not Checked.LIVE)
+    checked = sum(1 for rule in listed if rule.checked is not CheckScope.LIVE)
     head = (
         f"The validator looks for {checked} of {len(listed)} rules; each of these has a test with "
         "a case that breaks it and one that keeps it. "

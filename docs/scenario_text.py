@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields
 
 from resourcesync.simulator.bounds import BOUNDS
 from resourcesync.simulator.events import EVENTS
-from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
     Burst,
     DestinationSettings,
@@ -136,6 +136,6 @@ def plain(match: re.Match[str]) -> str:
 
 def figures() -> str:
     """Return the columns of the table of figures."""
-    meanings = attributes(Measured)
+    meanings = attributes(Measurement)
     head = "| Column | Meaning |\n| --- | --- |\n"
     return head + "".join(f"| `{it}` | {meanings[it]} |\n" for it in simulating.FIGURES)

@@ -10,14 +10,14 @@ from fuzz.kept import hold, kept
 from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
 from resourcesync.documents.feeds import read_feed
-from resourcesync.documents.oai.answers import Answer
+from resourcesync.documents.oai.answers import OaiResponse
 from resourcesync.documents.oai.finding import find
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Resource
 from resourcesync.server.conditions import format_http_date, parse_http_date
-from resourcesync.server.ranges import Span, select
+from resourcesync.server.ranges import ByteRange, select
 from resourcesync.websub.messages import (
     SubscriptionRequest,
     read_fields,
@@ -169,7 +169,7 @@ def _make_answer(random: Random) -> bytes:
 
 
 def _run_answer(data: bytes) -> str:
-    answer = Answer(io.BytesIO(data), uri=_URI)
+    answer = OaiResponse(io.BytesIO(data), uri=_URI)
     try:
         records = list(answer.records())
     except DocumentError as error:
@@ -343,7 +343,7 @@ def _run_field(data: bytes) -> str:
     spans = select(text, _SIZE)
     end = -1
     for span in spans if isinstance(spans, tuple) else ():
-        assert isinstance(span, Span)
+        assert isinstance(span, ByteRange)
         hold(end < span.start < span.stop <= _SIZE, "are in their order, apart and within")
         end = span.stop
     return f"field {moment} {spans!r}" if moment or isinstance(spans, tuple) else f"none {spans!r}"

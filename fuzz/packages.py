@@ -13,7 +13,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from fuzz.randomness import probably
-from resourcesync.documents.packages.reading import Member, open_package
+from resourcesync.documents.packages.reading import ManifestMember, open_package
 from resourcesync.errors import DocumentError, PackageError, VerificationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
@@ -174,7 +174,7 @@ def read_package(data: bytes) -> str:
     return f"read {told}"
 
 
-def _read_member(member: Member) -> str:
+def _read_member(member: ManifestMember) -> str:
     if member.is_deletion:
         return "deletion"
     try:

@@ -11,7 +11,7 @@ from resourcesync import Publisher
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
 from resourcesync.server.mounting import living
-from resourcesync.server.running import Limits
+from resourcesync.server.running import ConnectionLimits
 from tests.support.asgi import ask
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "serve.md"
@@ -49,7 +49,7 @@ def test_the_examples_of_the_page_do_what_it_says(
 
 
 def test_the_limits_on_the_page_are_those_of_the_code() -> None:
-    text, limits = PAGE.read_text("utf-8"), Limits()
+    text, limits = PAGE.read_text("utf-8"), ConnectionLimits()
 
     assert f"`--connections`, {limits.connections};" in text
     assert f"| {limits.header_bytes // 1024} KiB |" in text

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.files.selection import Judge, Selection
+from resourcesync.adapters.files.selection import FileSelection, PathFilter
 from resourcesync.cli import configured
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.config import files
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.scope import parse_glob
@@ -40,7 +40,7 @@ def test_a_table_of_configuration_that_a_page_shows_is_understood(
 ) -> None:
     path = tmp_path / files.NAME
     path.write_text(block, "utf-8")
-    configuration = Configuration(files.find(path))
+    configuration = MirrorConfiguration(files.find(path))
 
     for name in configuration.names:
         assert configuration.mirror(name).name == name, page
@@ -80,7 +80,7 @@ def test_a_pattern_of_a_tree_fits_what_the_page_says(
     path: str,
     fits: bool,
 ) -> None:
-    judge = Judge(Selection(include=(glob,)))
+    judge = PathFilter(FileSelection(include=(glob,)))
     assert (judge.of_path(tuple(path.split("/"))) is None) is fits
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.cli import main
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from tests.support.command_line import FILES, Said
 from tests.support.tiny_source import TinySource
 
@@ -55,7 +55,7 @@ def tree(here: Path) -> Path:
 def with_job(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let ``demo`` do what a test wants."""
 
-    def put(work: Callable[[Screen], Outcome], **options: Any) -> None:
+    def put(work: Callable[[Screen], CommandOutcome], **options: Any) -> None:
         job = Job(
             command="demo",
             output=OutputOptions(**options),

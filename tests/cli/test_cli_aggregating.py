@@ -24,7 +24,7 @@ from resourcesync.documents import reading
 from resourcesync.model.resources import Resource
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import plugins
-from resourcesync.wiring.accounts import Followed, publish_account
+from resourcesync.wiring.accounts import FollowedAccount, publish_account
 from resourcesync.wiring.published import PUBLICATION
 from resourcesync.wiring.publishing import PublishRequest
 from resourcesync.wiring.serving import LateApplication
@@ -249,7 +249,7 @@ def test_publishing_while_pulls_go_on_ends_with_what_the_mirror_has(chain: Chain
                 path.write_text(f"{dice.random()}")
         assert first.publish() == 0
 
-    followed = Followed(
+    followed = FollowedAccount(
         address=f"mirror:{second.folder}", values={}, out=second.folder / PUBLICATION
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.main import run
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import BadResponseError
 
 SECRETS = st.text("abcXYZ019-._~%&=:;@?#/+!$'\"\\ é", min_size=8, max_size=24).map(
@@ -114,7 +114,7 @@ def test_values_of_options_that_carry_secrets_are_left_out() -> None:
 def test_a_fault_during_a_command_is_reported_without_the_key_of_its_address(
     with_job: Callable[..., None], state: Path
 ) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         raise OverflowError("https://h.example/list?key=hush-key is too large")
 
     with_job(work)

@@ -21,19 +21,19 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.cli.configured import Configuration, load
+from resourcesync.cli.configured import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.status import table
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
-from resourcesync.server.admin import Admin
+from resourcesync.server.admin import AdminApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.views import Audited, Brief, Pushed
-from resourcesync.server.operations import Operations
+from resourcesync.server.dashboard.views import EndedAudit, MirrorSummary, PushStatus
+from resourcesync.server.operations import OperationsApplication
 from resourcesync.server.running import ServerThread
-from resourcesync.websub.standing import Fault, Standing, Subscribed
+from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirror_views import read_detail
 from tests.support.command_line import Said
@@ -53,7 +53,7 @@ CHROMIUM = shutil.which("chromium")
 
 
 @pytest.fixture(scope="module")
-def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> MirrorConfiguration:
     folder = tmp_path_factory.mktemp("week")
     path = simulate(folder, hours=HOURS)
     demo = folder / "demo"
@@ -63,41 +63,45 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> Configuration:
 
 
 @pytest.fixture(scope="module")
-def pages(configuration: Configuration) -> WatchPages:
+def pages(configuration: MirrorConfiguration) -> WatchPages:
     names = lambda: (configuration.names, configuration)  # noqa: E731 - said twice
     return WatchPages(names, SystemClock(), pushed)
 
 
-def pushed() -> dict[str, Pushed]:
+def pushed() -> dict[str, PushStatus]:
     now = SystemClock().now()
     base = "https://museum.example/resourcesync"
 
-    def one(topic: str, standing: Standing, **more: Any) -> Subscribed:
+    def one(topic: str, standing: SubscriptionStatus, **more: Any) -> SubscriptionReport:
         hub = "https://hub.example/"
-        return Subscribed(mirror="theses", topic=topic, hub=hub, standing=standing, **more)
+        return SubscriptionReport(mirror="theses", topic=topic, hub=hub, standing=standing, **more)
 
     good = one(
         f"{base}/changenotification.xml",
-        Standing.VERIFIED,
+        SubscriptionStatus.VERIFIED,
         until=now + timedelta(days=9),
         taken=41,
         last=now - timedelta(minutes=3),
-        refusals=((Fault.SIGNATURE, 2),),
+        refusals=((DeliveryFault.SIGNATURE, 2),),
     )
-    bad = one(f"{base}/frameworknotification.xml", Standing.REFUSED, why="the hub refuses it: 403")
-    return {"theses": Pushed(subscriptions=(good, bad)), "maps": Pushed(is_known=True)}
+    bad = one(
+        f"{base}/frameworknotification.xml",
+        SubscriptionStatus.REFUSED,
+        why="the hub refuses it: 403",
+    )
+    return {"theses": PushStatus(subscriptions=(good, bad)), "maps": PushStatus(is_known=True)}
 
 
 @pytest.fixture(scope="module")
-def address(configuration: Configuration, pages: WatchPages) -> Iterator[str]:
+def address(configuration: MirrorConfiguration, pages: WatchPages) -> Iterator[str]:
     figures = WatchFigures(lambda: (configuration.names, configuration), dict)
-    health = Operations(look=lambda: None, counts=[figures.figures])
-    with ServerThread(Admin(figures.status, Dashboard(pages, health))) as server:
+    health = OperationsApplication(look=lambda: None, counts=[figures.figures])
+    with ServerThread(AdminApplication(figures.status, Dashboard(pages, health))) as server:
         yield server.uri
 
 
 @pytest.fixture(scope="module")
-def own_source(configuration: Configuration) -> Iterator[str]:
+def own_source(configuration: MirrorConfiguration) -> Iterator[str]:
     assert configuration.file is not None
     with source_pages(configuration.file.path.parent / "demo") as (address, _):
         yield address
@@ -137,7 +141,7 @@ def get(address: str) -> str:
 
 
 def status(
-    configuration: Configuration, capsys: pytest.CaptureFixture[str]
+    configuration: MirrorConfiguration, capsys: pytest.CaptureFixture[str]
 ) -> dict[str, dict[str, object]]:
     assert configuration.file is not None
     run(["status", "--json", "--config", str(configuration.file.path)])
@@ -155,7 +159,7 @@ def shown(said: dict[str, object]) -> list[str]:
 
 
 def test_the_page_of_mirrors_says_what_status_says(
-    configuration: Configuration, address: str, capsys: pytest.CaptureFixture[str]
+    configuration: MirrorConfiguration, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = status(configuration, capsys)
     rows = {row[0]: row for row in Rows(get(address)).rows if len(row) > 2}
@@ -225,7 +229,7 @@ def test_the_pages_only_read(address: str) -> None:
 
 
 def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
-    configuration: Configuration, tmp_path: Path
+    configuration: MirrorConfiguration, tmp_path: Path
 ) -> None:
     assert configuration.file is not None
     broken = tmp_path / "resourcesync.toml"
@@ -316,7 +320,7 @@ def test_watch_serves_the_pages_and_tells_what_ended(source: TinySource, said: S
 
 
 def test_the_first_pull_is_no_change_of_the_source(
-    configuration: Configuration, address: str
+    configuration: MirrorConfiguration, address: str
 ) -> None:
     with sqlite3.connect(configuration.folder("museum") / ".resourcesync" / "state.db") as db:
         first = db.execute("SELECT ended FROM run ORDER BY ended LIMIT 1").fetchone()[0]
@@ -344,7 +348,7 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
 
     with mirrors.open_changes(tmp_path / "m") as log:
         kinds = [it.kind for it in log.state.changes(0)]
-    brief = Brief(status=mirrors.read_status(tmp_path / "m"))
+    brief = MirrorSummary(status=mirrors.read_status(tmp_path / "m"))
     now = world.clock.now()
     found = read_detail(tmp_path / "m", brief, now - timedelta(days=1), now, ())
     assert kinds == ["created", "updated", "touched"]
@@ -353,11 +357,11 @@ def test_what_came_again_with_the_same_bytes_is_no_change(tmp_path: Path) -> Non
 
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:
     class Closed(WatchPages):
-        def audits(self) -> Sequence[Audited]:
+        def audits(self) -> Sequence[EndedAudit]:
             raise PermissionError(13, "Permission denied", str(tmp_path))
 
     views = Closed(lambda: ((), load(None)), SystemClock())
-    with ServerThread(Dashboard(views, Operations(look=lambda: None))) as server:
+    with ServerThread(Dashboard(views, OperationsApplication(look=lambda: None))) as server:
         with pytest.raises(HTTPError) as caught:
             urlopen(f"{server.uri}audits")
         with caught.value as answer:

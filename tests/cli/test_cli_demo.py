@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.wiring import comparing
-from resourcesync.wiring.comparing import Comparison, compare_bytes
+from resourcesync.wiring.comparing import ByteComparison, compare_bytes
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
 from tests.support.started import Started
@@ -107,8 +107,8 @@ def test_it_needs_something_to_copy(tmp_path: Path, temporary: Path, said: Said)
 def test_a_difference_is_told_and_exits_1(
     source: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unequal(*_: object) -> Comparison:
-        return Comparison(files=2, bytes=2, equal=1, surplus=0, differences=("d/a\u202e",))
+    def unequal(*_: object) -> ByteComparison:
+        return ByteComparison(files=2, bytes=2, equal=1, surplus=0, differences=("d/a\u202e",))
 
     monkeypatch.setattr(comparing, "compare_bytes", unequal)
 

@@ -12,11 +12,11 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.configured import load
-from resourcesync.cli.explore_pages import Explorer
+from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.server.dashboard.app import Dashboard
-from resourcesync.server.operations import Operations
+from resourcesync.server.operations import OperationsApplication
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring.mirrors import Network
 from tests.support.command_line import Said
@@ -30,7 +30,7 @@ PAGE = "explore?name=museum&depth=8"
 def pages() -> Iterator[str]:
     configuration = load(None)
     views = WatchPages(lambda: (configuration.names, configuration), SystemClock())
-    with ServerThread(Dashboard(views, Operations(look=lambda: None))) as server:
+    with ServerThread(Dashboard(views, OperationsApplication(look=lambda: None))) as server:
         yield server.uri
 
 
@@ -116,7 +116,7 @@ def test_who_loads_the_page_again_sends_the_source_no_requests(source: TinySourc
 def test_a_walk_is_neither_long_nor_far(
     limits: dict[str, float], why: str, source: TinySource
 ) -> None:
-    explorer = Explorer(SystemClock(), **limits)  # type: ignore[arg-type] # a float and a whole number
+    explorer = CachedExplorer(SystemClock(), **limits)  # type: ignore[arg-type] # a float and a whole number
     found = explorer.explore("museum", source.url, Network, 8, "museum")
     assert found.notes == (why, "next   resourcesync explore museum")
     assert len(found.found) == limits.get("most", 0)

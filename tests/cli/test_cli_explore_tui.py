@@ -18,26 +18,26 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.cli.explore_tui import Explorer
-from resourcesync.cli.explore_walk import Step, Walk
-from resourcesync.discovery.tree import Node
+from resourcesync.cli.explore_tui import ExplorerApp
+from resourcesync.cli.explore_walk import BackgroundWalk, Step
+from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.wiring import exploring
 from resourcesync.wiring.mirrors import Network
 from tests.support.commands import script
 from tests.support.tiny_source import TinySource
 
-Script = Callable[[Explorer, "Pilot[None]"], Awaitable[None]]
+Script = Callable[[ExplorerApp, "Pilot[None]"], Awaitable[None]]
 HEAD = '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
 MANY = 3_000
 
 
-def played(steps: Iterator[Step], act: Script) -> Walk:
+def played(steps: Iterator[Step], act: Script) -> BackgroundWalk:
     """Show a walk on a screen of its own and do there what the script says."""
-    walk = Walk(steps)
+    walk = BackgroundWalk(steps)
 
     async def play() -> None:
-        explorer = Explorer(walk, "http://h.example")
+        explorer = ExplorerApp(walk, "http://h.example")
         async with explorer.run_test(size=(160, 40)) as pilot:
             await act(explorer, pilot)
 
@@ -54,7 +54,7 @@ async def until(pilot: "Pilot[None]", condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
-def labels(explorer: Explorer) -> list[str]:
+def labels(explorer: ExplorerApp) -> list[str]:
     """What the lines of the tree say, parents before children."""
     waiting, found = [explorer.query_one("#tree", Tree).root], list[str]()
     while waiting:
@@ -64,11 +64,11 @@ def labels(explorer: Explorer) -> list[str]:
     return found
 
 
-def text_of(explorer: Explorer, place: str) -> str:
+def text_of(explorer: ExplorerApp, place: str) -> str:
     return str(explorer.query_one(place, Static).content)
 
 
-def under_cursor(explorer: Explorer) -> str:
+def under_cursor(explorer: ExplorerApp) -> str:
     node = explorer.query_one("#tree", Tree).cursor_node
     return "" if node is None else str(node.label)
 
@@ -78,15 +78,15 @@ def steps_of(source: TinySource) -> Iterator[Step]:
     return exploring.explore(source.url, network=network, clock=SystemClock())
 
 
-def failing(uri: str, *branches: bool) -> Node:
+def failing(uri: str, *branches: bool) -> SourceNode:
     error = ResourceMissingError("not there", uri=uri)
-    return Node(uri=uri, branches=branches, error=error)
+    return SourceNode(uri=uri, branches=branches, error=error)
 
 
 def test_the_tree_shows_the_documents_of_a_source_and_the_pane_what_they_hold(
     source: TinySource,
 ) -> None:
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: text_of(explorer, "#status").startswith("Explored"))
         shown = labels(explorer)
         assert [it.split("  ")[1] for it in shown] == [
@@ -119,7 +119,7 @@ def test_the_screen_answers_while_the_walk_goes_on() -> None:
         finally:
             ended.set()
 
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: "first" in labels(explorer)[0])
         assert text_of(explorer, "#status").startswith("Looking")
         assert len(labels(explorer)) == 1
@@ -143,7 +143,7 @@ def test_a_walk_that_nobody_watches_any_more_ends() -> None:
         finally:
             ended.set()
 
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: len(labels(explorer)) > 1)
         await pilot.press("q")
 
@@ -154,7 +154,7 @@ def test_a_walk_that_nobody_watches_any_more_ends() -> None:
 
 
 def test_search_goes_to_what_fits_and_on_to_the_next(source: TinySource) -> None:
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: text_of(explorer, "#status").startswith("Explored"))
         await pilot.press("slash", *"LIST.xml", "enter")
         await until(pilot, lambda: "/capabilitylist.xml" in under_cursor(explorer))
@@ -177,7 +177,7 @@ def test_search_opens_what_is_folded() -> None:
         *(failing(f"http://h.example/{n}", *[True] * n) for n in range(1, 8)),
     ]
 
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: len(labels(explorer)) == 8)
         await pilot.press("slash", *"/7", "enter")
         await until(pilot, lambda: "/7" in under_cursor(explorer))
@@ -188,7 +188,7 @@ def test_search_opens_what_is_folded() -> None:
 def test_what_a_source_writes_is_no_markup_and_no_control() -> None:
     uri = "http://h.example/[bold]\x1b[2J[/nothing]\n\u202e"
 
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: "bold" in labels(explorer)[0])
         assert r"[bold]\x1b[2J[/nothing]\n\u202e" in labels(explorer)[0]
         assert r"[bold]\x1b[2J[/nothing]\n\u202e" in text_of(explorer, "#details")
@@ -200,7 +200,7 @@ def test_very_many_documents_are_shown_without_making_anybody_wait() -> None:
     nodes = [failing("http://h.example/")]
     nodes += [failing(f"http://h.example/{n}", n == MANY - 1) for n in range(MANY)]
 
-    async def act(explorer: Explorer, pilot: "Pilot[None]") -> None:
+    async def act(explorer: ExplorerApp, pilot: "Pilot[None]") -> None:
         await until(pilot, lambda: len(labels(explorer)) == MANY + 1)
         assert f"{MANY + 1:,} failed" in text_of(explorer, "#status")
 

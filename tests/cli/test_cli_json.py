@@ -11,7 +11,7 @@ from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.json_output import JsonScreen
 from resourcesync.cli.output import (
-    Outcome,
+    CommandOutcome,
     Problem,
 )
 from resourcesync.model.digests import Digest
@@ -40,7 +40,7 @@ def test_json_begins_with_the_start_and_ends_with_the_end() -> None:
     screen.report("item", {"status": "ok", "uri": "http://h/a", "hash": Digest("md5", "00")})
     screen.problem(PROBLEM)
     clock.advance(seconds=1.5)
-    screen.end(Outcome(exit=ExitCode.UNUSABLE, fields={"created": 1}))
+    screen.end(CommandOutcome(exit=ExitCode.UNUSABLE, fields={"created": 1}))
     screen.close()
 
     rows = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -64,7 +64,7 @@ def test_json_and_quiet_leave_the_end_and_errors() -> None:
     screen.start({})
     screen.report("item", {})
     screen.problem(PROBLEM)
-    screen.end(Outcome())
+    screen.end(CommandOutcome())
 
     types = [json.loads(line)["type"] for line in stream.getvalue().splitlines()]
     assert types == ["error", "run.end"]
@@ -75,7 +75,7 @@ def test_json_and_twice_quiet_leave_nothing() -> None:
 
     screen.start({})
     screen.problem(PROBLEM)
-    screen.end(Outcome())
+    screen.end(CommandOutcome())
 
     assert stream.getvalue() == ""
 

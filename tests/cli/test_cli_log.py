@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands import files_of
 from tests.support.meanwhile import meanwhile
@@ -147,14 +147,14 @@ def test_the_log_of_one_command_is_over_with_it(tmp_path: Path, said: Said) -> N
 # --- what the library warns of --------------------------------------------------------------------
 
 
-def warned(screen: Screen) -> Outcome:
+def warned(screen: Screen) -> CommandOutcome:
     log = logging.getLogger("resourcesync.somewhere")
     for number in range(30):
         log.info("of no interest")
         log.warning("row %d is left out", number)
         log.warning("the same each time")
     screen.report("warning", {"code": "cut-list", "message": "told as an event"})
-    return Outcome()
+    return CommandOutcome()
 
 
 def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(

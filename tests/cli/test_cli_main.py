@@ -14,7 +14,7 @@ import pytest
 from resourcesync import __version__
 from resourcesync.cli import crash, main
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import LockedError
 from tests.support.commands import environment
 from tests.support.processes import command, python
@@ -191,7 +191,7 @@ def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
 def test_an_error_becomes_its_form_and_its_exit_code(
     with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         raise LockedError("another pull holds it", evidence=(("who", "pid 1"),), hint="wait")
 
     with_job(work)
@@ -210,7 +210,7 @@ def test_a_traceback_is_shown_for_debugging_only(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         raise LockedError("held")
 
     with_job(work)

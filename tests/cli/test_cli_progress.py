@@ -10,31 +10,31 @@ import pytest
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.job import Job, render_nothing
 from resourcesync.cli.output import (
-    Outcome,
+    CommandOutcome,
     OutputOptions,
     problem_of,
 )
 from resourcesync.cli.progress import BarProgress, NoProgress, PlainProgress, plain_line
 from resourcesync.cli.screens import choose_progress, open_screen
 from resourcesync.cli.text_output import Streams, TextScreen
-from resourcesync.cli.words import DETAIL, QUIET, Line
+from resourcesync.cli.words import DETAIL, QUIET, TextLine
 from resourcesync.config import Environment
 from resourcesync.errors import StorageError
 
 
-def words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
     if event == "item":
-        yield Line(f"{fields['uri']}", "+", DETAIL)
+        yield TextLine(f"{fields['uri']}", "+", DETAIL)
     elif event == "told":
-        yield Line("usual", "Plan")
-        yield Line("closing", "In sync", QUIET)
+        yield TextLine("usual", "Plan")
+        yield TextLine("closing", "In sync", QUIET)
 
 
 def job(**options: Any) -> Job:
     return Job(
         command="pull",
         output=OutputOptions(**options),
-        work=lambda _screen: Outcome(),
+        work=lambda _screen: CommandOutcome(),
         render=render_nothing,
         subject="museum",
     )
@@ -130,7 +130,7 @@ def test_a_bar_makes_room_for_lines() -> None:
 
     screen.report("progress", {"done": 1, "total": 2, "bytes_done": 3})
     screen.report("item", {"uri": "http://h/a"})
-    screen.end(Outcome())
+    screen.end(CommandOutcome())
 
     assert out.getvalue() == "+ http://h/a\n"
     assert terminal.getvalue().endswith("\x1b[2K") or "\x1b[?25h" in terminal.getvalue()

@@ -16,7 +16,7 @@ from resourcesync.cli.main import run
 from resourcesync.cli.publish_words import conclude
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.wiring.publishing import CATALOGUE, Published, Settings
+from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, Settings
 from resourcesync.wiring.serving import find_tree
 from tests.support.command_line import Said, rows
 
@@ -210,7 +210,7 @@ def test_a_file_that_cannot_be_read_is_left_for_the_next_run(tree: Path, said: S
 def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     changing: int, unreadable: int
 ) -> None:
-    done = Published(
+    done = PublicationResult(
         settings=Settings(url="https://museum.example"),
         scan=ScanReport(files=2, changing=changing, unreadable=unreadable),
         publication=Publication(),

@@ -7,13 +7,13 @@ import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.pull_words import PullRenderer, conclude
-from resourcesync.cli.words import DETAIL, NORMAL, Line
+from resourcesync.cli.words import DETAIL, NORMAL, TextLine
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 
 AS_OF = datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC)
 
 
-def said(words: PullRenderer, event: str, **fields: object) -> list[Line]:
+def said(words: PullRenderer, event: str, **fields: object) -> list[TextLine]:
     return list(words(event, fields))
 
 
@@ -60,7 +60,7 @@ def test_what_is_the_same_is_a_detail() -> None:
         PullRenderer(itemize=True), "item", status="notneeded", action="update", path="a"
     )
 
-    assert line == Line("/a", "=", DETAIL)
+    assert line == TextLine("/a", "=", DETAIL)
 
 
 def test_a_dry_run_says_would() -> None:
@@ -68,7 +68,7 @@ def test_a_dry_run_says_would() -> None:
         PullRenderer(itemize=True, dry_run=True), "item", status="ok", action="create", path="a"
     )
 
-    assert line == Line("/a   would create", "+", NORMAL)
+    assert line == TextLine("/a   would create", "+", NORMAL)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_dry_run_says_would() -> None:
 def test_an_action_says_sizes_and_proof(fields: dict[str, object], text: str) -> None:
     (line,) = said(PullRenderer(), "item", status="ok", action="update", path="a", **fields)
 
-    assert line == Line(text, "*", DETAIL)
+    assert line == TextLine(text, "*", DETAIL)
 
 
 def test_a_failure_says_how_often_and_what_was_kept() -> None:
@@ -103,7 +103,7 @@ def test_a_failure_says_how_often_and_what_was_kept() -> None:
         kept=True,
     )
 
-    assert line == Line(
+    assert line == TextLine(
         "/a   sha-256 differs from the list after 3 tries; old copy kept", "!", NORMAL
     )
 

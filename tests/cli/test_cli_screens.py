@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import (
-    Outcome,
+    CommandOutcome,
     OutputLostError,
     OutputOptions,
     Problem,
@@ -16,7 +16,7 @@ from resourcesync.cli.output import (
     write_line,
 )
 from resourcesync.cli.text_output import Streams, TextScreen
-from resourcesync.cli.words import DETAIL, QUIET, Line
+from resourcesync.cli.words import DETAIL, QUIET, TextLine
 from resourcesync.errors import MalformedDocumentError
 
 PROBLEM = Problem(
@@ -28,12 +28,12 @@ PROBLEM = Problem(
 )
 
 
-def words(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
     if event == "item":
-        yield Line(f"{fields['uri']}", "+", DETAIL)
+        yield TextLine(f"{fields['uri']}", "+", DETAIL)
     elif event == "told":
-        yield Line("usual", "Plan")
-        yield Line("closing", "In sync", QUIET)
+        yield TextLine("usual", "Plan")
+        yield TextLine("closing", "In sync", QUIET)
 
 
 class Shown:
@@ -49,7 +49,7 @@ def test_an_error_has_its_form() -> None:
     shown = Shown()
 
     shown.screen.problem(PROBLEM)
-    shown.screen.end(Outcome(exit=PROBLEM.exit))
+    shown.screen.end(CommandOutcome(exit=PROBLEM.exit))
 
     assert shown.out.getvalue() == ""
     assert shown.err.getvalue() == (
@@ -103,7 +103,7 @@ def test_quiet_and_verbose_choose_the_lines(options: dict[str, Any], said: str) 
     shown.screen.report("item", {"uri": "http://h/a"})
     shown.screen.report("told", {})
     shown.screen.report("progress", {"done": 1})
-    shown.screen.end(Outcome())
+    shown.screen.end(CommandOutcome())
 
     assert shown.out.getvalue() == said
     assert shown.err.getvalue() == ""
@@ -114,7 +114,7 @@ def test_nothing_at_all_is_said_when_asked_twice_not_even_an_error() -> None:
 
     shown.screen.problem(PROBLEM)
     shown.screen.report("warning", {"code": "c", "message": "m"})
-    shown.screen.end(Outcome(exit=ExitCode.UNUSABLE, closing=(Line("x", level=QUIET),)))
+    shown.screen.end(CommandOutcome(exit=ExitCode.UNUSABLE, closing=(TextLine("x", level=QUIET),)))
 
     assert shown.out.getvalue() + shown.err.getvalue() == ""
 
@@ -124,7 +124,9 @@ def test_a_run_that_fails_closes_with_its_exit_code_after_the_closing_lines() ->
 
     shown.screen.problem(PROBLEM)
     shown.screen.end(
-        Outcome(exit=ExitCode.FINDINGS, closing=(Line("coverage 0 %", "Not in sync", QUIET),))
+        CommandOutcome(
+            exit=ExitCode.FINDINGS, closing=(TextLine("coverage 0 %", "Not in sync", QUIET),)
+        )
     )
 
     assert shown.out.getvalue() == "Not in sync   coverage 0 %\nexit 1\n"
@@ -132,9 +134,9 @@ def test_a_run_that_fails_closes_with_its_exit_code_after_the_closing_lines() ->
 
 def test_closing_lines_that_name_the_exit_code_are_the_last() -> None:
     shown = Shown()
-    line = Line("46 of 48  exit 3", "Not in sync", QUIET)
+    line = TextLine("46 of 48  exit 3", "Not in sync", QUIET)
 
-    shown.screen.end(Outcome(exit=ExitCode.PARTIAL, closing=(line,), says_exit=True))
+    shown.screen.end(CommandOutcome(exit=ExitCode.PARTIAL, closing=(line,), says_exit=True))
 
     assert shown.out.getvalue() == "Not in sync   46 of 48  exit 3\n"
 

@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.main import run
-from resourcesync.cli.service_files import Installation, systemd
-from resourcesync.cli.status_formats import CheckedMirror, Limits, figures_of
+from resourcesync.cli.service_files import ServiceInstallation, systemd
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, figures_of
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import Said
@@ -63,7 +63,7 @@ def test_the_unit_may_write_the_log_where_there_is_one(said: Said, tmp_path: Pat
 
 
 def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it() -> None:
-    text = systemd(Installation(command=("/opt/a b/resourcesync", 'x"$%\\')))
+    text = systemd(ServiceInstallation(command=("/opt/a b/resourcesync", 'x"$%\\')))
     assert 'ExecStart="/opt/a b/resourcesync" "x\\"$$%%\\\\" watch --state ' in text
 
 
@@ -85,10 +85,10 @@ def test_the_list_for_launchd_names_our_command(said: Said) -> None:
 
 def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None:
     put(TABLES)
-    configuration = Configuration(None)
+    configuration = MirrorConfiguration(None)
     figures = WatchFigures(lambda: (("nowhere",), configuration), dict)
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {it.name for it in figures_of([CheckedMirror(status, 1.0, Limits(1.0, 1.0), 1.0)])}
+    names = {it.name for it in figures_of([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])}
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
     names |= {it.name for it in figures.figures()}
 
@@ -138,7 +138,7 @@ def test_a_program_gets_a_file_as_json(said: Said) -> None:
 
 
 def test_a_mirror_that_cannot_be_read_is_told_by_its_name() -> None:
-    configuration = Configuration(None)
+    configuration = MirrorConfiguration(None)
     figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict)
 
     told = json.loads(figures.status())["mirrors"]

@@ -12,14 +12,14 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.simulation_html import page_of
-from resourcesync.simulator.measures import Measured
+from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios
-from resourcesync.wiring.simulating import Run, Summary, summarise
+from resourcesync.wiring.simulating import SimulationRun, Summary, summarise
 from tests.support.command_line import Said
 
 WRITTEN = scenarios.parse(PROFILES["museum"], "museum")
-GOOD = Measured(
+GOOD = Measurement(
     consistency=0.99,
     latency=600.0,
     latency_95=900.0,
@@ -38,13 +38,13 @@ GOOD = Measured(
     first_received=3_000,
     series=(None, *[0.99] * 199),
 )
-DEAD = Measured(pulls=5, failed=5, crashes=0, outcome="waiting", series=(None,) * 200)
+DEAD = Measurement(pulls=5, failed=5, crashes=0, outcome="waiting", series=(None,) * 200)
 
 
-def rows_of(*runs: tuple[Mapping[str, str], int, Measured]) -> list[Summary]:
+def rows_of(*runs: tuple[Mapping[str, str], int, Measurement]) -> list[Summary]:
     return summarise(
         [
-            Run(values=values, seed=seed, destination="m", measured=measured)
+            SimulationRun(values=values, seed=seed, destination="m", measured=measured)
             for values, seed, measured in runs
         ]
     )

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status import Check, _mirrors_in_folder, details, table
-from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed
+from resourcesync.cli.status import StatusCheck, _mirrors_in_folder, details, table
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
 from tests.support.settings_file import museum, put
@@ -150,7 +150,9 @@ NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
-    return Check(is_requested=True, limits=Limits(**limits)).measure(status, Limits(), NOW)
+    return StatusCheck(is_requested=True, limits=LagLimits(**limits)).measure(
+        status, LagLimits(), NOW
+    )
 
 
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:

@@ -17,9 +17,9 @@ import click
 import pytest
 
 from resourcesync.cli import main, stopping
-from resourcesync.cli.output import Outcome, OutputLostError, Screen
+from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
 from resourcesync.cli.text_output import TextScreen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
 from tests.support.processes import python
@@ -42,7 +42,7 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
     code: int,
     by: str,
 ) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         os.kill(os.getpid(), number)
         raise AssertionError("the signal did not come")
 
@@ -77,7 +77,7 @@ def test_a_stop_that_a_callback_swallows_comes_again(
 ) -> None:
     monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
 
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         time.sleep(30)
@@ -102,7 +102,7 @@ def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
         def __del__(self) -> None:  # what it raises cannot be raised, only told
             self._act()
 
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         Gone(lambda: int("no number"))
         Gone(lambda: os.kill(os.getpid(), signal.SIGINT))
         time.sleep(30)
@@ -121,7 +121,7 @@ def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
     monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.01)
     cleaned = []
 
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
@@ -146,7 +146,7 @@ def test_a_stop_that_was_heard_does_not_knock_at_the_end(
     monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
     end = TextScreen.end
 
-    def slowly(screen: TextScreen, outcome: Outcome) -> None:
+    def slowly(screen: TextScreen, outcome: CommandOutcome) -> None:
         time.sleep(0.1)
         end(screen, outcome)
 
@@ -170,9 +170,9 @@ def test_a_stop_inside_exec_keeps_its_exit_code(here: Path) -> None:
 
 
 def test_a_signal_that_is_ignored_stays_ignored(with_job: Callable[..., None]) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         os.kill(os.getpid(), signal.SIGHUP)
-        return Outcome()
+        return CommandOutcome()
 
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -186,7 +186,7 @@ def test_a_signal_that_is_ignored_stays_ignored(with_job: Callable[..., None]) -
 def test_a_run_in_a_thread_leaves_signals_alone(
     with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with_job(lambda _screen: Outcome(closing=(Line("done", level=QUIET),)))
+    with_job(lambda _screen: CommandOutcome(closing=(TextLine("done", level=QUIET),)))
     codes: list[int] = []
 
     thread = threading.Thread(target=lambda: codes.append(main.run(["demo"])))
@@ -212,7 +212,7 @@ def test_a_stop_while_the_end_is_told_is_a_stop(
     def end(*_: object) -> None:
         raise stopping.Terminated
 
-    with_job(lambda _screen: Outcome())
+    with_job(lambda _screen: CommandOutcome())
     monkeypatch.setattr("resourcesync.cli.text_output.TextScreen.end", end)
 
     assert main.run(["demo"]) == 143
@@ -263,7 +263,7 @@ def test_a_full_disk_behind_stdout_is_no_success(tmp_path: Path) -> None:
 def test_lost_output_in_the_middle_ends_the_run(
     with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def work(_screen: Screen) -> Outcome:
+    def work(_screen: Screen) -> CommandOutcome:
         raise OutputLostError(BrokenPipeError(32, "Broken pipe"))
 
     with_job(work)

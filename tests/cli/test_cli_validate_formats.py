@@ -15,13 +15,13 @@ from resourcesync.cli.findings_html import html_page
 from resourcesync.cli.findings_sarif import reference, sarif_log
 from resourcesync.cli.findings_sheets import github_command, junit_suites
 from resourcesync.cli.main import run
-from resourcesync.cli.validate_words import Tally
+from resourcesync.cli.validate_words import ValidationTally
 from resourcesync.errors import ResourceMissingError
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, Event, Judged, ReadAgain
+from resourcesync.wiring.validating import CutShort, Judged, ReadAgain, ValidationEvent
 from tests.support.command_line import Said
 
 LIST = (
@@ -32,7 +32,7 @@ LIST = (
 )
 TEXTS = st.text(max_size=40)
 FINDINGS = st.builds(
-    Finding,
+    RuleFinding,
     rule=st.sampled_from(list(RULES.values())),
     uri=TEXTS,
     message=TEXTS,
@@ -58,8 +58,8 @@ def name(here: Path) -> str:
     return "my list.xml"
 
 
-def tally(events: list[Event]) -> Tally:
-    found = Tally(fail_on="error")
+def tally(events: list[ValidationEvent]) -> ValidationTally:
+    found = ValidationTally(fail_on="error")
     for event in events:
         found.add(event)
     return found
@@ -140,7 +140,7 @@ def test_an_unusable_target_is_told_on_stderr_beside_the_document(form: str, sai
 
 
 @given(FINDINGS)
-def test_a_command_is_one_line_whatever_a_document_holds(finding: Finding) -> None:
+def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -> None:
     command = github_command(finding)
 
     assert "\n" not in command
@@ -154,7 +154,7 @@ def test_a_command_is_one_line_whatever_a_document_holds(finding: Finding) -> No
 
 
 @given(EVENTS)
-def test_junit_is_sound_xml_whatever_a_document_holds(events: list[Event]) -> None:
+def test_junit_is_sound_xml_whatever_a_document_holds(events: list[ValidationEvent]) -> None:
     root = ET.fromstring(junit_suites(events, tally(events), fail_on="warning").encode())
 
     cases = root.findall("testsuite/testcase")
@@ -164,18 +164,18 @@ def test_junit_is_sound_xml_whatever_a_document_holds(events: list[Event]) -> No
 
 
 @given(EVENTS)
-def test_sarif_is_sound_json_whatever_a_document_holds(events: list[Event]) -> None:
+def test_sarif_is_sound_json_whatever_a_document_holds(events: list[ValidationEvent]) -> None:
     log = json.loads(sarif_log(events, tally(events)))
 
     results = log["runs"][0]["results"]
-    assert len(results) == sum(isinstance(it, Finding) for it in events)
+    assert len(results) == sum(isinstance(it, RuleFinding) for it in events)
     for result in results:
         uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert re.fullmatch(r"[\x21-\x7e]*", uri)
 
 
 @given(EVENTS)
-def test_the_page_shows_texts_and_never_runs_them(events: list[Event]) -> None:
+def test_the_page_shows_texts_and_never_runs_them(events: list[ValidationEvent]) -> None:
     page = html_page(events, tally(events))
 
     tags = set(re.findall(r"<([a-zA-Z0-9]+)", page))
@@ -187,7 +187,7 @@ def test_the_page_shows_texts_and_never_runs_them(events: list[Event]) -> None:
 
 def test_a_script_in_a_document_is_text_on_the_page() -> None:
     rule = RULES["G01"]
-    finding = Finding(rule=rule, uri="<script>", message="<img src=x>", excerpt="<b onload=x>")
+    finding = RuleFinding(rule=rule, uri="<script>", message="<img src=x>", excerpt="<b onload=x>")
 
     page = html_page([finding], tally([finding]))
 

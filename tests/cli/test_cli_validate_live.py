@@ -12,7 +12,7 @@ from resourcesync.validator.rules import RULES
 from resourcesync.wiring import judged_walk
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, Judge, Judgement, ReadAgain
+from resourcesync.wiring.validating import CutShort, ReadAgain, ValidationOptions, Validator
 from tests.support.command_line import LATER, Said, rows
 from tests.support.judged import offer
 from tests.support.judging import LONG, ActingClock, broken, judged
@@ -80,7 +80,9 @@ def test_it_waits_once_as_long_as_asked_and_not_at_all_without_a_change_list(
         offer(source) if number == 0 else offer_changes(source, "a")
         clock = ActingClock(lambda: None)
         network = Network(allow_origins=(source.url,))
-        list(Judge(Judgement(again=LONG), network=network, clock=clock).judge(source.url))
+        list(
+            Validator(ValidationOptions(again=LONG), network=network, clock=clock).judge(source.url)
+        )
         assert clock.waited.count(LONG) == number
 
 

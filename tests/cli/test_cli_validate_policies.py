@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.command_line import Said, rows
@@ -32,7 +32,7 @@ def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, 
         for number in range(4):
             time.sleep(0.03)
             (tree / f"{number}.txt").write_text(f"anew {number}")
-            publish_tree(tree, {}, clock=clock, asked=PublishRequest(step=Step.REBASE))
+            publish_tree(tree, {}, clock=clock, asked=PublishRequest(step=PublicationStep.REBASE))
         application.application = find_tree(tree).application(clock)
 
         code = run(["validate", server.uri, "--live", "--json"])

@@ -17,7 +17,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_words import render_event
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.wiring import publishing
 from tests.support.command_line import MIRRORED, Said, rows
 from tests.support.commands import free_port
@@ -167,4 +167,4 @@ def test_a_line_says_how_a_subscription_stands_and_bad_news_are_louder(
         "refused": 0,
     }
     [line] = render_event("watch.subscription", usual | fields)
-    assert line == Line(f"2026-11-21T06:00:00Z  museum  {text}", "", level)
+    assert line == TextLine(f"2026-11-21T06:00:00Z  museum  {text}", "", level)

@@ -14,8 +14,8 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_words import next_pull_text, render_event
-from resourcesync.watch.keeping import Next
-from resourcesync.watch.rota import Why
+from resourcesync.watch.keeping import NextPull
+from resourcesync.watch.rota import PullReason
 from tests.support.command_line import FILES, MIRRORED
 from tests.support.commands import files_of, free_port, resourcesync
 from tests.support.meanwhile import meanwhile
@@ -108,17 +108,22 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
 @pytest.mark.parametrize(
     ("planned", "text"),
     [
-        (Next(time=60.0, why=Why.RETRY, failures=2), "13:45:00Z (retry 2)"),
-        (Next(time=60.0, why=Why.SCHEDULED, failures=0), "13:45:00Z"),
-        (Next(time=-5.0, why=Why.SCHEDULED, failures=0), "now"),
-        (Next(time=-5.0, why=Why.TURN, failures=0), "now (others first)"),
-        (Next(time=86_400.0, why=Why.RETRY_AFTER, failures=1), "2026-11-22T13:44Z (asked to wait)"),
-        (Next(time=None, why=Why.RUNNING, failures=0), "running"),
+        (NextPull(time=60.0, why=PullReason.RETRY, failures=2), "13:45:00Z (retry 2)"),
+        (NextPull(time=60.0, why=PullReason.SCHEDULED, failures=0), "13:45:00Z"),
+        (NextPull(time=-5.0, why=PullReason.SCHEDULED, failures=0), "now"),
+        (NextPull(time=-5.0, why=PullReason.TURN, failures=0), "now (others first)"),
+        (
+            NextPull(time=86_400.0, why=PullReason.RETRY_AFTER, failures=1),
+            "2026-11-22T13:44Z (asked to wait)",
+        ),
+        (NextPull(time=None, why=PullReason.RUNNING, failures=0), "running"),
     ],
 )
-def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: Next, text: str) -> None:
+def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: NextPull, text: str) -> None:
     at = None if planned.time is None else NOW.timestamp() + planned.time
-    assert next_pull_text(Next(time=at, why=planned.why, failures=planned.failures), NOW) == text
+    assert (
+        next_pull_text(NextPull(time=at, why=planned.why, failures=planned.failures), NOW) == text
+    )
 
 
 def test_the_line_of_a_failure_says_which_retry_comes_when() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli import words
-from resourcesync.cli.words import Line
+from resourcesync.cli.words import TextLine
 
 HOSTILE = "a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028"
 
@@ -123,11 +123,11 @@ def test_one_is_singular() -> None:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        (Line("48 resources", "In sync"), "In sync   48 resources"),
-        (Line("46 of 48", "Not in sync"), "Not in sync   46 of 48"),
-        (Line("/a   missing", "+"), "+ /a   missing"),
-        (Line("as it is"), "as it is"),
+        (TextLine("48 resources", "In sync"), "In sync   48 resources"),
+        (TextLine("46 of 48", "Not in sync"), "Not in sync   46 of 48"),
+        (TextLine("/a   missing", "+"), "+ /a   missing"),
+        (TextLine("as it is"), "as it is"),
     ],
 )
-def test_labels_are_aligned(line: Line, shown: str) -> None:
+def test_labels_are_aligned(line: TextLine, shown: str) -> None:
     assert "".join(words.labelled(line)) == shown

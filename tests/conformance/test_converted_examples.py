@@ -8,11 +8,11 @@ from resourcesync.cli.main import run
 from resourcesync.documents import read
 from resourcesync.model.resources import Change
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.rule import Level, Profile
+from resourcesync.validator.rule import Level, RuleProfile
 from tests.support.examples import PROFILES, Example, examples
 
 
-def broken(path: Path, profile: Profile) -> set[str]:
+def broken(path: Path, profile: RuleProfile) -> set[str]:
     """Return the rules of level MUST that a document breaks."""
     found = validate_document([path.read_bytes()], uri=path.name, profile=profile)
     return {it.rule.id for it in found if it.rule.level is Level.MUST}
@@ -25,7 +25,7 @@ def test_a_converted_example_breaks_nothing_that_the_original_keeps(
     target = tmp_path / "converted.xml"
 
     assert run(["convert", str(example.path), "--to", "1.1", "--out", str(target), "-q"]) == 0
-    new = broken(target, Profile.RS_1_1) - broken(example.path, PROFILES[example.version])
+    new = broken(target, RuleProfile.RS_1_1) - broken(example.path, PROFILES[example.version])
     assert new == set()
 
 

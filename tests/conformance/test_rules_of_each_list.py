@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from tests.support.published import (
     DESCRIPTION,
     Published,
@@ -156,7 +156,7 @@ def test_changes_come_in_order_of_time_and_lie_in_the_interval_of_their_list() -
 
 @pytest.mark.conformance("CH10", "CH11")
 def test_a_closed_list_never_changes_and_an_open_one_only_grows() -> None:
-    source = Source(limits=Limits(max_entries=3))
+    source = Source(limits=PageLimits(max_entries=3))
     source.publish()
     before = site_of(source)
     closed = grown = 0

@@ -15,7 +15,7 @@ from resourcesync.adapters.objects.originals import BucketOriginals
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_documents import StoredDocuments
-from resourcesync.ports.originals import ExpectantOriginals, OriginalsOptions
+from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
 from resourcesync.testing import CopiesSuite, DocumentStoreSuite, OriginalsSuite
 from tests.support.interposed import Answer, Interposed, interposed
 from tests.support.object_server import ObjectServer
@@ -57,8 +57,8 @@ class TestBucketOriginals(OriginalsSuite):
         return name
 
     def test_they_are_told_what_is_next(self, originals: BucketOriginals) -> None:
-        expectant: ExpectantOriginals = originals
-        assert isinstance(expectant, ExpectantOriginals)
+        expectant: PrefetchingOriginals = originals
+        assert isinstance(expectant, PrefetchingOriginals)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.engines.executors import ExecutorEngine
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Engine, Share
+from resourcesync.ports.engines import ExecutionEngine, HostShare
 from resourcesync.wiring.engines import open_engine
 from tests.support import engines
 from tests.support.unit_work import Piece, begun, do_piece, pieces
@@ -23,7 +23,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def opened(name: str, request: pytest.FixtureRequest) -> AbstractContextManager[Engine]:
+def opened(name: str, request: pytest.FixtureRequest) -> AbstractContextManager[ExecutionEngine]:
     if name == "threads":
         return engines.threads()
     if name == "spark":
@@ -70,13 +70,13 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
 ) -> None:
     with open_engine("processes:2") as engine:
         unit = Piece("long", str(tmp_path), "lasts")
-        promise = engine.submit(do_piece, unit, Share())
+        promise = engine.submit(do_piece, unit, HostShare())
         while not begun(unit):
             pass
         pids = engines.children("spawn_main")
         assert begun(unit)[0] in pids
 
-        following = [engine.submit(do_piece, Piece(n, str(tmp_path)), Share()) for n in "abcde"]
+        following = [engine.submit(do_piece, Piece(n, str(tmp_path)), HostShare()) for n in "abcde"]
 
     assert engines.gone(pids)
     assert (tmp_path / "long.tidy").exists()
@@ -87,7 +87,7 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
             other.result()
     assert not (tmp_path / "e.begun").exists()
     with pytest.raises(EngineError):
-        engine.submit(do_piece, unit, Share())
+        engine.submit(do_piece, unit, HostShare())
 
 
 CODE = """
@@ -133,4 +133,4 @@ def test_an_executor_of_others_stays_theirs(tmp_path: Path) -> None:
         assert len(engines.done(engine, pieces(tmp_path, 3))) == 3
 
     with pytest.raises(EngineError, match="takes no more work"):
-        engine.submit(do_piece, Piece("late", str(tmp_path)), Share())
+        engine.submit(do_piece, Piece("late", str(tmp_path)), HostShare())

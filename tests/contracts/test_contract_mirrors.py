@@ -14,9 +14,9 @@ from resourcesync.destination.entries import ENTRIES_KNOWN
 from resourcesync.destination.plan import CONTRADICTING, as_suspect, forgotten
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
-from resourcesync.ports.accounts import Account, AccountOptions
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.testing import AccountSuite
 from resourcesync.wiring.aggregating import open_account
 
@@ -34,7 +34,7 @@ class TestMirrorAccount(AccountSuite):
     path: Path
 
     @pytest.fixture
-    def account(self, tmp_path: Path) -> Iterator[Account]:
+    def account(self, tmp_path: Path) -> Iterator[ResourceAccount]:
         (tmp_path / ".resourcesync").mkdir()
         self.path = tmp_path / ".resourcesync" / "state.db"
         with SqliteMirrorState(self.path) as self.state:
@@ -43,29 +43,33 @@ class TestMirrorAccount(AccountSuite):
                 yield account
 
     def put(self, name: str, content: bytes) -> str:
-        self.state.commit(Step(installed=[copy_of(name, content)]))
+        self.state.commit(StateTransaction(installed=[copy_of(name, content)]))
         return MINE + name
 
     def remove(self, name: str) -> None:
-        self.state.commit(Step(removed=[UP + name], now=10**15))
+        self.state.commit(StateTransaction(removed=[UP + name], now=10**15))
 
     def forget(self) -> bool:
         with sqlite3.connect(self.path) as db:
             db.execute("DELETE FROM change WHERE seq < (SELECT max(seq) FROM change)")
         return True
 
-    def test_a_file_that_is_changing_now_is_told_as_it_was(self, account: Account) -> None:
+    def test_a_file_that_is_changing_now_is_told_as_it_was(self, account: ResourceAccount) -> None:
         start = account.position()
         self.put("a", b"first")
         new = copy_of("new", b"b")._replace(signature="")
         (told,) = account.resources()
-        self.state.commit(Step(suspect=[forgotten(copy_of("a", b"first")), forgotten(new)]))
+        self.state.commit(
+            StateTransaction(suspect=[forgotten(copy_of("a", b"first")), forgotten(new)])
+        )
         (now,) = account.resources()
         assert replace(now, links=()) == replace(told, links=())
         assert [link.href for link in now.links] == [f"{UP}a"]
         assert [change for lot in account.changes(start, 0) for change in lot.changes] == []
 
-    def test_what_is_fetched_anew_with_the_same_bytes_is_no_change(self, account: Account) -> None:
+    def test_what_is_fetched_anew_with_the_same_bytes_is_no_change(
+        self, account: ResourceAccount
+    ) -> None:
         self.put("a", b"first")
         start = account.position()
         self.put("a", b"first")
@@ -73,16 +77,29 @@ class TestMirrorAccount(AccountSuite):
         assert account.position() != start
 
     def test_what_contradicts_the_source_is_not_passed_on_and_is_taken_back(
-        self, account: Account
+        self, account: ResourceAccount
     ) -> None:
         self.put("a", b"right")
         self.put("b", b"right")
         start = account.position()
         wrong = copy_of("a", b"wrong")
         row = Pending(
-            wrong.uri, wrong.uri, "a", Task.FETCH, "", None, None, CONTRADICTING, "", 1, 0, 0, 0, 0
+            wrong.uri,
+            wrong.uri,
+            "a",
+            PendingTask.FETCH,
+            "",
+            None,
+            None,
+            CONTRADICTING,
+            "",
+            1,
+            0,
+            0,
+            0,
+            0,
         )
-        self.state.commit(Step(installed=[wrong], pending=[row]))
+        self.state.commit(StateTransaction(installed=[wrong], pending=[row]))
         assert [it.uri for it in account.resources()] == [f"{MINE}b"]
         (lot,) = account.changes(start, 0)
         assert [(it.kind, it.resource) for it in lot.changes] == [
@@ -90,19 +107,21 @@ class TestMirrorAccount(AccountSuite):
         ]
 
     def test_a_copy_that_an_audit_found_altered_stays_listed_as_it_ought_to_be(
-        self, account: Account
+        self, account: ResourceAccount
     ) -> None:
         self.put("a", b"right")
         told = list(account.resources())
-        self.state.commit(Step(suspect=[as_suspect(copy_of("a", b"right"))]))
+        self.state.commit(StateTransaction(suspect=[as_suspect(copy_of("a", b"right"))]))
         assert list(account.resources()) == told
 
-    def test_what_is_at_the_place_of_our_own_documents_is_left_out(self, account: Account) -> None:
+    def test_what_is_at_the_place_of_our_own_documents_is_left_out(
+        self, account: ResourceAccount
+    ) -> None:
         self.put("resourcesync/capabilitylist.xml", b"theirs")
         self.put("resourcesync.xml", b"theirs")
         assert [it.uri for it in account.resources()] == [f"{MINE}resourcesync.xml"]
 
-    def test_the_log_of_another_mirror_is_not_gone_on_with(self, account: Account) -> None:
+    def test_the_log_of_another_mirror_is_not_gone_on_with(self, account: ResourceAccount) -> None:
         self.put("a", b"1")
         position = account.position()
         with sqlite3.connect(self.path) as db:
@@ -110,12 +129,12 @@ class TestMirrorAccount(AccountSuite):
         with pytest.raises(DiscontinuityError):
             list(account.changes(position, 0))
 
-    def test_who_links_to_what_came_or_went_is_told_once(self, account: Account) -> None:
+    def test_who_links_to_what_came_or_went_is_told_once(self, account: ResourceAccount) -> None:
         self.put("a", b"1")
         self.put("b", b"1")
         link = f'[["describedby","{UP}meta","","",null,null]]'
         entries = [EntryRow(UP + "a", link, 1), EntryRow(UP + "gone", link, 1)]
-        self.state.commit(Step(entries=entries, now=10**15))
+        self.state.commit(StateTransaction(entries=entries, now=10**15))
         start = account.position()
         self.put("meta", b"about a")
         (lot,) = account.changes(start, 0)
@@ -148,7 +167,7 @@ def options(folder: Path, **values: str) -> AccountOptions:
 def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_path: Path) -> None:
     (tmp_path / ".resourcesync").mkdir()
     with SqliteMirrorState(tmp_path / ".resourcesync" / "state.db") as state:
-        state.commit(Step(installed=[copy_of("a", b"1")]))
+        state.commit(StateTransaction(installed=[copy_of("a", b"1")]))
     with pytest.raises(ConfigurationError, match="does not know yet") as raised:
         open_account(options(tmp_path)).__enter__()
     assert "--mode baseline" in raised.value.hint

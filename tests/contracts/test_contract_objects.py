@@ -11,7 +11,7 @@ from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.lease import Lease
 from resourcesync.adapters.objects.store import BucketStore
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store
+from resourcesync.ports.storing import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.commands import free_port
 from tests.support.interposed import interposed
@@ -43,7 +43,7 @@ class TestBucket(StoreSuite):
         store._lease._ended.set()  # it is renewed no more
         return _SECONDS + 3  # dates have whole seconds
 
-    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+    def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
         assert isinstance(store, BucketStore)
         self.guard = store.lock_as("who is killed", holder)
         self.guard.__enter__()
@@ -53,9 +53,9 @@ class TestBucket(StoreSuite):
 
     def test_it_knows_its_holder_again_and_takes_several_calls(self, store: BucketStore) -> None:
         parallel: ParallelStore = store
-        reclaimed: ReclaimedStore = store
+        reclaimed: ReclaimableStore = store
         assert isinstance(parallel, ParallelStore)
-        assert isinstance(reclaimed, ReclaimedStore)
+        assert isinstance(reclaimed, ReclaimableStore)
 
 
 class TestBucketInParts(TestBucket):
@@ -92,7 +92,7 @@ def test_a_server_that_is_away_is_asked_again_until_it_is_back(
 
     with ThreadPoolExecutor() as pool:
         asked: list[Future[object]] = [
-            pool.submit(store.put, "b.bin", Content(BytesIO(b"b"), 1, ()), None),
+            pool.submit(store.put, "b.bin", ObjectContent(BytesIO(b"b"), 1, ()), None),
             pool.submit(store.stat, "a.bin"),
             pool.submit(lambda: list(store.keys("a"))),
             pool.submit(hold),
@@ -124,16 +124,16 @@ def test_what_a_server_does_not_copy_is_put_after_a_look_and_moved_through_this_
     store = opened(bucket)
     store._bucket.largest_copy = 3
     store.largest_whole = 3
-    assert store.put("a.txt", Content(BytesIO(b"1234"), 4, ()), '"other"') is None
-    version = store.put("a.txt", Content(BytesIO(b"1234"), 4, ()), None)
+    assert store.put("a.txt", ObjectContent(BytesIO(b"1234"), 4, ()), '"other"') is None
+    version = store.put("a.txt", ObjectContent(BytesIO(b"1234"), 4, ()), None)
     assert version is not None
     assert store.move("a.txt", "b.txt", version)
     assert list(store.keys("")) == ["b.txt"]
     stream = store.open("b.txt")
     assert stream is not None
     assert stream.read() == b"1234"
-    assert store.put("b.txt", Content(BytesIO(b"5678"), 4, ()), None) is None
-    second = store.put("a.txt", Content(BytesIO(b"5678"), 4, ()), None)
+    assert store.put("b.txt", ObjectContent(BytesIO(b"5678"), 4, ()), None) is None
+    second = store.put("a.txt", ObjectContent(BytesIO(b"5678"), 4, ()), None)
     with pytest.raises(StorageError, match="something is at b"):
         store.move("a.txt", "b.txt", second or "")
     assert sorted(store.keys("")) == ["a.txt", "b.txt"]

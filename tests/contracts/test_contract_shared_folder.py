@@ -24,7 +24,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.ports.storing import Content, ParallelStore, Store
+from resourcesync.ports.storing import ObjectContent, ParallelStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.sharing import COUNTERS, ENOUGH, KEYS
 
@@ -66,7 +66,7 @@ def store(tmp_path: Path) -> FolderStore:
 
 
 def put(store: FolderStore, key: str, body: bytes, replaces: str | None = None) -> str:
-    version = store.put(key, Content(BytesIO(body), len(body), ()), replaces)
+    version = store.put(key, ObjectContent(BytesIO(body), len(body), ()), replaces)
     assert version is not None
     return version
 
@@ -96,7 +96,7 @@ def test_a_key_whose_folder_went_since_it_was_looked_for_is_not_there(
     store.remove("a/b.txt")
     monkeypatch.setattr(store, "look", lambda _key: there)
     assert not (store.root / "a").exists()
-    assert store.put("a/b.txt", Content(BytesIO(b"next"), 4, ()), version) is None
+    assert store.put("a/b.txt", ObjectContent(BytesIO(b"next"), 4, ()), version) is None
     assert store.move("a/b.txt", "c.txt", version) is False
     store.remove("a/b.txt")
 
@@ -172,7 +172,7 @@ def test_a_version_tells_the_date_of_the_source_and_never_comes_again(store: Fol
     lastmod = parse_w3c("2020-03-01T10:20:30.75Z")
     seen, version = set(), None
     for _ in range(50):
-        version = store.put("a.txt", Content(BytesIO(b"same"), 4, (), lastmod), version)
+        version = store.put("a.txt", ObjectContent(BytesIO(b"same"), 4, (), lastmod), version)
         assert version is not None
         seen.add(version)
     assert len(seen) == 50
@@ -191,7 +191,7 @@ def test_where_the_file_system_keeps_whole_seconds_the_date_is_drawn_by_lot(
     lastmod = parse_w3c("2020-03-01T10:20:30Z")
     seen, version = set(), None
     for _ in range(20):
-        version = store.put("a.txt", Content(BytesIO(b"same"), 4, (), lastmod), version)
+        version = store.put("a.txt", ObjectContent(BytesIO(b"same"), 4, (), lastmod), version)
         assert version is not None
         seen.add(version)
     assert len(seen) == 20
@@ -201,7 +201,7 @@ def test_where_the_file_system_keeps_whole_seconds_the_date_is_drawn_by_lot(
 def test_a_date_that_no_file_can_have_is_none_to_stumble_over(
     store: FolderStore, moment: str
 ) -> None:
-    assert store.put("a.txt", Content(BytesIO(b"x"), 1, (), parse_w3c(moment)), None)
+    assert store.put("a.txt", ObjectContent(BytesIO(b"x"), 1, (), parse_w3c(moment)), None)
 
 
 # --- what is in the way, and what leads out ---
@@ -338,7 +338,7 @@ def test_what_killed_writers_left_is_removed_by_who_holds_it_when_it_is_old(
 def test_other_bytes_than_were_told_leave_nothing_behind(store: FolderStore, body: bytes) -> None:
     digest = Digest("sha-256", hashlib.sha256(b"new").hexdigest())
     with pytest.raises(StorageError, match="not what they were when they were fetched"):
-        store.put("a.txt", Content(BytesIO(body), 3, (digest,)), None)
+        store.put("a.txt", ObjectContent(BytesIO(body), 3, (digest,)), None)
     assert files(store.root) == {}
     assert list((store.root / OURS / "on-its-way").iterdir()) == []
 

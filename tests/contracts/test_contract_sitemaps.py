@@ -17,8 +17,8 @@ from resourcesync.errors import (
     ResourceSyncError,
     StateError,
 )
-from resourcesync.ports import Request
-from resourcesync.ports.accounts import Account, AccountOptions
+from resourcesync.ports import FetchRequest
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.testing import AccountSuite
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 from tests.support.site_maps import HOME, MappedSite, index, urlset
@@ -46,7 +46,7 @@ class TestSitemapAccount(AccountSuite):
     site: MappedSite
 
     @pytest.fixture
-    def account(self, tmp_path: Path) -> Iterator[Account]:
+    def account(self, tmp_path: Path) -> Iterator[ResourceAccount]:
         self.site = MappedSite()
         values = {"measure": self.measure} if self.measure else {}
         with open_account(options(tmp_path, self.site.fetcher, **values)) as account:
@@ -74,7 +74,9 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
     def cut_short(self) -> AbstractContextManager[None]:
         return self.site.fails(after=7)  # all sitemaps were read, no page was
 
-    def test_only_what_is_dated_anew_or_not_at_all_is_asked_again(self, account: Account) -> None:
+    def test_only_what_is_dated_anew_or_not_at_all_is_asked_again(
+        self, account: ResourceAccount
+    ) -> None:
         for name in ("dated", "changed", "undated", "gone"):
             self.put(name, b"first")
             self.site.dates[name] = "" if name == "undated" else "2026-01-01"
@@ -92,7 +94,9 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert [uri for uri in second if second[uri] != first[uri]] == asked[-2:]
         assert list(account.resources()) == list(account.resources())
 
-    def test_a_page_that_fails_alone_is_told_as_far_as_it_is_known(self, account: Account) -> None:
+    def test_a_page_that_fails_alone_is_told_as_far_as_it_is_known(
+        self, account: ResourceAccount
+    ) -> None:
         for number in range(30):
             self.put(f"{number:02}", b"page")
         told = list(account.resources())
@@ -105,7 +109,9 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert [it.uri for it in again] == [it.uri for it in told]
         assert [it.uri for it in again if not it.digests] == [f"{HOME}07"]
 
-    def test_a_page_that_is_listed_and_not_there_is_left_out(self, account: Account) -> None:
+    def test_a_page_that_is_listed_and_not_there_is_left_out(
+        self, account: ResourceAccount
+    ) -> None:
         self.put("here", b"1")
         self.put("gone", b"1")
         serve = self.site.fetcher.serve
@@ -114,19 +120,23 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         )
         assert [it.uri for it in account.resources()] == [f"{HOME}here"]
 
-    def test_pages_elsewhere_are_told_as_listed_and_not_asked(self, account: Account) -> None:
+    def test_pages_elsewhere_are_told_as_listed_and_not_asked(
+        self, account: ResourceAccount
+    ) -> None:
         listed = urlset(("https://other.example/x", "2026-01-01"))
         self.site.fetcher.serve = lambda _: Answer(body=listed)
         (found,) = account.resources()
         assert (found.uri, found.digests) == ("https://other.example/x", ())
         assert self.site.fetcher.asked == [f"{HOME}sitemap.xml"]
 
-    def test_the_date_of_a_page_that_is_listed_without_is_its_own(self, account: Account) -> None:
+    def test_the_date_of_a_page_that_is_listed_without_is_its_own(
+        self, account: ResourceAccount
+    ) -> None:
         self.put("a", b"1")
         serve = self.site.fetcher.serve
         dates = {"last-modified": "Thu, 01 Jan 2026 10:00:00 GMT"}
 
-        def dated(request: Request) -> Answer | Exception:
+        def dated(request: FetchRequest) -> Answer | Exception:
             answer = serve(request)
             return replace(answer, headers=dates) if isinstance(answer, Answer) else answer
 
@@ -137,7 +147,9 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
             self.put("a", wrong.encode())
             assert [it.lastmod for it in account.resources()] == [None]
 
-    def test_a_page_whose_day_is_not_over_is_asked_with_a_condition(self, account: Account) -> None:
+    def test_a_page_whose_day_is_not_over_is_asked_with_a_condition(
+        self, account: ResourceAccount
+    ) -> None:
         today, long_ago = datetime.now(UTC), datetime(2026, 1, 1, tzinfo=UTC)
         for name, day in (("a", today), ("b", long_ago)):
             self.put(name, b"first")
@@ -151,7 +163,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert [it.uri for it in second if it not in first] == [f"{HOME}a"]
 
     def test_a_page_that_changed_in_the_second_of_its_answer_is_asked_without_a_condition(
-        self, account: Account
+        self, account: ResourceAccount
     ) -> None:
         self.put("a", b"1")
         serve = self.site.fetcher.serve
@@ -159,7 +171,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         dates = {"last-modified": moment, "date": moment, "etag": ""}
         conditions = []
 
-        def dated(request: Request) -> Answer | Exception:
+        def dated(request: FetchRequest) -> Answer | Exception:
             answer = serve(request)
             assert isinstance(answer, Answer)
             if request.uri == f"{HOME}a":
@@ -175,7 +187,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         assert conditions == ["", "", moment]
 
     def test_what_was_measured_without_a_digest_is_read_for_one(
-        self, account: Account, tmp_path: Path
+        self, account: ResourceAccount, tmp_path: Path
     ) -> None:
         for name in "ab":
             self.put(name, b"1")
@@ -188,7 +200,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         with MeasurementStore(tmp_path / "memory") as memory:
             assert memory.of([f"{HOME}a", f"{HOME}b"]).keys() == {f"{HOME}a"}
 
-    def test_a_damaged_memory_is_told(self, account: Account, tmp_path: Path) -> None:
+    def test_a_damaged_memory_is_told(self, account: ResourceAccount, tmp_path: Path) -> None:
         self.put("here", b"1")
         (tmp_path / "memory").mkdir()
         (tmp_path / "memory" / "measured.db").write_bytes(b"no database" * 1_000)

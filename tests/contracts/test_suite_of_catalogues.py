@@ -16,7 +16,7 @@ from resourcesync.adapters.memory import (
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Catalogued
+from resourcesync.ports import CatalogueEntry
 from resourcesync.testing import CatalogueSuite
 from tests.support.breaking import checks_of, finds
 
@@ -26,7 +26,7 @@ class Trial(CatalogueSuite):
 
 
 class Unsorted(MemoryCatalogue):
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         return iter([*super().catalogued()][::-1])
 
 
@@ -220,7 +220,7 @@ class Midway(MemoryCatalogue):
 class ReadsInLots(MemoryCatalogue):
     """Each lot of a reading is what is there then, also of a recording that is going on."""
 
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         done = 0
         while lot := [self._resources[uri] for uri in sorted(self._resources)][done : done + 10]:
             yield from lot

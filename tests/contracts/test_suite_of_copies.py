@@ -13,7 +13,7 @@ from resourcesync.adapters.mirror.folders import OpenFolders
 from resourcesync.adapters.mirror.staged import StagedFile
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Installation, Move, Removal
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.testing import CopiesSuite
 from tests.support.breaking import checks_of, finds
 
@@ -58,17 +58,17 @@ class CopiesNothing(FileTreeCopies):
 
 
 class OtherSignature(FileTreeCopies):
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         return [it if isinstance(it, StorageError) else f"{it}." for it in super().install(batch)]
 
 
 class KnowsNoneOfOurs(FileTreeCopies):
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         return super().install([replace(it, replaces=None) for it in batch])
 
 
 class Overwrites(FileTreeCopies):
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         return super().install(
             [replace(it, replaces=self.signature(it.path) or it.replaces) for it in batch]
         )
@@ -85,7 +85,7 @@ class NeverEqual(FileTreeCopies):
 
 
 class StopsAtOne(FileTreeCopies):
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         found = super().install(batch)
         wrong = [number for number, it in enumerate(found) if isinstance(it, StorageError)]
         return found if not wrong else found[: wrong[0] + 1]
@@ -111,13 +111,13 @@ class LooksAnywhere(FileTreeCopies):
 
 
 class TellsNoReason(FileTreeCopies):
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         found = super().install(batch)
         return [StorageError("no") if isinstance(it, StorageError) else it for it in found]
 
 
 class DeletesForGood(FileTreeCopies):
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         found = super().remove(batch, reason)
         for it in found:
             if isinstance(it, str) and it:
@@ -133,13 +133,13 @@ class TakesFromTheTrash(FileTreeCopies):
 
 
 class RemovesAnything(FileTreeCopies):
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         now = [replace(it, signature=self.signature(it.path) or "") for it in batch]
         return super().remove(now, reason)
 
 
 class TrashesAnything(RemovesAnything):
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         return super().remove([replace(it, is_altered=False) for it in batch], reason)
 
 
@@ -150,7 +150,7 @@ class RemembersSignatures(FileTreeCopies):
         self.known = self.known or super().signature(path)
         return self.known
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         found = super().install(batch)
         self.signature(batch[0].path)
         return found
@@ -159,17 +159,17 @@ class RemembersSignatures(FileTreeCopies):
 class CopiesOnMoving(FileTreeCopies):
     """Leaves a copy where it was."""
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
         for it in batch:
             staged = self.stage_copy(it.to, ["sha-256"])
             if staged is not None:
-                self.install([Installation(staged=staged, path=it.path)])
+                self.install([CopyInstallation(staged=staged, path=it.path)])
         return found
 
 
 class NewSignature(FileTreeCopies):
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
         return [it if isinstance(it, StorageError) else f"{it}." for it in found]
 
@@ -177,7 +177,7 @@ class NewSignature(FileTreeCopies):
 class TakesWhatIsThere(FileTreeCopies):
     """Takes whatever is at the new path for the copy that was to be moved."""
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found = super().move(batch)
         return [self.signature(it.to) or known for it, known in zip(batch, found, strict=True)]
 
@@ -190,14 +190,14 @@ class MovesOver(FileTreeCopies):
 class MakesNoRoom(FileTreeCopies):
     """Moves onto a folder by moving that away."""
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         return super().move([replace(it, to=it.to.replace("b/c/d", "e")) for it in batch])
 
 
 class WantsAFile(FileTreeCopies):
     """Calls it an error that a folder is where a copy was."""
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         for it in batch:
             if any(path.startswith(f"{it.path}/") for path in self.paths()):
                 raise StorageError(f"{it.path} is a folder")
@@ -205,7 +205,7 @@ class WantsAFile(FileTreeCopies):
 
 
 class StopsMoving(FileTreeCopies):
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         found: list[str | StorageError] = []
         for it in batch:
             found += super().move([it])

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import Content, ReclaimedStore, Store, Stored
+from resourcesync.ports.storing import ObjectContent, ReclaimableStore, Store, StoredObject
 from resourcesync.testing import StoreSuite
 from tests.support.breaking import checks_of, finds
 from tests.support.storing import ShelfStore
@@ -36,7 +36,7 @@ class Trial(StoreSuite):
         self.left = store.lock("who dies").__enter__()  # as a lease that nobody gives back
         return 0.0
 
-    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+    def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
         self.guard = store.lock_as("who dies", holder)
         self.guard.__enter__()
         return True
@@ -76,7 +76,7 @@ class OneAtATime(Able):
 
     key = ""
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         self.key = key
         pause()
         return super().put(self.key, content, replaces)
@@ -100,10 +100,10 @@ class Named(ShelfStore):
     def name(self, key: str) -> str:
         raise NotImplementedError
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         return super().put(self.name(key), content, replaces)
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         return super().stat(self.name(key))
 
     def open(self, key: str) -> BinaryIO | None:
@@ -134,11 +134,11 @@ class FirstBlock(ShelfStore):
 class ByLength(ShelfStore):
     """A version tells how long the bytes are, and nothing else."""
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         found = super().stat(key)
-        return found and Stored(str(found.length), found.length)
+        return found and StoredObject(str(found.length), found.length)
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         there = ShelfStore.stat(self, key)
         stale = there is not None and replaces != str(there.length)
         done = super().put(key, content, None if there is None or stale else there.version)
@@ -146,7 +146,7 @@ class ByLength(ShelfStore):
 
 
 class Unconditional(ShelfStore):
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         there = self.stat(key)
         return super().put(key, content, None if there is None else there.version)
 
@@ -154,7 +154,7 @@ class Unconditional(ShelfStore):
 class LooksFirst(ShelfStore):
     """Decides, and then replaces whatever is there."""
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         there = self.stat(key)
         if (None if there is None else there.version) != replaces:
             return None
@@ -165,15 +165,15 @@ class LooksFirst(ShelfStore):
 
 
 class TakesParts(ShelfStore):
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         body = content.stream.read()
-        return super().put(key, Content(io.BytesIO(body), len(body), ()), replaces)
+        return super().put(key, ObjectContent(io.BytesIO(body), len(body), ()), replaces)
 
 
 class ClearsFirst(ShelfStore):
     """Removes what is replaced, and then puts."""
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         there = self.stat(key)
         if (None if there is None else there.version) != replaces:
             return None
@@ -183,7 +183,7 @@ class ClearsFirst(ShelfStore):
 
 
 class Trusting(ShelfStore):
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         return super().put(key, content._replace(digests=()), replaces)
 
 

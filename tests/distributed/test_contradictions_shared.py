@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.ports.mirror import Fixity, Step
+from resourcesync.ports.mirror import Fixity, StateTransaction
 from tests.support.contradicting import (
     LISTED_AT,
     ONE,
@@ -162,7 +162,7 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
             state = destination.read_only_session().state
             copy = state.copy(URI)
             assert copy is not None
-            state.commit(Step(installed=[copy._replace(fixity=Fixity.RESTORED)]))
+            state.commit(StateTransaction(installed=[copy._replace(fixity=Fixity.RESTORED)]))
         world.list(LISTED_AT, None, change("deleted", time=LATER))
         world.clock.advance(seconds=3_600)
 

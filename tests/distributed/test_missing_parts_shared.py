@@ -10,8 +10,8 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
-from resourcesync.ports import Request
-from resourcesync.source.policy import Step
+from resourcesync.ports import FetchRequest
+from resourcesync.source.policy import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.shared_world import SharedCampaign
 from tests.support.world import BASE, World
@@ -64,7 +64,7 @@ def test_what_is_listed_is_updated_and_nothing_is_deleted(source: SharedCampaign
     source.pull()
     source.put("1.txt", "changed")
     source.remove("4.txt")
-    World.publish(source, Step.REBASE)
+    World.publish(source, PublicationStep.REBASE)
     missing = parts_of(source)[-1]
     source.answers[missing] = Answer(status=404)
 
@@ -83,7 +83,7 @@ def test_by_a_part_that_is_older_than_its_index_says_the_mirror_is_behind(
     source.pull()
     old = source.honest(parts_of(source)[0])
     source.put("0a.txt", "created, and the old part does not list it")
-    World.publish(source, Step.REBASE)
+    World.publish(source, PublicationStep.REBASE)
     source.answers[parts_of(source)[0]] = old
 
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_workers_choose_by_the_filters_of_now_where_a_source_moved(source: Share
     home = "http://elsewhere.example/"
     honest = source.fetcher.serve
 
-    def moved(request: Request) -> Answer | Exception:
+    def moved(request: FetchRequest) -> Answer | Exception:
         answer = honest(replace(request, uri=request.uri.replace(home, BASE)))
         assert isinstance(answer, Answer)
         return replace(answer, body=answer.body.replace(BASE.encode(), home.encode()))
@@ -125,7 +125,7 @@ def test_workers_choose_by_the_filters_of_now_where_a_source_moved(source: Share
     source.fetcher.serve = moved
     for number in range(6, 9):
         source.put(f"{number}.txt", f"{number}")
-    World.publish(source, Step.REBASE)  # so that workers read it in a list
+    World.publish(source, PublicationStep.REBASE)  # so that workers read it in a list
 
     report = source.pull(None, moved=home, changes={"exclude": ("7.txt",)}, dry_run=True)
     [plan] = source.told("plan")

@@ -15,7 +15,7 @@ from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.cli.main import run
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import forgotten
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
 from resourcesync.wiring import states, units
 from resourcesync.wiring.stores import open_store
@@ -330,7 +330,7 @@ def test_the_memory_in_the_store_finds_its_table_there(
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
     for _ in range(3):  # runs that were killed before they put their memory there
         with states.open_tabled(own / "state.db") as state:
-            state.commit(Step(suspect=[forgotten(next(state.copies()))]))
+            state.commit(StateTransaction(suspect=[forgotten(next(state.copies()))]))
             TableInStore(state, open_store(f"file://{store}"), own).fold()
     shutil.rmtree(tmp_path / "home")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.proving import Rolling
+from resourcesync.destination.proving import AuditRolling
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.killing import Killed
 from tests.support.loose_source import Style
@@ -146,10 +146,10 @@ def test_a_rolling_audit_finds_the_copies_of_a_table(world: SharedCampaign) -> N
     (world.folder / NAMES[0]).write_text("rotten")
 
     for share, proven in ((0.6, 3), (0.4, 2)):  # each copy once
-        report = world.audit(rolling=Rolling(share=share, oldest_first=True))
+        report = world.audit(rolling=AuditRolling(share=share, oldest_first=True))
         assert report.proven == proven
         world.clock.advance(seconds=1)
-    assert world.audit(rolling=Rolling(share=1, oldest_first=True)).doubted <= 1
+    assert world.audit(rolling=AuditRolling(share=1, oldest_first=True)).doubted <= 1
     assert world.pull().updated == 1
 
 

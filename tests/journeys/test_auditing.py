@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from resourcesync.destination.proving import Rolling
+from resourcesync.destination.proving import AuditRolling
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.digests import Digest
 from tests.support.memory_fetcher import Answer
@@ -88,7 +88,7 @@ def test_the_digest_of_every_copy_is_remembered(world: World) -> None:
 
 def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World) -> None:
     world.pull()
-    rolling = Rolling(share=0.5, oldest_first=True)
+    rolling = AuditRolling(share=0.5, oldest_first=True)
     world.clock.advance(seconds=60)
 
     reports = [world.audit(rolling=rolling) for _ in range(2)]
@@ -102,7 +102,7 @@ def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World) -> None
 def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World) -> None:
     world.pull()
 
-    report = world.audit(rolling=Rolling(oldest_first=True, seconds=0.0))
+    report = world.audit(rolling=AuditRolling(oldest_first=True, seconds=0.0))
 
     assert report.stopped
     assert report.listed == 41
@@ -113,7 +113,7 @@ def test_a_full_audit_counts_as_proof_of_all(world: World) -> None:
     world.clock.advance(seconds=60)
     world.audit(method="hash")
 
-    report = world.audit(rolling=Rolling(share=0.1, oldest_first=True))
+    report = world.audit(rolling=AuditRolling(share=0.1, oldest_first=True))
 
     assert report.proven_since == world.clock.now()
 
@@ -121,7 +121,7 @@ def test_a_full_audit_counts_as_proof_of_all(world: World) -> None:
 def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(world: World) -> None:
     world.pull()
 
-    counts = [world.audit(rolling=Rolling(share=0.5)).proven or 0 for _ in range(20)]
+    counts = [world.audit(rolling=AuditRolling(share=0.5)).proven or 0 for _ in range(20)]
 
     assert 0.3 < sum(counts) / (20 * 41) < 0.7
     assert len(set(counts)) > 1

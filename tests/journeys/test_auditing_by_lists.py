@@ -9,7 +9,7 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import FindingKind, MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from tests.support.loose_world import LooseWorld
 from tests.support.world import BASE, World
 
@@ -45,7 +45,7 @@ def test_a_list_that_is_older_than_the_one_of_the_last_pull_is_nothing_to_compar
 ) -> None:
     old = world.honest(RESOURCE_LIST)
     world.put("new.html", "new")
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
     world.pull()
     assert world.audit(method=method).in_sync
     world.answers[RESOURCE_LIST] = old

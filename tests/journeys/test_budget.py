@@ -9,7 +9,7 @@ from resourcesync.destination.budget import Budget, Deadline
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.errors import BudgetError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -29,7 +29,7 @@ def large(tmp_path: Path) -> World:
 def slow(world: World, seconds: float) -> None:
     """Let every resource take some time."""
 
-    def serve(request: Request) -> Answer | Exception:
+    def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith((".bin", ".html")):
             world.clock.advance(seconds=seconds)
         return world.honest(request.uri)
@@ -115,7 +115,7 @@ def test_the_time_may_be_over_before_the_lists_are_read(large: World) -> None:
     large.put("new.bin", "new")
     large.publish()
 
-    def serve(request: Request) -> Answer | Exception:
+    def serve(request: FetchRequest) -> Answer | Exception:
         large.clock.advance(seconds=60)
         return large.honest(request.uri)
 

@@ -9,7 +9,7 @@ from resourcesync.adapters.mirror import change_log
 from resourcesync.adapters.mirror.consumers import ConsumerFiles
 from resourcesync.adapters.mirror.folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.changelog import ChangeReader
+from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from tests.support.memory_fetcher import Answer
@@ -27,7 +27,9 @@ class Follower:
         """Take what is new; return what became of what, in order."""
         told = []
         with world.destination() as destination:
-            reader = ChangeReader(state=destination.read_only_session().state, cursor=self.cursor)
+            reader = ChangeLogReader(
+                state=destination.read_only_session().state, cursor=self.cursor
+            )
             for change in reader.new():
                 told.append(f"{change.kind} {change.uri.removeprefix(BASE)}")
                 if change.kind == "deleted":
@@ -114,7 +116,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
     world.pull()
     path = world.folder / ".resourcesync" / STATE_FILE
     with SqliteMirrorState(path, read_only=True) as state:
-        reader = ChangeReader(state=state, cursor=0)
+        reader = ChangeLogReader(state=state, cursor=0)
         following = reader.new()
         told = [next(following).seq]
         monkeypatch.setattr(change_log, "MAX_CHANGES", 1)

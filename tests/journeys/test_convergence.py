@@ -45,7 +45,7 @@ def test_a_mirror_ends_in_step_whatever_happens_to_it_and_never_lies(
 def test_the_campaign_finds_a_mirror_that_does_not_look_for_gaps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def blind(spans: Sequence[cursor.Span], through: int) -> cursor.Chain:
+    def blind(spans: Sequence[cursor.ChangeListSpan], through: int) -> cursor.Chain:
         return replace(cursor.chain(spans, through), begins=True, is_whole=True)
 
     monkeypatch.setattr(change_lists, "chain", blind)

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.killing import Killed
 from tests.support.world import World
 
@@ -37,7 +37,7 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return at
 
 
-def notes(step: Step) -> Mapping[str, str]:
+def notes(step: StateTransaction) -> Mapping[str, str]:
     return step.notes or {}
 
 

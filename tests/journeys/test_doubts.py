@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.proving import Rolling
+from resourcesync.destination.proving import AuditRolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -52,9 +52,11 @@ def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(damaged:
     assert "differs" in found.failures[0].reason
 
 
-@pytest.mark.parametrize("step", [Step.UPDATE, Step.INITIALISE], ids=["deleted", "not listed"])
+@pytest.mark.parametrize(
+    "step", [PublicationStep.UPDATE, PublicationStep.INITIALISE], ids=["deleted", "not listed"]
+)
 def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for_nothing(
-    damaged: World, step: Step
+    damaged: World, step: PublicationStep
 ) -> None:
     damaged.remove(NAME)
     damaged.publish(step)
@@ -131,10 +133,10 @@ def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World) -> None:
     assert damaged.audit(method="stat").in_sync
 
 
-@pytest.mark.parametrize("rolling", [None, Rolling(oldest_first=True)])
+@pytest.mark.parametrize("rolling", [None, AuditRolling(oldest_first=True)])
 @pytest.mark.parametrize("offline", [False, True])
 def test_an_audit_that_proves_the_copy_ends_the_doubt(
-    damaged: World, rolling: Rolling | None, offline: bool
+    damaged: World, rolling: AuditRolling | None, offline: bool
 ) -> None:
     damage(damaged, "content of 2")
 
@@ -169,7 +171,7 @@ def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World) -> None:
     world.pull()
     damage(world)
 
-    report = world.audit(rolling=Rolling(oldest_first=True))
+    report = world.audit(rolling=AuditRolling(oldest_first=True))
 
     assert report.doubted == 1
     assert status(world).pending == 1

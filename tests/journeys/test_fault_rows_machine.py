@@ -14,8 +14,8 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError
-from resourcesync.ports import Installation, Removal, Request
-from resourcesync.ports.mirror import Step
+from resourcesync.ports import CopyInstallation, CopyRemoval, FetchRequest
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.commands import environment, files_of, resourcesync, script
 from tests.support.memory_fetcher import Answer
 from tests.support.started import Started
@@ -35,7 +35,7 @@ def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
     world.publish()
     elsewhere, honest = tmp_path / "elsewhere", world.serve
 
-    def serve(request: Request) -> Answer | Exception:
+    def serve(request: FetchRequest) -> Answer | Exception:
         if request.uri.endswith("0005.html") and not elsewhere.exists():
             world.folder.rename(elsewhere)
             world.folder.mkdir()
@@ -74,7 +74,7 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
 def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._equipment.state.commit(Step(notes={key: "1e"}))
+        destination._equipment.state.commit(StateTransaction(notes={key: "1e"}))
 
     with pytest.raises(StateError) as caught:
         world.pull()
@@ -105,11 +105,11 @@ def test_a_copy_may_lie_deeper_than_folders_are_held_at_once(tmp_path: Path) -> 
         staged = copies.stage(["sha-256"])
         staged.write(b"deep")
         staged.seal()
-        (signature,) = copies.install([Installation(staged=staged, path=path)])
+        (signature,) = copies.install([CopyInstallation(staged=staged, path=path)])
         assert isinstance(signature, str)
         assert list(copies.paths()) == [path]
         assert copies.signature(path) == signature
-        (place,) = copies.remove([Removal(path=path, signature=signature)], "test")
+        (place,) = copies.remove([CopyRemoval(path=path, signature=signature)], "test")
         assert isinstance(place, str)
         assert list(copies.paths()) == []
 

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import FindingKind, MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from resourcesync.wiring.mirrors import read_status
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
@@ -37,7 +37,7 @@ def test_a_login_page_for_every_resource_changes_nothing_here(world: World) -> N
     world.publish()
     lists = world.serve
 
-    def portal(request: Request) -> Answer | Exception:
+    def portal(request: FetchRequest) -> Answer | Exception:
         is_list = "/resourcesync" in request.uri
         return lists(request) if is_list else Answer(body=b"<!doctype html><p>Log in</p>")
 
@@ -76,7 +76,7 @@ def test_a_list_that_is_suddenly_empty_or_small_deletes_nothing_at_once(
 def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(world: World) -> None:
     plain = world.serve
 
-    def dressed(request: Request) -> Answer | Exception:
+    def dressed(request: FetchRequest) -> Answer | Exception:
         answer = plain(request)
         if isinstance(answer, Answer):
             answer.headers |= {

@@ -14,7 +14,7 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import accounts, mirrors
-from resourcesync.wiring.accounts import Followed
+from resourcesync.wiring.accounts import FollowedAccount
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support import nchan
@@ -47,7 +47,7 @@ def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_
         feed.named(lambda number: json.dumps([{"offset": number}]))
         feed.manners.cut_after = 7
         wiki = Wiki(root, feed, random.Random(5))
-        followed = Followed(
+        followed = FollowedAccount(
             address=f"eventstreams:{feed.url}",
             values={
                 "uri": f"{server.uri}wiki/{{title}}",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.dumps import Dumps
+from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.landing import Tally
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.landing import TransferTally
+from resourcesync.destination.selection import ResourceSelection
 from tests.support.foreign_lives import live_foreign
 from tests.support.software_lives import live_software
 
@@ -44,9 +44,9 @@ def test_a_mirror_of_foreign_software_never_says_that_it_is_in_sync_and_is_not(
     [
         (live_foreign, Incremental, "_is_list_newer", False, "in sync"),
         (live_software, Incremental, "_is_list_newer", False, "in sync"),
-        (live_foreign, Selection, "led_to", None, "waits in the end"),
-        (live_software, Selection, "led_to", None, "waits in the end"),
-        (live_software, Dumps, "bring", Tally(), "waits in the end"),
+        (live_foreign, ResourceSelection, "led_to", None, "waits in the end"),
+        (live_software, ResourceSelection, "led_to", None, "waits in the end"),
+        (live_software, DumpTransfer, "bring", TransferTally(), "waits in the end"),
     ],
     ids=[
         "that does not look at new Resource Lists",
@@ -74,7 +74,7 @@ def test_the_lives_find_a_mirror(  # noqa: PLR0917 - a row of the table
 def test_the_lives_find_a_mirror_that_takes_what_it_does_not_understand_for_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Selection, "led_to", lambda *_: None)
+    monkeypatch.setattr(ResourceSelection, "led_to", lambda *_: None)
     monkeypatch.setattr(Baseline, "_is_understood", lambda _: True)
 
     with pytest.raises(AssertionError, match="lost, though the Source has it"):

@@ -12,7 +12,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.documents import document
 from tests.support.dump_world import AT, DumpWorld, Packed, many, md, zipped
 from tests.support.loose_world import LooseWorld
@@ -92,7 +92,7 @@ class InParts(LooseWorld):
         """Let the mirror know of the Resource List what an earlier version noted of it."""
         with MirrorFolder(self.folder, self.clock) as mirror:
             assert mirror.state is not None
-            mirror.state.commit(Step(notes={"list-head": text}))
+            mirror.state.commit(StateTransaction(notes={"list-head": text}))
 
 
 def hash_of(uri: str) -> int:

@@ -9,7 +9,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import FindingKind, MirrorState, RunReport
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
@@ -180,7 +180,7 @@ def test_what_could_not_be_asked_for_is_decided_in_the_same_way_when_it_is_tried
     assert not world.audit().in_sync
     with MirrorFolder(world.folder, world.clock) as mirror:  # so that the task alone is tried
         assert mirror.state is not None
-        mirror.state.commit(Step(notes={"baseline-due": "0"}))
+        mirror.state.commit(StateTransaction(notes={"baseline-due": "0"}))
     del world.answers[URI]
     world.serve_one(served)
 
@@ -198,7 +198,7 @@ def test_what_is_tried_again_and_still_contradicts_stays_behind(world: Contradic
     later(world)
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        mirror.state.commit(Step(notes={"baseline-due": "0"}))
+        mirror.state.commit(StateTransaction(notes={"baseline-due": "0"}))
     del world.answers[URI]
 
     assert [later(world).state for _ in range(3)] == [MirrorState.BEHIND] * 3

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -269,7 +269,7 @@ def test_a_resource_list_that_is_no_newer_is_sent_once_though_nobody_knows_its_v
     unknown = '{"uri": "", "digest": "", "etag": "", "last_modified": ""}'
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.state is not None
-        mirror.state.commit(Step(notes={"list-head": unknown}))
+        mirror.state.commit(StateTransaction(notes={"list-head": unknown}))
 
     assert later(world).mode is Mode.UNCHANGED
     assert world.fetcher.received > 0

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import index, urlset
 from tests.support.world import BASE, World
@@ -137,7 +137,7 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(source: World
     source.pull()
     source.put("1.txt", "changed")
     source.remove("4.txt")
-    source.publish(Step.REBASE)
+    source.publish(PublicationStep.REBASE)
     missing = part_of(source)
     source.answers[missing] = Answer(status=404)
 

@@ -10,12 +10,12 @@ import pytest
 
 from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from resourcesync.ports.mirror import Step, TrashRow
+from resourcesync.ports.mirror import StateTransaction, TrashRow
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -143,7 +143,7 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
             explain(looking, [f"{BASE}objects/000{n}.html"], list, offline=False).verdict
             for n in (1, 2, 3)
         ]
-    assert verdicts == [Verdict.UNWANTED, Verdict.UNWANTED, Verdict.KEPT]
+    assert verdicts == [ResourceVerdict.UNWANTED, ResourceVerdict.UNWANTED, ResourceVerdict.KEPT]
 
 
 def big_world(folder: Path) -> World:
@@ -321,7 +321,7 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(world: Wo
         known = mirror.state.trash_of(f"{BASE}objects/0003.html")
         assert known is not None
         older = [TrashRow(f"{n:016x}-x", f"u{n}", "x", now - 1, "why") for n in range(100_003)]
-        mirror.state.commit(Step(trashed=[*older, known]))
+        mirror.state.commit(StateTransaction(trashed=[*older, known]))
     world.remove("objects/0004.html")
     world.publish()
     world.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port

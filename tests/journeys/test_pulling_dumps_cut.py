@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import PackageError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.dump_world import AT, DumpWorld, Packed, changed, many, sha256, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
@@ -28,7 +28,7 @@ def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
     world.dump(Packed(name="0.zip", body=body))
     asked: list[bool] = []
 
-    def cut(request: Request) -> Answer:
+    def cut(request: FetchRequest) -> Answer:
         asked.append(request.uncached)
         return Answer(body=body if heals and request.uncached else body[: len(body) // 2])
 
@@ -56,7 +56,7 @@ def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them
     world.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
     asked: dict[str, bool] = {}
 
-    def heard(request: Request) -> Answer | Exception:
+    def heard(request: FetchRequest) -> Answer | Exception:
         asked.setdefault(request.uri.removeprefix(BASE), request.uncached)
         return world.serve(request)
 

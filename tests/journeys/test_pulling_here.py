@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -33,7 +33,7 @@ def test_filters_are_remembered_and_what_they_exclude_is_neither_fetched_nor_del
 def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: World) -> None:
     count = 0
 
-    def broken(request: Request) -> Answer | Exception:
+    def broken(request: FetchRequest) -> Answer | Exception:
         nonlocal count
         count += 1
         return KeyboardInterrupt() if count > 20 else world.honest(request.uri)  # type: ignore[return-value]  # raised

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.mappers import PluggedMapping, tree
-from resourcesync.destination.mapping import Profile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.loose_world import LooseWorld
@@ -38,7 +38,9 @@ class Told:
         self.to_uri = to_uri
 
 
-def mapping(to_path: To, to_uri: To, profile: Profile = Profile.POSIX) -> PluggedMapping:
+def mapping(
+    to_path: To, to_uri: To, profile: FileSystemProfile = FileSystemProfile.POSIX
+) -> PluggedMapping:
     return PluggedMapping("told", lambda _base, _tells: Told(to_path, to_uri), BASE, profile)
 
 
@@ -140,12 +142,12 @@ def test_a_place_that_does_not_lead_back_is_refused(back: object) -> None:
 
 
 def test_upper_case_is_refused_where_it_is_not_told_from_lower_case() -> None:
-    def told(profile: Profile) -> PluggedMapping:
+    def told(profile: FileSystemProfile) -> PluggedMapping:
         return mapping(lambda _uri: "Ab", lambda _path: BASE + "a", profile)
 
-    assert told(Profile.POSIX).path(BASE + "a") == "Ab"
+    assert told(FileSystemProfile.POSIX).path(BASE + "a") == "Ab"
     with pytest.raises(OutOfScopeError, match="upper case"):
-        told(Profile.PORTABLE).path(BASE + "a")
+        told(FileSystemProfile.PORTABLE).path(BASE + "a")
 
 
 def test_a_mapper_that_raises_costs_its_entry_alone() -> None:
@@ -162,11 +164,11 @@ def test_a_factory_that_raises_is_a_mistake_of_configuration() -> None:
         raise ZeroDivisionError("no")
 
     with pytest.raises(ConfigurationError, match="cannot be made"):
-        PluggedMapping("broken", broken, BASE, Profile.POSIX)
+        PluggedMapping("broken", broken, BASE, FileSystemProfile.POSIX)
 
 
 def test_a_path_leads_to_a_uri_only_when_the_uri_leads_to_it() -> None:
-    flat = PluggedMapping("flat", Flat, BASE, Profile.POSIX)
+    flat = PluggedMapping("flat", Flat, BASE, FileSystemProfile.POSIX)
     assert flat.uri("a+1.txt") == BASE + "a/1.txt"
     assert flat.uri("a/1.txt") is None
 
@@ -188,5 +190,5 @@ def test_our_own_mapping_has_the_form_of_a_plug_in() -> None:
     ours = tree(BASE, tells_case=True)
     path = ours.to_path(BASE + "a/b?c=1")
     assert ours.to_uri(path) == BASE + "a/b?c=1"
-    assert PluggedMapping("tree", tree, BASE, Profile.POSIX).path(BASE + "A") == "A!9"
-    assert PluggedMapping("tree", tree, BASE, Profile.PORTABLE).path(BASE + "A") == "!a!9"
+    assert PluggedMapping("tree", tree, BASE, FileSystemProfile.POSIX).path(BASE + "A") == "A!9"
+    assert PluggedMapping("tree", tree, BASE, FileSystemProfile.PORTABLE).path(BASE + "A") == "!a!9"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
-from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -30,12 +30,17 @@ def leave_behind(world: World, *heads: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "step"),
     [
-        *((one, other, Step.DUE) for one in SHAPES for other in SHAPES if one is not other),
-        *((one, one, Step.INITIALISE) for one in SHAPES),
+        *(
+            (one, other, PublicationStep.DUE)
+            for one in SHAPES
+            for other in SHAPES
+            if one is not other
+        ),
+        *((one, one, PublicationStep.INITIALISE) for one in SHAPES),
     ],
 )
 def test_a_mirror_finds_the_change_list_that_its_source_moved(
-    before: ChangeLists, after: ChangeLists, step: Step, tmp_path: Path, *, stays: bool
+    before: ChangeLists, after: ChangeLists, step: PublicationStep, tmp_path: Path, *, stays: bool
 ) -> None:
     world = World(tmp_path / "mirror")
     world.policy = Policy(change_lists=before)
@@ -216,7 +221,7 @@ def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
         found = explain(
             destination.read_only_session(asking=True), [BASE + "b.txt"], list, offline=False
         )
-        assert (found.verdict, found.list_uri) == (Verdict.WAITING, new)
+        assert (found.verdict, found.list_uri) == (ResourceVerdict.WAITING, new)
         report = destination.repair(None, PullOptions())
 
     assert report.created == 1
@@ -238,7 +243,7 @@ def test_a_change_list_that_is_offered_no_more_is_not_read_again(tmp_path: Path)
     assert CHANGE_LIST not in world.fetcher.asked
     assert RESOURCE_LIST in world.fetcher.asked
     world.put("b.txt", "b")
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
     world.pull()
     assert world.in_sync()
 

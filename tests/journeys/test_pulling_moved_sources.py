@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, SourceError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -23,7 +23,7 @@ class Redirected:
     def __init__(self, world: World, old: str, new: str) -> None:
         self.world, self.old, self.new = world, old, new
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         path = request.uri.removeprefix(self.new).removeprefix(self.old)
         answer = self.world.honest(BASE + path)
         body = answer.body
@@ -41,7 +41,7 @@ class Moved:
         self.redirects = redirects
         world.fetcher.serve = self.serve
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         here = request.uri.startswith(self.home)
         if not here and not self.redirects:
             return Answer(status=404)
@@ -111,7 +111,7 @@ def test_the_lists_are_looked_for_behind_tls_after_a_day(tmp_path: Path) -> None
     with world.destination() as destination:
         looking = destination.read_only_session()
         known = explain(looking, [f"{SECURE}a/1.html"], list, offline=False)
-    assert known.verdict is Verdict.AS_LISTED
+    assert known.verdict is ResourceVerdict.AS_LISTED
 
 
 def test_entries_of_both_kinds_in_one_list_are_of_one_source(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_entries_of_both_kinds_in_one_list_are_of_one_source(tmp_path: Path) -> 
     moved = Moved(world, SECURE, redirects=True)
     honest = moved.serve
 
-    def half(request: Request) -> Answer | Exception:
+    def half(request: FetchRequest) -> Answer | Exception:
         answer = honest(request)
         assert isinstance(answer, Answer)
         old = answer.body.replace(f"{SECURE}a/1".encode(), f"{BASE}a/1".encode())
@@ -139,7 +139,7 @@ def test_entries_behind_tls_of_a_source_that_does_not_lead_there_are_foreign(
     moved = Moved(world, SECURE, redirects=True)
     honest = moved.serve
 
-    def plain(request: Request) -> Answer | Exception:
+    def plain(request: FetchRequest) -> Answer | Exception:
         answer = honest(request)
         assert isinstance(answer, Answer)
         body = answer.body.replace(f"{SECURE}resourcesync".encode(), f"{BASE}resourcesync".encode())
@@ -200,7 +200,7 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_p
     with world.destination() as destination:
         looking = destination.read_only_session()
         known = explain(looking, [f"{ELSEWHERE}a/1.html"], list, offline=False)
-    assert known.verdict is Verdict.AS_LISTED
+    assert known.verdict is ResourceVerdict.AS_LISTED
 
 
 def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newe
     home = "https://wrong.example/"
     own = world.fetcher.serve
 
-    def serve(request: Request) -> Answer | Exception:
+    def serve(request: FetchRequest) -> Answer | Exception:
         if not request.uri.startswith(home):
             return own(request)
         answer = other.honest(BASE + request.uri.removeprefix(home))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.names import NameMapping
 from resourcesync.errors import StorageError
 from tests.support.killing import Dying, Fuse, Killed
@@ -324,7 +324,7 @@ def test_why_knows_whose_file_it_is(world: World, name: str) -> None:
 
     assert found.uri in {f"{BASE}{uri}" for uri in ("a", "docs/", "a%2Bb")}
     assert found.path == name
-    assert found.verdict is Verdict.AS_LISTED
+    assert found.verdict is ResourceVerdict.AS_LISTED
 
 
 # --- mirrors that exist ---

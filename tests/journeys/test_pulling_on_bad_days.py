@@ -12,8 +12,8 @@ from resourcesync.errors import (
     SourceUnavailableError,
     TruncatedDocumentError,
 )
-from resourcesync.ports import Request
-from resourcesync.source.policy import Step
+from resourcesync.ports import FetchRequest
+from resourcesync.source.policy import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -92,9 +92,9 @@ def test_a_body_of_another_length_is_never_kept(world: World, body: bytes) -> No
 
 
 def test_a_body_that_is_right_the_second_time_is_kept(world: World) -> None:
-    served: list[Request] = []
+    served: list[FetchRequest] = []
 
-    def flaky(request: Request) -> Answer:
+    def flaky(request: FetchRequest) -> Answer:
         served.append(request)
         return world.honest(request.uri) if request.uncached else Answer(body=b"content of X")
 
@@ -142,7 +142,7 @@ def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(worl
     world.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
     world.pull(verify="lenient")
     world.put("objects/0003.html", "whatever")
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
 
     report = world.pull(verify="lenient")
 

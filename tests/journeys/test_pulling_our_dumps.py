@@ -9,7 +9,7 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 from resourcesync.validator.examining import validate_document
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -31,7 +31,7 @@ def dump(world: World, *, most: int = 20, changes: bool = True) -> None:
         world.catalogue,
         world.documents,
         PresentContents(world.originals),
-        names=Naming(base_uri=BASE),
+        names=SourceNaming(base_uri=BASE),
         clock=world.clock,
         size=PackageSize(max_entries=most),
     ).publish(changes=changes)

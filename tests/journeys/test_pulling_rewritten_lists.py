@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.rewriting import CHANGE_LIST, changed, merged, saved, set_back
 from tests.support.world import World
@@ -76,7 +76,7 @@ def test_a_source_that_is_set_back_while_it_listed_no_change_is_noticed_the_same
 
     with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
         world.pull()
-    world.publish(step=Step.REBASE)
+    world.publish(step=PublicationStep.REBASE)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -90,7 +90,7 @@ def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tell
     first = body.index("objects/0001.html")
     untimed = body[:first] + _TIME.sub("", body[first:], count=1)
     changed(world, "objects/0001.html", text="new")
-    world.publish(step=Step.REBASE)
+    world.publish(step=PublicationStep.REBASE)
     world.answers[CHANGE_LIST] = Answer(body=untimed.encode())
 
     report = world.pull()
@@ -105,7 +105,7 @@ def test_who_asks_for_a_baseline_of_a_source_that_was_set_back_keeps_nothing_it_
     world.pull()
     before = saved(world)
     changed(world, "objects/0001.html", "taken-back.html", text="gone again")
-    world.publish(step=Step.REBASE)
+    world.publish(step=PublicationStep.REBASE)
     world.pull(mode="baseline")
     set_back(world, before)
 
@@ -121,7 +121,7 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
     changed(world, "before.html", text="before")
     old, kept = world.honest(CHANGE_LIST), saved(world)
     changed(world, "objects/0001.html", "taken-back.html", text="taken back")
-    world.publish(step=Step.REBASE)
+    world.publish(step=PublicationStep.REBASE)
     world.answers[CHANGE_LIST] = lambda it: world.honest(CHANGE_LIST) if it.uncached else old
     assert world.pull().mode is Mode.BASELINE
     del world.answers[CHANGE_LIST]
@@ -129,7 +129,7 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
     changed(world, "after.html", text="after")
     with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
         world.pull()
-    world.publish(step=Step.REBASE)
+    world.publish(step=PublicationStep.REBASE)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -138,7 +138,7 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
 def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(world: World) -> None:
     world.put("objects/0001.html", "changed")
 
-    written = [it.name for it in world.publish(step=Step.REBASE).written]
+    written = [it.name for it in world.publish(step=PublicationStep.REBASE).written]
 
     lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
     assert [it for it in written if it in lists] == lists

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run
 from resourcesync.wiring.engines import open_engine
 from tests.support.nginx import installed, serving
@@ -30,7 +30,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
                 engine,
                 fetch_batch,
                 units,
-                manners=Manners(units=4, rate=RATE, jobs=4),
+                manners=HostLimits(units=4, rate=RATE, jobs=4),
                 clock=SystemClock(),
             )
         )

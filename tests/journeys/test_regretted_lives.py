@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination import incremental
-from resourcesync.destination.cut_off import CutOff
+from resourcesync.destination.cut_off import InterruptedReading
 from tests.support.regretting import live_regretting
 
 LIVES = 24
@@ -35,7 +35,7 @@ def test_the_lives_find_a_mirror_that_believes_what_was_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(incremental, "_rewritten", lambda *_: "")
-    monkeypatch.setattr(CutOff, "is_lost", False)
+    monkeypatch.setattr(InterruptedReading, "is_lost", False)
 
     with pytest.raises(AssertionError, match="called in sync"):
         _live_all(tmp_path)

@@ -8,14 +8,14 @@ import pytest
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import (
+    AuditFinding,
     AuditReport,
-    Finding,
     FindingKind,
     MirrorState,
     RunReport,
 )
 from resourcesync.errors import RollbackError
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 from tests.support.dump_world import DumpWorld, Packed, many, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
@@ -103,7 +103,7 @@ def test_a_file_that_was_only_touched_is_not_fetched(world: World) -> None:
 
 def test_what_is_well_meanwhile_is_left_alone(world: World) -> None:
     world.pull()
-    finding = Finding(
+    finding = AuditFinding(
         kind=FindingKind.DIFFERENT,
         uri=f"{BASE}objects/0001.html",
         path="objects/0001.html",
@@ -195,7 +195,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
     (world.folder / "objects/0001.html").unlink()
     with world.destination() as destination:
         state = destination._equipment.state
-        state.commit(Step(notes={"at": str(1 << 52)}))
+        state.commit(StateTransaction(notes={"at": str(1 << 52)}))
 
     with pytest.raises(RollbackError):
         repair(world)

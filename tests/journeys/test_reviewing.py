@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Retain
+from resourcesync.destination.plan import Decision, Delete, Fetch, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from tests.support.world import World
 
@@ -24,7 +24,7 @@ class Seen:
         assert mode is Mode.BASELINE
         self.decisions, self.same = list(decide()), same
         assert list(decide()) == self.decisions
-        assert not any(isinstance(it, InStep) for it in self.decisions)
+        assert not any(isinstance(it, UpToDate) for it in self.decisions)
 
 
 @pytest.fixture

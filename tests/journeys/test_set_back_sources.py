@@ -9,7 +9,7 @@ from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.status import status_of
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
-from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, merged, saved, set_back
 from tests.support.world import BASE, World
@@ -175,7 +175,7 @@ def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
     world.publish()
     assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
     world.clock.advance(seconds=60)
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
 
     assert world.pull(delete="signalled", **options).deleted == 1
 
@@ -197,7 +197,7 @@ def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
 
     assert (report.state, report.as_of) == (MirrorState.BEHIND, as_of)
     assert BASE + "new.html" in world.files()
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
     assert world.pull().state is MirrorState.IN_SYNC
 
 
@@ -225,7 +225,7 @@ def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(world: 
     address = f"{BASE}resourcesync/resourcelist.xml"
     before = saved(world)
     changed(world, "taken-back.html", text="taken back")
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
     old = world.honest(address)
     set_back(world, before)
     world.answers[address] = lambda it: world.honest(address) if it.uncached else old

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.destination.explaining import Verdict, explain
+from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.trash import Done, Tools, Trash
+from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.ports.mirror import TrashRow
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.world import World
@@ -25,7 +25,7 @@ def trash_of(world: World) -> Iterator[tuple[Trash, list[TrashRow]]]:
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.copies is not None
         assert mirror.state is not None
-        tools = Tools(
+        tools = TrashDependencies(
             copies=world.before(mirror.copies),
             state=world.before(mirror.state),
             clock=world.clock,
@@ -36,7 +36,7 @@ def trash_of(world: World) -> Iterator[tuple[Trash, list[TrashRow]]]:
         yield Trash(tools), list(mirror.state.trash_by_path())
 
 
-def restore(world: World) -> Done:
+def restore(world: World) -> TrashResult:
     with trash_of(world) as (trash, rows):
         return trash.restore(rows)
 
@@ -104,7 +104,7 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
     with world.destination() as destination:
         looking = destination.read_only_session()
         uri = f"http://source.example/{GONE[0]}"
-        assert explain(looking, [uri], list, offline=False).verdict is Verdict.KEPT
+        assert explain(looking, [uri], list, offline=False).verdict is ResourceVerdict.KEPT
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])

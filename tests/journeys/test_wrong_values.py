@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from tests.support.dump_world import DumpWorld, Packed, Told, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset
@@ -152,7 +152,7 @@ def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, ti
     again = world.pull()
 
     assert (again.updated, again.created, dropped(world)) == (0, 0, [])
-    world.publish(Step.REBASE)
+    world.publish(PublicationStep.REBASE)
     world.put("a.txt", "4444")
     world.publish()
     assert world.pull().state is MirrorState.IN_SYNC

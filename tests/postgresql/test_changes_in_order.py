@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from resourcesync.adapters.postgres import statements
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Account
+from resourcesync.ports.accounts import ResourceAccount
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
 
 WRITERS = 2
@@ -28,7 +28,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 class View:
     """What somebody knows who reads the changes."""
 
-    def __init__(self, told_by: Account) -> None:
+    def __init__(self, told_by: ResourceAccount) -> None:
         self.account = told_by
         self.held: dict[str, int | None] = {}
         self.position = ""
@@ -58,7 +58,7 @@ class Writers(RuleBasedStateMachine):
     """Several write at a time, each its own keys: else one would wait for the other for ever."""
 
     records: Records
-    account: Account
+    account: ResourceAccount
     writers: Sequence[psycopg.Connection[Any]]
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from resourcesync.ports.accounts import Account
+from resourcesync.ports.accounts import ResourceAccount
 from resourcesync.testing import AccountSuite
 from tests.support.postgres_tables import RECORDS, Records, account
 
@@ -15,7 +15,7 @@ class TestPostgresAccount(AccountSuite):
     records: Records
 
     @pytest.fixture
-    def account(self, address: str) -> Iterator[Account]:
+    def account(self, address: str) -> Iterator[ResourceAccount]:
         self.records = Records(address)
         self.records.migrate()
         with account(address, RECORDS) as found:

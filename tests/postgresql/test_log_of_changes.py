@@ -16,7 +16,7 @@ from resourcesync.errors import (
     DiscontinuityError,
     SourceUnavailableError,
 )
-from resourcesync.ports.accounts import Account, ChangeBatch
+from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from tests.support import postgres_server
 from tests.support.postgres_server import Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
@@ -35,7 +35,7 @@ def records(address: str) -> Iterator[Records]:
 
 
 @pytest.fixture
-def opened(records: Records) -> Iterator[Account]:
+def opened(records: Records) -> Iterator[ResourceAccount]:
     with account(records.address) as found:
         yield found
 
@@ -59,7 +59,7 @@ def uris(told: list[ChangeBatch]) -> set[str]:
     ids=["deleted", "dropped", "truncated", "disabled", "swapped", "made-anew", "pruned"],
 )  # fmt: skip
 def test_a_log_that_may_lack_something_is_not_gone_on_with(
-    records: Records, opened: Account, statements: tuple[str, ...]
+    records: Records, opened: ResourceAccount, statements: tuple[str, ...]
 ) -> None:
     position = opened.position()
 
@@ -71,7 +71,7 @@ def test_a_log_that_may_lack_something_is_not_gone_on_with(
 
 
 def test_triggers_that_miss_what_replication_writes_are_warned_of_once(
-    records: Records, opened: Account
+    records: Records, opened: ResourceAccount
 ) -> None:
     position = opened.position()
     assert list(opened.changes(position, 0)) == []
@@ -106,7 +106,7 @@ def test_triggers_that_miss_what_replication_writes_are_warned_of_once(
     ids=["of-the-future", "of-another-server", "no-json", "no-row", "no-snapshot"],
 )
 def test_a_position_of_another_time_or_place_is_not_gone_on_with(
-    opened: Account, part: str, other: str
+    opened: ResourceAccount, part: str, other: str
 ) -> None:
     position = opened.position()
 
@@ -114,7 +114,7 @@ def test_a_position_of_another_time_or_place_is_not_gone_on_with(
         list(opened.changes(re.sub(part, other, position, count=1), 0))
 
 
-def test_what_was_read_may_be_pruned(records: Records, opened: Account) -> None:
+def test_what_was_read_may_be_pruned(records: Records, opened: ResourceAccount) -> None:
     position = opened.position()
     records.put("b", b"b")
     (*_, last) = opened.changes(position, 0)
@@ -127,7 +127,7 @@ def test_what_was_read_may_be_pruned(records: Records, opened: Account) -> None:
 
 
 def test_what_was_read_last_and_is_removed_otherwise_is_missed(
-    records: Records, opened: Account
+    records: Records, opened: ResourceAccount
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
@@ -141,7 +141,7 @@ def test_what_was_read_last_and_is_removed_otherwise_is_missed(
 
 
 def test_what_is_pruned_while_it_is_read_is_told(
-    records: Records, opened: Account, monkeypatch: pytest.MonkeyPatch
+    records: Records, opened: ResourceAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
@@ -171,7 +171,7 @@ def test_a_column_that_the_log_does_not_notice_is_not_published(records: Records
 
 
 def test_a_column_that_is_mistyped_or_was_renamed_is_told_as_that(
-    records: Records, opened: Account
+    records: Records, opened: ResourceAccount
 ) -> None:
     position = opened.position()
     with account(records.address, RECORDS | {"columns": "size,digst"}) as found:
@@ -189,7 +189,7 @@ def test_a_column_that_is_mistyped_or_was_renamed_is_told_as_that(
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity", "294276-01-01"])
 def test_a_change_without_a_time_that_others_know_is_told_without_one(
-    records: Records, opened: Account, time: str
+    records: Records, opened: ResourceAccount, time: str
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
@@ -209,7 +209,7 @@ def test_one_without_a_log_is_only_read(address: str) -> None:
     records.close()
 
 
-def test_who_waits_is_woken_by_a_commit(records: Records, opened: Account) -> None:
+def test_who_waits_is_woken_by_a_commit(records: Records, opened: ResourceAccount) -> None:
     position = opened.position()
     began = time.monotonic()
     writer = threading.Timer(0.3, records.put, ("b", b"b"))

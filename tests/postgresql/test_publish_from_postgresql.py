@@ -20,8 +20,8 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.wiring import accounts, catalogues, migrations
-from resourcesync.wiring.accounts import Followed
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.accounts import FollowedAccount
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.command_line import Said
 from tests.support.postgres_server import SECRETIVE, Server
 from tests.support.postgres_tables import BASE, RECORDS, Records, account
@@ -53,10 +53,10 @@ class Site:
 
     def __init__(self, address: str, out: Path, values: dict[str, str] | None = None) -> None:
         self.catalogue = out / ".resourcesync" / "catalogue.db"
-        self._followed = Followed(address=address, values=values or RECORDS, out=out)
+        self._followed = FollowedAccount(address=address, values=values or RECORDS, out=out)
         self._told = 0
 
-    def publish(self) -> Published:
+    def publish(self) -> PublicationResult:
         return accounts.publish_account(
             self._followed, {"url": BASE}, clock=SystemClock(), asked=PublishRequest()
         )

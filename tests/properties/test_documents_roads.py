@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents import _octets, _sieve
-from resourcesync.documents.reading import Row, read
+from resourcesync.documents.reading import TextRow, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import _W3C, parse_w3c
@@ -225,7 +225,7 @@ def test_rows_are_what_another_parser_finds(
     assert refusals == []
     assert len(found) == len(expected)
     for row, other in zip(found, expected, strict=True):
-        assert isinstance(row, Row)
+        assert isinstance(row, TextRow)
         assert {name: getattr(row, name) for name in other} == other
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fuzz.long_lists import AROUND, LAYOUTS, ODD, entries, make, small_blocks, tell_both_ways
 from fuzz.randomness import chance
-from resourcesync.documents._scanning import Scanner
+from resourcesync.documents._scanning import DocumentScanner
 from resourcesync.documents.reading import Limits, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.resources import Resource
@@ -168,14 +168,14 @@ def size(data: bytes) -> int:
 def fed_to_expat(data: bytes) -> list[int]:
     """Return how many bytes expat was given each time, without blanks."""
     sizes: list[int] = []
-    feed = Scanner.feed
+    feed = DocumentScanner.feed
 
-    def note(self: Scanner, block: bytes) -> None:
+    def note(self: DocumentScanner, block: bytes) -> None:
         sizes.append(size(block))
         feed(self, block)
 
     with pytest.MonkeyPatch.context() as patch, small_blocks(), suppress(DocumentError):
-        patch.setattr(Scanner, "feed", note)
+        patch.setattr(DocumentScanner, "feed", note)
         for _ in read(io.BytesIO(data), uri=URI).rows():
             pass
     return sizes

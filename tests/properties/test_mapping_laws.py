@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping import Profile, TreeMapping, normalise, origin
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import (
     BASE,
@@ -39,7 +39,7 @@ def accepted(uris: Iterable[str]) -> dict[str, str]:
 
 def assert_laws(mapping: TreeMapping, uris: Iterable[str]) -> int:
     """Check every law that speaks of a set of URIs; return how many were accepted."""
-    seen = folded if mapping.profile is Profile.PORTABLE else str
+    seen = folded if mapping.profile is FileSystemProfile.PORTABLE else str
     owners: dict[str, str] = {}
     normal = accepted(uris)
     for uri, norm in normal.items():
@@ -57,18 +57,20 @@ def assert_laws(mapping: TreeMapping, uris: Iterable[str]) -> int:
 
 @LAWFUL
 @given(
-    st.lists(hostile_uris(), max_size=12), st.sampled_from(BASES), st.sampled_from(list(Profile))
+    st.lists(hostile_uris(), max_size=12),
+    st.sampled_from(BASES),
+    st.sampled_from(list(FileSystemProfile)),
 )
 def test_places_are_safe_and_unique_and_can_be_turned_back(
-    uris: list[str], base: str, profile: Profile
+    uris: list[str], base: str, profile: FileSystemProfile
 ) -> None:
     assert_laws(TreeMapping(base=base, profile=profile), uris)
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", FileSystemProfile)
 @pytest.mark.parametrize("base", BASES[:2])
-def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
-    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is Profile.POSIX), 5_000))
+def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: FileSystemProfile) -> None:
+    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is FileSystemProfile.POSIX), 5_000))
 
     count = assert_laws(TreeMapping(base=base, profile=profile), uris)
 
@@ -86,16 +88,18 @@ def test_a_normal_uri_is_its_own_normal_form(uri: str) -> None:
 
 
 @LAWFUL
-@given(hostile_uris(), st.sampled_from(list(Profile)))
-def test_equivalent_spellings_share_one_place(uri: str, profile: Profile) -> None:
+@given(hostile_uris(), st.sampled_from(list(FileSystemProfile)))
+def test_equivalent_spellings_share_one_place(uri: str, profile: FileSystemProfile) -> None:
     for normal in accepted([uri]).values():
         mapping = TreeMapping(base=BASE, profile=profile)
         assert mapping.path(uri) == mapping.path(normal)
 
 
 @LAWFUL
-@given(st.lists(hostile_uris(), max_size=12), st.sampled_from(list(Profile)))
-def test_what_was_asked_before_changes_no_answer(uris: list[str], profile: Profile) -> None:
+@given(st.lists(hostile_uris(), max_size=12), st.sampled_from(list(FileSystemProfile)))
+def test_what_was_asked_before_changes_no_answer(
+    uris: list[str], profile: FileSystemProfile
+) -> None:
     seasoned = TreeMapping(base=BASE, profile=profile)
 
     for uri in [*accepted(uris), *reversed(list(accepted(uris)))]:
@@ -105,7 +109,7 @@ def test_what_was_asked_before_changes_no_answer(uris: list[str], profile: Profi
 @LAWFUL
 @given(st.lists(hostile_uris(), max_size=8))
 def test_a_uri_is_refused_by_both_or_by_neither(uris: list[str]) -> None:
-    mapping = TreeMapping(base=BASE, profile=Profile.POSIX)
+    mapping = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
     good = accepted(uris)
     for uri in good:
         mapping.path(uri)
@@ -142,8 +146,8 @@ NAMES = st.one_of(
 
 
 @LAWFUL
-@given(st.lists(NAMES, max_size=6).map("/".join), st.sampled_from(list(Profile)))
-def test_a_path_that_is_no_place_has_no_uri(path: str, profile: Profile) -> None:
+@given(st.lists(NAMES, max_size=6).map("/".join), st.sampled_from(list(FileSystemProfile)))
+def test_a_path_that_is_no_place_has_no_uri(path: str, profile: FileSystemProfile) -> None:
     mapping = TreeMapping(base=BASE, profile=profile)
 
     uri = mapping.uri(path)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.clashes import Named, yielding
-from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
+from resourcesync.destination.clashes import PathClaim, yielding
+from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping, normalise
 from resourcesync.destination.names import NameMapping
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 
 LAWFUL = settings(max_examples=150)
-PROFILES = list(Profile)
+PROFILES = list(FileSystemProfile)
 # Few pieces, so that sets of them clash in every way.
 CLASHING = st.lists(
     st.builds(
@@ -35,9 +35,9 @@ CLASHING = st.lists(
 )
 
 
-def seen(path: str, profile: Profile) -> str:
+def seen(path: str, profile: FileSystemProfile) -> str:
     """A path as the least discerning file system of its kind sees it."""
-    if profile is Profile.POSIX:
+    if profile is FileSystemProfile.POSIX:
         return path
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
@@ -53,14 +53,14 @@ def accepted(uris: Iterable[str]) -> list[str]:
     return sorted(set(found))
 
 
-def mapping_of(uris: Iterable[str], profile: Profile, base: str = BASE) -> NameMapping:
+def mapping_of(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> NameMapping:
     """The mapping of a mirror that has these URIs."""
     free = NameMapping(base=base, profile=profile)
-    named = sorted(Named(free.key(free.natural(uri)), uri) for uri in uris)
+    named = sorted(PathClaim(free.key(free.natural(uri)), uri) for uri in uris)
     return replace(free, yielding=frozenset(yielding(named)))
 
 
-def assert_safe(path: str, profile: Profile) -> None:
+def assert_safe(path: str, profile: FileSystemProfile) -> None:
     assert 0 < len(path.encode()) <= MAX_PATH
     names = path.split("/")
     assert seen(names[0], profile) != ".resourcesync"
@@ -69,13 +69,13 @@ def assert_safe(path: str, profile: Profile) -> None:
         assert len(name.encode()) <= 255
         assert not set("\0\\").intersection(name)
         assert name.isprintable()
-        if profile is Profile.PORTABLE:
+        if profile is FileSystemProfile.PORTABLE:
             assert not set(':*?"<>|').intersection(name)
             assert not name.endswith((".", " "))
             assert name.casefold().partition(".")[0] not in ("con", "prn", "aux", "nul", "com1")
 
 
-def assert_laws(uris: Iterable[str], profile: Profile, base: str = BASE) -> int:
+def assert_laws(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> int:
     good = accepted(uris)
     mapping = mapping_of(good, profile, base)
     owners: dict[str, str] = {}
@@ -93,21 +93,23 @@ def assert_laws(uris: Iterable[str], profile: Profile, base: str = BASE) -> int:
 @LAWFUL
 @given(st.lists(hostile_uris(), max_size=12), st.sampled_from(PROFILES))
 def test_no_two_uris_share_a_path_and_none_is_inside_another(
-    uris: list[str], profile: Profile
+    uris: list[str], profile: FileSystemProfile
 ) -> None:
     assert_laws(uris, profile)
 
 
 @LAWFUL
 @given(CLASHING, st.sampled_from(PROFILES))
-def test_uris_that_clash_get_paths_of_their_own(uris: list[str], profile: Profile) -> None:
+def test_uris_that_clash_get_paths_of_their_own(
+    uris: list[str], profile: FileSystemProfile
+) -> None:
     assert_laws(uris, profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("base", [BASE, f"{BASE}data/"])
-def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile) -> None:
-    uris = seeded_uris(len(base) + 10 * (profile is Profile.POSIX), 5_000)
+def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: FileSystemProfile) -> None:
+    uris = seeded_uris(len(base) + 10 * (profile is FileSystemProfile.POSIX), 5_000)
 
     assert assert_laws(uris, profile, base) > 2_000
 
@@ -115,19 +117,21 @@ def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: Profile)
 @LAWFUL
 @given(hostile_uris(), hostile_uris(), st.sampled_from(PROFILES))
 def test_no_old_path_is_the_new_one_of_a_uri_that_it_does_not_clash_with(
-    uri: str, other: str, profile: Profile
+    uri: str, other: str, profile: FileSystemProfile
 ) -> None:
     assert_no_cross(accepted([uri, other]), profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_old_and_new_paths_of_many_uris_cross_only_where_names_clash(profile: Profile) -> None:
+def test_old_and_new_paths_of_many_uris_cross_only_where_names_clash(
+    profile: FileSystemProfile,
+) -> None:
     extra = [f"{BASE}{leaf}" for leaf in ("x!a.html", "xA.html", "x!A.html", "x!21a.html")]
 
     assert_no_cross(accepted([*seeded_uris(7, 5_000), *extra]), profile)
 
 
-def assert_no_cross(uris: list[str], profile: Profile) -> None:
+def assert_no_cross(uris: list[str], profile: FileSystemProfile) -> None:
     """So files can be renamed one after the other, those first that yield."""
     old, new = TreeMapping(base=BASE, profile=profile), NameMapping(base=BASE, profile=profile)
     owners = {seen(old.path(uri), profile): uri for uri in uris}
@@ -139,7 +143,9 @@ def assert_no_cross(uris: list[str], profile: Profile) -> None:
 
 @LAWFUL
 @given(CLASHING, st.sampled_from(PROFILES), st.integers(0, 99))
-def test_who_yields_depends_on_the_set_alone(uris: list[str], profile: Profile, seed: int) -> None:
+def test_who_yields_depends_on_the_set_alone(
+    uris: list[str], profile: FileSystemProfile, seed: int
+) -> None:
     good = accepted(uris)
     shuffled = Random(seed).sample(good, len(good))
 
@@ -148,7 +154,9 @@ def test_who_yields_depends_on_the_set_alone(uris: list[str], profile: Profile, 
 
 @LAWFUL
 @given(CLASHING, st.sampled_from(PROFILES))
-def test_a_uri_yields_only_to_one_that_is_there(uris: list[str], profile: Profile) -> None:
+def test_a_uri_yields_only_to_one_that_is_there(
+    uris: list[str], profile: FileSystemProfile
+) -> None:
     good = accepted(uris)
     mapping = mapping_of(good, profile)
     keys = [mapping.key(mapping.natural(uri)) for uri in good]
@@ -161,7 +169,7 @@ def test_a_uri_yields_only_to_one_that_is_there(uris: list[str], profile: Profil
 @LAWFUL
 @given(hostile_uris(), st.sampled_from(PROFILES))
 def test_every_path_leads_back_to_its_uri_unless_another_spelling_says_the_same(
-    uri: str, profile: Profile
+    uri: str, profile: FileSystemProfile
 ) -> None:
     for normal in accepted([uri]):
         mapping = NameMapping(base=BASE, profile=profile)
@@ -169,12 +177,18 @@ def test_every_path_leads_back_to_its_uri_unless_another_spelling_says_the_same(
         found = mapping.uris(path)
         assert all(mapping.path(one) == path for one in found)
         if normal not in found and not path.startswith("!7/") and "/!7/" not in path:
-            assert not found or unquote(found[0]) == unquote(normal) or profile is Profile.PORTABLE
+            assert (
+                not found
+                or unquote(found[0]) == unquote(normal)
+                or profile is FileSystemProfile.PORTABLE
+            )
 
 
 @LAWFUL
 @given(hostile_uris(), st.sampled_from(PROFILES))
-def test_the_quick_way_gives_the_path_of_the_thorough_one(uri: str, profile: Profile) -> None:
+def test_the_quick_way_gives_the_path_of_the_thorough_one(
+    uri: str, profile: FileSystemProfile
+) -> None:
     for normal in accepted([uri]):
         mapping = NameMapping(base=BASE, profile=profile)
         assert mapping.path(uri) == mapping.path(normal) == mapping.natural(normal)
@@ -196,7 +210,7 @@ def test_the_names_of_a_tree_come_back_as_they_were(names: list[str]) -> None:
     from urllib.parse import quote
 
     uri = BASE + "/".join(quote(name) for name in names)
-    path = NameMapping(base=BASE, profile=Profile.POSIX).path(uri)
+    path = NameMapping(base=BASE, profile=FileSystemProfile.POSIX).path(uri)
 
     like_escapes = any("%" in name for name in names)
     assert path == "/".join(names) or like_escapes or names[0] == ".resourcesync"

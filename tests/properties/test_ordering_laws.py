@@ -7,7 +7,7 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import ExternalSorter
 
 Pair = tuple[str, int]
 
@@ -23,8 +23,8 @@ def load(data: bytes) -> Pair:
     return data[1:].decode(), int(data[:1])
 
 
-def spool(run_length: int) -> Spool[Pair]:
-    return Spool(
+def spool(run_length: int) -> ExternalSorter[Pair]:
+    return ExternalSorter(
         key=itemgetter(0),
         dump=dump,
         load=load,

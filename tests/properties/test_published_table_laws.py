@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring.publishing import PublishRequest
 from tests.support.table_world import BASE, Row, TableWorld
 
@@ -22,7 +22,15 @@ ROWS = st.dictionaries(
     ),
     min_size=1,
 )
-STEPS = st.sampled_from([Step.DUE, Step.DUE, Step.UPDATE, Step.REBASE, Step.INITIALISE])
+STEPS = st.sampled_from(
+    [
+        PublicationStep.DUE,
+        PublicationStep.DUE,
+        PublicationStep.UPDATE,
+        PublicationStep.REBASE,
+        PublicationStep.INITIALISE,
+    ]
+)
 TABLES = st.lists(st.tuples(ROWS, STEPS, st.integers(0, 3)), min_size=2, max_size=4)
 
 
@@ -41,7 +49,7 @@ def same_bytes(row: Row) -> tuple[object, ...]:
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 def test_who_follows_the_lists_has_what_the_table_says(
-    told: list[tuple[dict[str, tuple[int | None, int | None, str, str]], Step, int]],
+    told: list[tuple[dict[str, tuple[int | None, int | None, str, str]], PublicationStep, int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = TableWorld(Path(folder))
@@ -55,7 +63,7 @@ def test_who_follows_the_lists_has_what_the_table_says(
             wanted = sorted(rows)
             followed = world.followed()
             assert [same_bytes(it) for it in followed] == [same_bytes(it) for it in wanted]
-            if step in (Step.REBASE, Step.INITIALISE):
+            if step in (PublicationStep.REBASE, PublicationStep.INITIALISE):
                 assert world.listed()[1] == wanted
 
             before = world.files()

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.publishing import BASE, DyingDocuments, Killed, Reader, Source, digests
 
@@ -26,7 +26,7 @@ EDIT = st.one_of(
 )
 ROUND = st.tuples(st.lists(EDIT, max_size=6), st.integers(0, 20))
 LIMITS = st.builds(
-    Limits, max_entries=st.integers(1, 6), max_bytes=st.sampled_from([1, 1_000, 1_500, 50_000])
+    PageLimits, max_entries=st.integers(1, 6), max_bytes=st.sampled_from([1, 1_000, 1_500, 50_000])
 )
 
 
@@ -48,7 +48,7 @@ def apply(source: Source, edits: list[tuple[str, str, str]]) -> None:
 @pytest.mark.conformance("CA09", "CH14")
 @given(st.lists(ROUND, min_size=1, max_size=6), LIMITS)
 def test_lists_and_changes_give_the_originals_whatever_happened(
-    rounds: list[tuple[list[tuple[str, str, str]], int]], limits: Limits
+    rounds: list[tuple[list[tuple[str, str, str]], int]], limits: PageLimits
 ) -> None:
     source = Source(limits=limits)
     for edits, steps in rounds:
@@ -69,7 +69,7 @@ def test_lists_and_changes_give_the_originals_whatever_happened(
 def test_a_mirror_that_polls_the_change_list_stays_in_step(
     rounds: list[list[tuple[str, str, str]]],
 ) -> None:
-    source = Source(limits=Limits(max_entries=4))
+    source = Source(limits=PageLimits(max_entries=4))
     source.put("a", "b", "c")
     source.publish()
     first = Reader(source.documents).view()
@@ -107,19 +107,19 @@ TREES = st.dictionaries(
 def test_any_tree_of_files_is_published_exactly(
     before: dict[tuple[bytes, ...], bytes], after: dict[tuple[bytes, ...], bytes]
 ) -> None:
-    source = Source(limits=Limits(max_entries=4))
+    source = Source(limits=PageLimits(max_entries=4))
     for tree in (before, after):
         with tempfile.TemporaryDirectory() as folder:
             plant(folder.encode(), tree)
             originals = FileTreeOriginals(
-                Path(folder), BASE, clock=ManualClock(), selection=Selection(hidden=True)
+                Path(folder), BASE, clock=ManualClock(), selection=FileSelection(hidden=True)
             )
             scan(originals, source.catalogue, source.clock.now())
             truth = digests(originals)
             locations = [originals.locate(uri) for uri in truth]
         assert None not in locations
         assert len(set(locations)) == len(truth)
-        Publisher(
+        ListPublisher(
             source.catalogue,
             source.documents,
             base_uri=BASE,

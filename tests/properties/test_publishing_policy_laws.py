@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import GRACE, ChangeLists, Policy, Step
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import GRACE, ChangeLists, Policy, PublicationStep
 from tests.support.publishing import DyingDocuments, Killed, Reader, Source, View
 
 HOUR = 3_600_000_000
@@ -28,13 +28,15 @@ ROUNDS = st.lists(
     st.tuples(
         EDITS,
         st.sampled_from([0, 1, 7, 26, -3]),  # hours that pass, or that the clock is set back
-        st.sampled_from([Step.DUE, Step.DUE, Step.DUE, *Step]),
+        st.sampled_from(
+            [PublicationStep.DUE, PublicationStep.DUE, PublicationStep.DUE, *PublicationStep]
+        ),
         st.integers(0, 30),  # where it is killed, if it comes that far
     ),
     min_size=1,
     max_size=8,
 )
-LIMITS = st.builds(Limits, max_entries=st.sampled_from([2, 3, 50]))
+LIMITS = st.builds(PageLimits, max_entries=st.sampled_from([2, 3, 50]))
 
 
 def apply(source: Source, edits: list[tuple[str, str]], hours: int) -> None:
@@ -49,7 +51,9 @@ def apply(source: Source, edits: list[tuple[str, str]], hours: int) -> None:
 @settings(max_examples=30)
 @given(ROUNDS, POLICIES, LIMITS)
 def test_a_reader_finds_the_truth_after_every_run_and_a_consistent_set_after_every_kill(
-    rounds: list[tuple[list[tuple[str, str]], int, Step, int]], policy: Policy, limits: Limits
+    rounds: list[tuple[list[tuple[str, str]], int, PublicationStep, int]],
+    policy: Policy,
+    limits: PageLimits,
 ) -> None:
     source = Source(limits=limits, policy=policy)
     source.put("a", "b")
@@ -69,14 +73,16 @@ def test_a_reader_finds_the_truth_after_every_run_and_a_consistent_set_after_eve
 @settings(max_examples=30)
 @given(ROUNDS, POLICIES, LIMITS)
 def test_who_read_a_resource_list_within_a_day_finds_every_change_since(
-    rounds: list[tuple[list[tuple[str, str]], int, Step, int]], policy: Policy, limits: Limits
+    rounds: list[tuple[list[tuple[str, str]], int, PublicationStep, int]],
+    policy: Policy,
+    limits: PageLimits,
 ) -> None:
     source = Source(limits=limits, policy=policy)
     source.put("a", "b")
     source.publish()
     views: list[tuple[datetime, View]] = []
     for edits, hours, step, _ in rounds:
-        if step is Step.INITIALISE:
+        if step is PublicationStep.INITIALISE:
             views.clear()  # it starts over: everybody has to
         apply(source, edits, max(hours, 0))
         source.publish(step=step)
@@ -92,7 +98,9 @@ def test_who_read_a_resource_list_within_a_day_finds_every_change_since(
 @settings(max_examples=30)
 @given(ROUNDS, st.sampled_from(ChangeLists), LIMITS)
 def test_a_change_list_that_was_closed_is_never_another(
-    rounds: list[tuple[list[tuple[str, str]], int, Step, int]], shape: ChangeLists, limits: Limits
+    rounds: list[tuple[list[tuple[str, str]], int, PublicationStep, int]],
+    shape: ChangeLists,
+    limits: PageLimits,
 ) -> None:
     source = Source(limits=limits, policy=Policy(change_lists=shape, rotate=HOUR, rebase=5 * HOUR))
     source.put("a")

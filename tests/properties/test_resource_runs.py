@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping import Profile, TreeMapping
-from resourcesync.destination.ordering import Spool, SpoolClosedError
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.ordering import ExternalSorter, SorterClosedError
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.model.resources import ResourceRun
-from resourcesync.ports.mirror import Refused
+from resourcesync.ports.mirror import RefusedRow
 from tests.support.documents import document, open_document
 from tests.support.hostile_uris import BASE, hostile_uris
 
@@ -65,9 +65,11 @@ def test_many_plain_entries_come_as_columns(count: int) -> None:
     assert sum(len(it) for it in groups if isinstance(it, ResourceRun)) > 0.7 * count
 
 
-def selection(profile: Profile, told: list[Refused], **filters: object) -> Selection:
+def selection(
+    profile: FileSystemProfile, told: list[RefusedRow], **filters: object
+) -> ResourceSelection:
     scope = Scope(origins=frozenset({BASE[:-1]}), **filters)  # type: ignore[arg-type]  # drawn
-    return Selection(scope, TreeMapping(base=BASE, profile=profile), Refusals(told.append))
+    return ResourceSelection(scope, TreeMapping(base=BASE, profile=profile), Refusals(told.append))
 
 
 MOMENTS = st.none() | st.integers(0, 3).map(
@@ -97,12 +99,12 @@ NEARBY = st.builds("{}{}{}".format, st.sampled_from([BASE, BASE.upper()]), FOLDE
 
 @given(
     st.lists(st.tuples(NEARBY | hostile_uris(), MOMENTS, st.none() | st.integers(0, 9))),
-    st.sampled_from(Profile),
+    st.sampled_from(FileSystemProfile),
     st.sampled_from([{}, {"max_size": 5}, {"exclude": ("*.b",)}]),
 )
 def test_a_selection_of_many_is_that_of_each(
     drawn: list[tuple[str, datetime | None, int | None]],
-    profile: Profile,
+    profile: FileSystemProfile,
     filters: dict[str, object],
 ) -> None:
     run = ResourceRun(
@@ -112,7 +114,7 @@ def test_a_selection_of_many_is_that_of_each(
         hashes=[HASHES[1 + (length or 0) % 2].lower() for _, _, length in drawn],
         media_types=["text/plain"] * len(drawn),
     )
-    refused: tuple[list[Refused], list[Refused]] = ([], [])
+    refused: tuple[list[RefusedRow], list[RefusedRow]] = ([], [])
     alone, together = (selection(profile, told, **filters) for told in refused)
 
     expected = [row for it in run if (row := alone.resource(it)) is not None]
@@ -123,9 +125,11 @@ def test_a_selection_of_many_is_that_of_each(
 
 
 def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
-    told: list[Refused] = []
+    told: list[RefusedRow] = []
     scope = Scope(origins=frozenset({"https://other.example"}))
-    chosen = Selection(scope, TreeMapping(base=BASE, profile=Profile.POSIX), Refusals(told.append))
+    chosen = ResourceSelection(
+        scope, TreeMapping(base=BASE, profile=FileSystemProfile.POSIX), Refusals(told.append)
+    )
     uris = [f"{BASE}a/{number}.txt" for number in range(3)]
     nothing = [None] * 3
 
@@ -144,8 +148,8 @@ def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
 Pair = tuple[str, int]
 
 
-def spool(run_length: int) -> Spool[Pair]:
-    return Spool(
+def spool(run_length: int) -> ExternalSorter[Pair]:
+    return ExternalSorter(
         key=itemgetter(0),
         dump=lambda pair: f"{pair[1]}{pair[0]}".encode(),
         load=lambda data: (data[1:].decode(), int(data[:1])),
@@ -176,5 +180,5 @@ def test_a_spool_that_was_read_takes_no_group() -> None:
     with spool(4) as ordered:
         list(ordered)
 
-        with pytest.raises(SpoolClosedError):
+        with pytest.raises(SorterClosedError):
             ordered.add_all([("a", 1)])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.documents import splicing, writing
-from resourcesync.documents.splicing import Edit, Entries
+from resourcesync.documents.splicing import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -42,14 +42,14 @@ def body(told: dict[str, tuple[int, str]]) -> bytes:
     return whole[len(writing.opening(HEADER)) : -len(writing.closing(HEADER))]
 
 
-def edits_of(told: dict[str, tuple[int, str] | None]) -> list[Edit]:
+def edits_of(told: dict[str, tuple[int, str] | None]) -> list[EntryEdit]:
     return [
-        Edit(uri, b"" if new is None else writing.rows([resource(uri, new)], HEADER)[0])
+        EntryEdit(uri, b"" if new is None else writing.rows([resource(uri, new)], HEADER)[0])
         for uri, new in sorted(told.items())
     ]
 
 
-def joined(entries: Entries) -> bytes:
+def joined(entries: EntrySlices) -> bytes:
     text = b"".join(entries.chunks())
     assert entries.size == len(text)
     return text

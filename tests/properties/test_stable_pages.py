@@ -18,10 +18,10 @@ from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Snapshot
+from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher
 from tests.support.publishing import BASE, Source, content_of, name_of
 
 FOREIGN = '<y xmlns="urn:x"><url><loc>z</loc></url>\n<url><loc>b</loc></url></y>'
@@ -34,7 +34,7 @@ EDITS = st.dictionaries(NAMES, st.tuples(WHAT, st.integers(0, 10**6)), max_size=
 HARM = st.sampled_from(["", "", "", "lose", "alter", "forget"])
 ROUNDS = st.lists(st.tuples(EDITS, HARM, st.integers(0, 5)), min_size=1, max_size=5)
 LIMITS = st.builds(
-    Limits,
+    PageLimits,
     max_entries=st.integers(1, 30),
     max_bytes=st.sampled_from([600, 1_500, 5_000, 50_000]),
 )
@@ -66,7 +66,7 @@ def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
 
 
 def rebase(source: Source) -> None:
-    Publisher(
+    ListPublisher(
         source.catalogue,
         source.documents,
         base_uri=BASE,
@@ -130,7 +130,7 @@ def harm(source: Source, how: str, number: int) -> None:
 
 @given(ROUNDS, LIMITS)
 def test_a_list_made_out_of_the_last_one_says_what_the_catalogue_says(
-    rounds: list[tuple[dict[str, tuple[str, int]], str, int]], limits: Limits
+    rounds: list[tuple[dict[str, tuple[str, int]], str, int]], limits: PageLimits
 ) -> None:
     source = Source(limits=limits)
     for edits, how, number in rounds:
@@ -158,7 +158,7 @@ class Watched(MemoryCatalogue):
 
 
 class WatchedSnapshot:
-    def __init__(self, snapshot: Snapshot, ranges: list[tuple[str, str | None]]) -> None:
+    def __init__(self, snapshot: CatalogueSnapshot, ranges: list[tuple[str, str | None]]) -> None:
         self._snapshot = snapshot
         self._ranges = ranges
 
@@ -170,7 +170,7 @@ class WatchedSnapshot:
         return self._snapshot.runs(start, end)
 
 
-def filled(limits: Limits, *names: str) -> tuple[Source, Watched]:
+def filled(limits: PageLimits, *names: str) -> tuple[Source, Watched]:
     catalogue = Watched()
     source = Source(limits=limits, catalogue=catalogue)
     record(source, dict.fromkeys(names, ("plain", 5)))
@@ -183,7 +183,7 @@ FORTY = [f"n{number:02}" for number in range(40)]
 
 
 def test_only_edited_entries_are_read_from_the_catalogue() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
     before = dict(pages(source))
 
     record(source, {"n05": ("plain", 6), "n17": ("gone", 0), "n25x": ("plain", 1)})
@@ -195,7 +195,7 @@ def test_only_edited_entries_are_read_from_the_catalogue() -> None:
 
 
 def test_a_page_that_overflows_becomes_two_halves_and_the_others_stay() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
 
     record(source, {"n15x": ("plain", 1)})
     rebase(source)
@@ -205,7 +205,7 @@ def test_a_page_that_overflows_becomes_two_halves_and_the_others_stay() -> None:
 
 
 def test_what_is_added_at_the_end_leaves_full_pages_behind() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
 
     record(source, {f"o{number:02}": ("plain", 1) for number in range(25)})
     rebase(source)
@@ -215,7 +215,7 @@ def test_what_is_added_at_the_end_leaves_full_pages_behind() -> None:
 
 
 def test_the_last_page_stays_full_when_it_overflows() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY[:39])
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY[:39])
 
     record(source, {"o": ("plain", 1)})
     rebase(source)
@@ -225,7 +225,7 @@ def test_the_last_page_stays_full_when_it_overflows() -> None:
 
 
 def test_an_entry_that_nobody_could_read_is_not_put_among_the_others() -> None:
-    source, _ = filled(Limits(max_entries=10), *FORTY)
+    source, _ = filled(PageLimits(max_entries=10), *FORTY)
     before = pages(source)
     record(source, {"n05\x80": ("plain", 1)})
 
@@ -237,7 +237,7 @@ def test_an_entry_that_nobody_could_read_is_not_put_among_the_others() -> None:
 
 
 def test_small_neighbours_become_one_page() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
 
     record(source, {f"n{number:02}": ("gone", 0) for number in (*range(10, 18), *range(20, 27))})
     rebase(source)
@@ -248,7 +248,7 @@ def test_small_neighbours_become_one_page() -> None:
 
 
 def test_only_the_page_that_was_harmed_is_formatted_anew() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
     (_, first), (name, second), (_, third), *_ = pages(source)
     content = content_of(source.documents, name)
     source.documents.write(name, [content.replace(b'length="5"', b'length="6"')])
@@ -261,7 +261,7 @@ def test_only_the_page_that_was_harmed_is_formatted_anew() -> None:
 
 
 def test_a_list_of_which_much_changed_is_formatted_anew() -> None:
-    source, catalogue = filled(Limits(), *(f"n{number:04}" for number in range(400)))
+    source, catalogue = filled(PageLimits(), *(f"n{number:04}" for number in range(400)))
 
     record(source, {f"n{number:04}": ("plain", 7) for number in range(150)})
     rebase(source)
@@ -271,9 +271,9 @@ def test_a_list_of_which_much_changed_is_formatted_anew() -> None:
 
 
 def test_edits_are_forgotten_when_a_list_has_them_and_not_before() -> None:
-    source, catalogue = filled(Limits(), "a", "b")
+    source, catalogue = filled(PageLimits(), "a", "b")
     record(source, {"a": ("plain", 9)})
-    Publisher(
+    ListPublisher(
         catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
     ).publish()
     with catalogue.snapshot() as snapshot:
@@ -287,11 +287,11 @@ def test_edits_are_forgotten_when_a_list_has_them_and_not_before() -> None:
 
 
 def test_a_page_whose_name_is_taken_again_at_the_same_moment_is_not_believed() -> None:
-    source, _ = filled(Limits(max_entries=10), *FORTY)
+    source, _ = filled(PageLimits(max_entries=10), *FORTY)
     source.documents.delete(next(name for name, _ in pages(source)))
-    source.limits = Limits(max_entries=4)
+    source.limits = PageLimits(max_entries=4)
 
-    Publisher(
+    ListPublisher(
         source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
     ).publish()
 
@@ -299,7 +299,7 @@ def test_a_page_whose_name_is_taken_again_at_the_same_moment_is_not_believed() -
 
 
 def test_a_page_that_somebody_made_endless_is_not_read_to_its_end() -> None:
-    source, catalogue = filled(Limits(max_entries=10), *FORTY)
+    source, catalogue = filled(PageLimits(max_entries=10), *FORTY)
     (name, _), *_ = pages(source)
     content = content_of(source.documents, name)
     source.documents.write(name, [content, b" " * 10_000_000])

@@ -13,16 +13,16 @@ from resourcesync.destination.plan import (
     ALTERED,
     Delete,
     Fetch,
-    InStep,
-    Listed,
+    ListedEntry,
     Match,
     Retain,
+    UpToDate,
     decide,
     deduplicate,
     match_copy,
 )
 from resourcesync.ports.mirror import Copy, Pending
-from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
+from resourcesync.ports.tables import DoneRow, JoinResult, ListedRow, TablePart, WorkRow
 
 URIS = [
     first + last
@@ -156,12 +156,12 @@ def _files(tables: ParquetTables, folder: Path, stem: str, rows: Sequence[Listed
 
 def _check(
     tables: ParquetTables,
-    joined: Joined,
+    joined: JoinResult,
     told: tuple[list[ListedRow], list[ListedRow], list[Copy], list[ListedRow]],
     rows: int,
 ) -> None:
     listed, changed, held, resting = told
-    conflicts: list[tuple[Listed, Listed]] = []
+    conflicts: list[tuple[ListedEntry, ListedEntry]] = []
     everything = sorted([*listed, *changed], key=lambda row: row.uri)  # stable
     settled = list(deduplicate(map(_as_listed, everything), lambda *both: conflicts.append(both)))
     said = {row.uri: row for row in settled}
@@ -172,7 +172,7 @@ def _check(
 
     to_fetch = [d for d in decisions if isinstance(d, Fetch)]
     to_delete = {d.copy.uri for d in decisions if isinstance(d, Delete)}
-    in_step = {d.copy.uri for d in decisions if isinstance(d, InStep)}
+    in_step = {d.copy.uri for d in decisions if isinstance(d, UpToDate)}
     looked_at, known = {row.listed.uri for row in work}, {copy.uri: copy for copy in held}
     assert [row.listed.uri for row in work] == sorted(looked_at)
     # Nothing that is to be done is left out; what more is looked at turns out to be in step.
@@ -199,7 +199,7 @@ def _check(
 
 
 def _check_left(
-    tables: ParquetTables, joined: Joined, kept: list[Retain], said: dict[str, Listed]
+    tables: ParquetTables, joined: JoinResult, kept: list[Retain], said: dict[str, ListedEntry]
 ) -> None:
     unlisted = [keep.copy.uri for keep in kept if keep.copy.uri not in said]
     assert [copy.uri for copy in tables.read_copies([joined.unlisted])] == unlisted
@@ -220,7 +220,7 @@ def _check_resting(work: list[WorkRow], rest: list[ListedRow], resting: list[Lis
 
 
 def _check_conflicts(
-    tables: ParquetTables, joined: Joined, pairs: list[tuple[Listed, Listed]]
+    tables: ParquetTables, joined: JoinResult, pairs: list[tuple[ListedEntry, ListedEntry]]
 ) -> None:
     told = [_as_listed(row) for row in tables.read_listed(joined.conflicts)]
     assert told == [row for pair in pairs for row in pair]
@@ -229,7 +229,7 @@ def _check_conflicts(
 
 def _check_counts(
     tables: ParquetTables,
-    joined: Joined,
+    joined: JoinResult,
     found: tuple[list[WorkRow], list[ListedRow], list[Copy]],
     rows: int,
 ) -> None:
@@ -251,11 +251,11 @@ def _check_counts(
     assert (joined.unlisted_rows, joined.resting_rows) == (len(unlisted), len(rest))
 
 
-def _as_listed(row: ListedRow) -> Listed:
-    return Listed(*row[:7], memento=row.elsewhere)
+def _as_listed(row: ListedRow) -> ListedEntry:
+    return ListedEntry(*row[:7], memento=row.elsewhere)
 
 
-def _surely(copy: Copy, row: Listed) -> bool:
+def _surely(copy: Copy, row: ListedEntry) -> bool:
     """Say it as the port does."""
     if copy.length < 0 or copy.signature == ALTERED:
         return False
@@ -325,7 +325,7 @@ _TASK = Pending("", "loc", "path", "fetch", "", None, 5, "unavailable", "why", 1
 
 
 def _check_parts(
-    tables: ParquetTables, table: list[tuple[Part, str]], held: dict[str, int], rows: int
+    tables: ParquetTables, table: list[tuple[TablePart, str]], held: dict[str, int], rows: int
 ) -> None:
     files = [file for _, file in table]
     expected = [_copy(uri, held[uri]) for uri in sorted(held)]
@@ -346,7 +346,10 @@ def _check_parts(
 
 
 def _check_kept(
-    before: list[tuple[Part, str]], after: list[tuple[Part, str]], done: Iterable[str], rows: int
+    before: list[tuple[TablePart, str]],
+    after: list[tuple[TablePart, str]],
+    done: Iterable[str],
+    rows: int,
 ) -> None:
     """See that only parts that something falls into are new, and small ones beside them."""
     firsts = ["", *(part.first for part, _ in before[1:]), None]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping import Profile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.templates import TemplateMapping, tidy
 from resourcesync.errors import ConfigurationError, OutOfScopeError
@@ -32,17 +32,17 @@ tails = st.builds(
 )
 
 
-def mapping(rule: str, profile: Profile = Profile.POSIX) -> TemplateMapping:
+def mapping(rule: str, profile: FileSystemProfile = FileSystemProfile.POSIX) -> TemplateMapping:
     return TemplateMapping(rule, BASE, profile)
 
 
 @given(
     rule=st.sampled_from(RULES),
     tails=st.lists(tails, max_size=30, unique=True),
-    profile=st.sampled_from(Profile),
+    profile=st.sampled_from(FileSystemProfile),
 )
 def test_no_two_uris_share_a_place_and_each_place_leads_back(
-    rule: str, tails: list[str], profile: Profile
+    rule: str, tails: list[str], profile: FileSystemProfile
 ) -> None:
     ours = mapping(rule, profile)
     places: dict[str, str] = {}
@@ -52,7 +52,7 @@ def test_no_two_uris_share_a_place_and_each_place_leads_back(
             place = ours.path(uri)
         except OutOfScopeError:
             continue  # a clash, or no address at all: refused by itself
-        key = place if profile is Profile.POSIX else place.lower()
+        key = place if profile is FileSystemProfile.POSIX else place.lower()
         assert places.setdefault(key, uri) == uri
         assert ours.uri(place) == uri or place.startswith("!7/")  # a digest: the state knows
         assert not any(part.startswith(".") or not part for part in place.split("/"))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.distributed.politeness import LONGEST_WAIT, Manners, Turn, Turns
+from resourcesync.distributed.politeness import LONGEST_WAIT, HostLimits, Turn, TurnQueue
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.engines import Outcome
+from resourcesync.ports.engines import UnitOutcome
 
 AHEAD: Final = 5
 LITTLE: Final = 1e-6
@@ -23,7 +23,7 @@ class Named(NamedTuple):
 
 
 MANNERS = st.builds(
-    Manners,
+    HostLimits,
     units=st.integers(1, 5),
     rate=st.none() | st.floats(0.1, 1_000),
     jobs=st.none() | st.integers(1, 12),
@@ -38,10 +38,10 @@ WAIT: st.SearchStrategy[float | None] = st.none() | st.floats(-1, 10_000)
 class Driver:
     """Gives turns, ends them as it is told, and holds what was done against what may be."""
 
-    def __init__(self, units: Sequence[Named], manners: Manners) -> None:
+    def __init__(self, units: Sequence[Named], manners: HostLimits) -> None:
         self.manners = manners
         self.read = 0
-        self.turns = Turns(self.units(units), manners, ahead=AHEAD)
+        self.turns = TurnQueue(self.units(units), manners, ahead=AHEAD)
         self.now = 1_000.0
         self.under_way: list[Turn] = []
         self.quiet: dict[str, float] = {}
@@ -91,13 +91,13 @@ class Driver:
         if wait is not None and turn.unit.host:
             until = self.now + min(wait, LONGEST_WAIT)
             self.quiet[turn.unit.host] = max(until, self.quiet.get(turn.unit.host, 0))
-        self.turns.ended(turn, Outcome(turn.unit.name, wait=wait), self.now)
+        self.turns.ended(turn, UnitOutcome(turn.unit.name, wait=wait), self.now)
 
 
 @given(units=UNITS, manners=MANNERS, data=st.data())
 @settings(max_examples=30)
 def test_no_host_is_asked_more_than_it_may_or_before_it_wants_and_every_unit_has_its_turn(
-    units: list[Named], manners: Manners, data: st.DataObject
+    units: list[Named], manners: HostLimits, data: st.DataObject
 ) -> None:
     driver = Driver(units, manners)
     losses = data.draw(st.integers(0, 5))
@@ -125,14 +125,14 @@ def test_no_host_is_asked_more_than_it_may_or_before_it_wants_and_every_unit_has
 @pytest.mark.parametrize(
     ("manners", "slots", "shares"),
     [
-        (Manners(units=4, rate=100.0, jobs=10), 99, [(25.0, 2)] * 4),
-        (Manners(units=4, rate=100.0, jobs=10), 2, [(50.0, 5)] * 2),
-        (Manners(units=4, rate=100.0, jobs=2), 99, [(50.0, 1)] * 2),
-        (Manners(units=3), 99, [(None, None)] * 3),
+        (HostLimits(units=4, rate=100.0, jobs=10), 99, [(25.0, 2)] * 4),
+        (HostLimits(units=4, rate=100.0, jobs=10), 2, [(50.0, 5)] * 2),
+        (HostLimits(units=4, rate=100.0, jobs=2), 99, [(50.0, 1)] * 2),
+        (HostLimits(units=3), 99, [(None, None)] * 3),
     ],
 )
 def test_what_may_be_asked_is_divided_among_as_many_as_fit(
-    manners: Manners, slots: int, shares: list[tuple[float, int]]
+    manners: HostLimits, slots: int, shares: list[tuple[float, int]]
 ) -> None:
     driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
     driver.give(slots)
@@ -146,7 +146,7 @@ def test_what_may_be_asked_is_divided_among_as_many_as_fit(
 )
 def test_few_units_are_given_the_whole_of_what_may_be_asked(count: int, rates: list[float]) -> None:
     units = [Named(f"{number}", "a:1") for number in range(count)]
-    driver = Driver([*units, Named("other", "b:1")], Manners(units=4, rate=80.0))
+    driver = Driver([*units, Named("other", "b:1")], HostLimits(units=4, rate=80.0))
     driver.give(99)
 
     assert [it.share.rate for it in driver.under_way if it.unit.host == "a:1"] == rates
@@ -154,7 +154,7 @@ def test_few_units_are_given_the_whole_of_what_may_be_asked(count: int, rates: l
 
 
 def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:
-    manners = Manners(units=4, rate=100.0, jobs=8)
+    manners = HostLimits(units=4, rate=100.0, jobs=8)
     driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
     driver.give(2)
     driver.give(99)
@@ -166,7 +166,7 @@ def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() ->
 
 
 def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_one() -> None:
-    driver = Driver([Named(f"{number}", "a:1") for number in range(200)], Manners(units=8))
+    driver = Driver([Named(f"{number}", "a:1") for number in range(200)], HostLimits(units=8))
     driver.give(100)
     assert len(driver.under_way) == 8
 
@@ -184,7 +184,7 @@ def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_on
 
 
 def test_what_was_under_way_when_a_host_said_to_wait_tells_nothing_of_what_it_bears_now() -> None:
-    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], Manners(units=8))
+    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], HostLimits(units=8))
     driver.give(100)
     first, *others = list(driver.under_way)
     driver.end(first, wait=1.0, lost=False)
@@ -197,7 +197,7 @@ def test_what_was_under_way_when_a_host_said_to_wait_tells_nothing_of_what_it_be
 
 
 def test_each_new_no_halves_again_down_to_one() -> None:
-    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], Manners(units=8))
+    driver = Driver([Named(f"{number}", "a:1") for number in range(99)], HostLimits(units=8))
     sizes = []
     for _ in range(6):
         driver.give(100)
@@ -211,7 +211,7 @@ def test_each_new_no_halves_again_down_to_one() -> None:
 
 def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
     units = [Named(f"{number}", "ab"[number % 2]) for number in range(40)]
-    driver = Driver(units, Manners(units=1))
+    driver = Driver(units, HostLimits(units=1))
     driver.give(4)
     first = next(turn for turn in driver.under_way if turn.unit.host == "a")
     driver.end(first, wait=1_000.0, lost=False)
@@ -229,7 +229,7 @@ def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
 
 def test_hosts_take_turns_where_there_is_room_for_one_only() -> None:
     units = [Named(f"{number}", "aaab"[number % 4]) for number in range(20)]
-    driver = Driver(units, Manners(units=1))
+    driver = Driver(units, HostLimits(units=1))
     driver.give(1)
     seen = []
     for _ in range(8):
@@ -243,8 +243,8 @@ def test_hosts_take_turns_where_there_is_room_for_one_only() -> None:
 
 def test_units_without_end_are_read_as_there_is_room() -> None:
     read = itertools.count()
-    turns = Turns(
-        (Named(f"{next(read)}", f"h{i % 3}") for i in itertools.count()), Manners(units=2)
+    turns = TurnQueue(
+        (Named(f"{next(read)}", f"h{i % 3}") for i in itertools.count()), HostLimits(units=2)
     )
     given = list(itertools.islice(iter(lambda: turns.next(0.0, 50), None), 100))
 
@@ -254,10 +254,10 @@ def test_units_without_end_are_read_as_there_is_room() -> None:
 
 
 def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
-    turns = Turns((Named(f"{i}", f"h{i}") for i in range(20_000)), Manners())
+    turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(20_000)), HostLimits())
     while (turn := turns.next(0.0, 4)) is not None:
         wait = 5.0 if int(turn.unit.name) % 2 else None
-        turns.ended(turn, Outcome(turn.unit.name, wait=wait), 0.0)
+        turns.ended(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
 
     assert turns.done
     assert turns.quiet_until("h19999") == 5.0
@@ -269,4 +269,4 @@ def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait(
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
 def test_manners_that_cannot_work_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigurationError, match=name):
-        Manners(**{name: value})  # type: ignore[arg-type]  # what the operator may have written
+        HostLimits(**{name: value})  # type: ignore[arg-type]  # what the operator may have written

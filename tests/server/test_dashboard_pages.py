@@ -36,13 +36,13 @@ from resourcesync.server.dashboard.source_page import (
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.server.dashboard.timeline import timeline
 from resourcesync.server.dashboard.views import (
-    Audited,
-    Change,
-    Ended,
-    Explained,
-    Explorable,
-    Pushed,
-    Validated,
+    AppliedChange,
+    EndedAudit,
+    EndedRun,
+    ExplainedResource,
+    ExplorableSource,
+    PushStatus,
+    ValidationStatus,
 )
 from resourcesync.server.dashboard.windows import WINDOWS
 from tests.support.dashboard_values import (
@@ -85,19 +85,21 @@ PAGES: tuple[Callable[[str], str], ...] = (
     *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
     lambda text: resource_page(
         text,
-        Explained(uri=text, lines=((text, text),), history=detail(text).changes),
+        ExplainedResource(uri=text, lines=((text, text),), history=detail(text).changes),
         NOW,
     ),
     lambda text: run_page(text, ran(text), NOW),
     lambda text: run_page(text, ran(text, good=False), NOW),
     lambda text: audits_page(
-        [Audited(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))], NOW
+        [EndedAudit(mirror=text, ended=NOW, method=text, report=AuditReport(run=text, at=NOW))], NOW
     ),
-    lambda text: events_page(1, [Ended(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW),
+    lambda text: events_page(
+        1, [EndedRun(time=NOW, mirror=text, kind=text, exit=3, text=text)], NOW
+    ),
     lambda text: missing_page(text, NOW),
     lambda text: source_page(source(text)),
     lambda text: validating_page(validated(text)),
-    lambda text: choice_page([Explorable(name=text, what=text, address=text)], NOW),
+    lambda text: choice_page([ExplorableSource(name=text, what=text, address=text)], NOW),
     lambda text: explore_page(explored(text)),
     lambda text: explored_page(explored(text)),
 )
@@ -180,14 +182,14 @@ def test_the_next_pull_is_shown_where_it_is_known() -> None:
 
 
 def test_what_is_worst_of_a_mirrors_subscriptions_stands_in_the_list_of_mirrors() -> None:
-    def cell(push: Pushed | None) -> str:
+    def cell(push: PushStatus | None) -> str:
         page = mirrors_page([replace(brief("museum"), push=push), brief("other")], NOW)
         return page.partition('data-label="Notified">')[2].partition("</td>")[0]
 
     assert cell(pushed("x")) == '<span class="state bad">refused</span>'
     assert cell(None) == "-"
-    assert "not offered" in cell(Pushed(is_known=True))
-    assert "not yet" in cell(Pushed())
+    assert "not offered" in cell(PushStatus(is_known=True))
+    assert "not yet" in cell(PushStatus())
     without = mirrors_page([replace(brief("museum"), push=None)], NOW)
     assert "Notified" not in without
     card = mirror_page(detail("museum"), 1).partition("<h2>Notifications</h2>")[2]
@@ -207,7 +209,7 @@ def test_the_page_of_a_source_tells_its_changes_its_subscribers_and_what_was_jud
     assert "Nobody is subscribed." in source_page(replace(source("x"), subscribers=()))
 
     def judged(**told: Any) -> str:
-        return "".join(Seen(validating_page(Validated(now=NOW, **told))).texts)
+        return "".join(Seen(validating_page(ValidationStatus(now=NOW, **told))).texts)
 
     assert "were not judged since" in judged()
     assert "being judged: 2 documents so far. Look again" in judged(is_running=True, documents=2)
@@ -363,7 +365,7 @@ def test_an_interval_in_which_nothing_was_right_stands_in_the_table_of_the_chart
 
 
 def test_what_was_made_before_the_window_counts_for_no_latency() -> None:
-    old = Change(time=NOW - HOUR, kind="created", uri="a", dated=NOW - 999 * HOUR)
+    old = AppliedChange(time=NOW - HOUR, kind="created", uri="a", dated=NOW - 999 * HOUR)
     both = replace(detail("museum"), changes=(*detail("museum").changes, old))
     assert "95 % within 2 h 0 min" in mirror_page(both, 1)
     assert "no dated change came" in mirror_page(replace(both, changes=(old,)), 1)

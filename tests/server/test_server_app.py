@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import Served, create_app
+from resourcesync.server.app import ServedSource, create_app
 from tests.support.asgi import Answer, ask
 from tests.support.served_tree import BIG, LINK, LIST_URI, application, media_type, plant, settled
 
@@ -125,7 +125,7 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
     lists.mkdir()
     (lists / "capabilitylist.xml").write_bytes(b"<urlset/>")
     (lists / "description.xml").write_bytes(b"<here/>")
-    served = Served(
+    served = ServedSource(
         root=root,
         documents=lists,
         well_known=lists / "description.xml",
@@ -321,12 +321,12 @@ def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
 )
 def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
     with pytest.raises(ConfigurationError):
-        Served(root=root, capability_list_uri=uri, media_type=media_type)
+        ServedSource(root=root, capability_list_uri=uri, media_type=media_type)
 
 
 def test_documents_need_a_folder_of_their_own(root: Path) -> None:
     with pytest.raises(ConfigurationError):
-        Served(root=root, documents=root, capability_list_uri=LIST_URI, media_type=media_type)
+        ServedSource(root=root, documents=root, capability_list_uri=LIST_URI, media_type=media_type)
 
 
 def test_an_old_server_that_gives_no_raw_path_is_understood(root: Path) -> None:

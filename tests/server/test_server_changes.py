@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.server.files import Condition, OpenFile
+from resourcesync.server.files import FileState, OpenFile
 from tests.support.asgi import ask
 from tests.support.served_tree import BIG, YEAR_AGO, StoppedClock, application, plant, settled
 
@@ -208,7 +208,7 @@ def test_a_resumed_download_continues_the_same_state_or_starts_over(root: Path) 
 
 
 def test_a_disk_that_does_not_give_the_bytes_is_told_of(root: Path) -> None:
-    found = Condition.of(root.stat())
+    found = FileState.of(root.stat())
 
     with OpenFile(os.open(root, os.O_RDONLY), found) as folder, pytest.raises(StorageError):
         folder.read(0, 10)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.server.conditions import (
-    Validators,
+    ResponseValidators,
     allows_range,
     format_http_date,
     has_tag,
@@ -21,8 +21,8 @@ MOMENT = 784_111_777
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 LATER = "Sun, 06 Nov 1994 08:49:38 GMT"
 EARLIER = "Sun, 06 Nov 1994 08:49:36 GMT"
-STATE = Validators(etag='"a"', modified=MOMENT, is_dated_well=True)
-UNSETTLED = Validators()
+STATE = ResponseValidators(etag='"a"', modified=MOMENT, is_dated_well=True)
+UNSETTLED = ResponseValidators()
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_range_applies_only_to_the_state_that_the_client_has_a_part_of(
 
 
 def test_a_date_too_fresh_to_tell_states_apart_allows_no_range() -> None:
-    fresh = Validators(etag='"a"', modified=MOMENT, is_dated_well=False)
+    fresh = ResponseValidators(etag='"a"', modified=MOMENT, is_dated_well=False)
 
     assert not allows_range({"if-range": DATE}, fresh)
     assert allows_range({}, fresh)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.server.app import Served, create_app
-from resourcesync.server.files import Folder
+from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.files import ServedFolder
 from tests.support.asgi import CANARY, ask
 
 INSIDE = b"everybody may see this"
@@ -61,7 +61,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         (root / name).symlink_to(target)
     for number in range(12):
         (root / f"chain-{number}").symlink_to(f"chain-{number + 1}" if number < 11 else "in.txt")
-    served = Served(
+    served = ServedSource(
         root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
     )
     return World(root, create_app(served, clock=SystemClock()))
@@ -148,7 +148,7 @@ def test_files_and_links_within_the_tree_are_served(world: World, path: str) -> 
 def test_the_tree_itself_may_be_reached_by_a_link(world: World, tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(world.root)
     (world.root / "through-link").symlink_to(tmp_path / "current" / "in.txt")
-    served = Served(
+    served = ServedSource(
         root=tmp_path / "current", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
     )
     app = create_app(served, clock=SystemClock())
@@ -193,7 +193,7 @@ def test_a_well_known_file_that_is_a_link_out_is_absent(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(CANARY)
     (tmp_path / "root" / ".well-known").mkdir(parents=True)
     (tmp_path / "root" / ".well-known" / "resourcesync").symlink_to(tmp_path / "secret")
-    served = Served(
+    served = ServedSource(
         root=tmp_path / "root", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
     )
 
@@ -217,7 +217,9 @@ def test_a_well_known_file_that_is_a_link_out_is_absent(tmp_path: Path) -> None:
 )
 def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_bytes(INSIDE)
-    served = Served(root=tmp_path, capability_list_uri="http://x/c.xml", media_type=lambda _: "")
+    served = ServedSource(
+        root=tmp_path, capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    )
 
     answer = ask(create_app(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
 
@@ -230,4 +232,4 @@ def test_names_too_long_and_paths_too_deep_are_absent(world: World) -> None:
 
 
 def test_no_names_are_no_file(world: World) -> None:
-    assert Folder(world.root).open(()) is None
+    assert ServedFolder(world.root).open(()) is None

@@ -17,11 +17,11 @@ from resourcesync.documents import read
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Package
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import Snapshot
+from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.server import dumps
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
-from resourcesync.wiring.serving import LateApplication, Tree, find_tree
+from resourcesync.wiring.serving import LateApplication, PublishedTree, find_tree
 from tests.support.asgi import Answer, ask
 
 BASE = "http://h.example/"
@@ -29,7 +29,7 @@ DUMP = "/resourcesync/dump/resourcedump.xml"
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> PublishedTree:
     tree = tmp_path / "tree"
     for number in range(25):
         (tree / f"{number % 3}").mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 @pytest.fixture
-def app(tree: Tree) -> ASGIApp:
+def app(tree: PublishedTree) -> ASGIApp:
     return served(tree)
 
 
@@ -48,7 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumps, "_SIZE", PackageSize(max_entries=10))
 
 
-def served(tree: Tree) -> ASGIApp:
+def served(tree: PublishedTree) -> ASGIApp:
     clock = SystemClock()
     return tree.application(clock, mounts={tree.dumps_path: tree.dumps(clock)})
 
@@ -77,7 +77,7 @@ def contents(answer: Answer) -> dict[str, bytes]:
 
 
 def test_the_packages_hold_all_that_is_published_and_are_the_same_each_time(
-    tree: Tree, app: ASGIApp, small: None
+    tree: PublishedTree, app: ASGIApp, small: None
 ) -> None:
     paths = packages(app)
 
@@ -104,7 +104,7 @@ def test_a_package_that_is_known_is_not_made_again(app: ASGIApp) -> None:
     assert ask(app, DUMP, fields={"if-none-match": ask(app, DUMP).fields["etag"]}).status == 304
 
 
-def test_a_package_of_another_moment_is_gone(tree: Tree, app: ASGIApp) -> None:
+def test_a_package_of_another_moment_is_gone(tree: PublishedTree, app: ASGIApp) -> None:
     [before] = packages(app)
     (tree.root / "new.txt").write_text("new")
     publish_tree(tree.root, {}, clock=SystemClock())
@@ -118,7 +118,9 @@ def test_a_package_of_another_moment_is_gone(tree: Tree, app: ASGIApp) -> None:
 
 
 @pytest.mark.parametrize("way", ["altered", "longer", "gone"])
-def test_what_is_no_longer_as_listed_makes_no_package(tree: Tree, app: ASGIApp, way: str) -> None:
+def test_what_is_no_longer_as_listed_makes_no_package(
+    tree: PublishedTree, app: ASGIApp, way: str
+) -> None:
     [path] = packages(app)
     file = tree.root / "2" / "23.txt"
     data = file.read_bytes()
@@ -134,7 +136,9 @@ def test_what_is_no_longer_as_listed_makes_no_package(tree: Tree, app: ASGIApp, 
     assert zipfile.is_zipfile(io.BytesIO(ask(app, path).body))
 
 
-def test_more_than_may_be_made_at_a_time_are_refused_and_all_is_released(tree: Tree) -> None:
+def test_more_than_may_be_made_at_a_time_are_refused_and_all_is_released(
+    tree: PublishedTree,
+) -> None:
     (tree.root / "big.bin").write_bytes(os.urandom(2_000_000))
     publish_tree(tree.root, {}, clock=SystemClock())
     made = tree.dumps(SystemClock())
@@ -182,20 +186,20 @@ def test_an_empty_set_has_an_empty_dump(tmp_path: Path) -> None:
     assert packages(served(find_tree(tmp_path / "tree"))) == []
 
 
-def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: Tree) -> None:
+def test_a_catalogue_that_moves_on_between_plan_and_package_makes_none(tree: PublishedTree) -> None:
     looks: list[int] = []
     made = tree.dumps(SystemClock())
     real = made._open_snapshot
 
     class Later:
-        def __init__(self, snapshot: Snapshot) -> None:
+        def __init__(self, snapshot: CatalogueSnapshot) -> None:
             self.at = replace_year(snapshot)
 
-    def replace_year(snapshot: Snapshot) -> object:
+    def replace_year(snapshot: CatalogueSnapshot) -> object:
         return snapshot.at.replace(year=2030)
 
     @contextmanager
-    def look() -> Iterator[Snapshot]:
+    def look() -> Iterator[CatalogueSnapshot]:
         looks.append(1)
         with real() as snapshot:
             yield Later(snapshot) if len(looks) > 2 else snapshot  # type: ignore[misc]

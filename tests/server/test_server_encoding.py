@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
 from resourcesync.server import encoding
-from resourcesync.server.conditions import Validators
+from resourcesync.server.conditions import ResponseValidators
 from resourcesync.server.encoding import Coding, Encoder, choose, codings
-from resourcesync.server.files import Condition, OpenFile
+from resourcesync.server.files import FileState, OpenFile
 from tests.support.asgi import ask
 from tests.support.served_tree import YEAR_AGO, application, plant, settled
 
@@ -174,7 +174,7 @@ def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
 
 def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) -> None:
     path = root / LIST[1:]
-    with OpenFile(os.open(path, os.O_RDONLY), Condition.of(path.stat())) as opened:
+    with OpenFile(os.open(path, os.O_RDONLY), FileState.of(path.stat())) as opened:
         os.truncate(path, 100)
 
         assert encoding._compress(opened, len(XML), codings()[-1]) is None
@@ -190,7 +190,7 @@ class Files:
 
     async def encode(self, encoder: Encoder, number: int) -> bytes:
         path = self.paths[number]
-        condition = Condition.of(path.stat())
+        condition = FileState.of(path.stat())
         with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
             body = await encoder.encode(opened, condition, codings()[-1], number)
         assert body is not None
@@ -268,8 +268,8 @@ def test_any_field_chooses_a_coding_that_it_names_or_none(field: str) -> None:
 
 
 def test_a_state_that_has_no_tag_is_sent_as_it_is() -> None:
-    assert Encoder().choose("gzip", 10_000, Validators()) is None
-    assert Encoder().choose("gzip", 10_000, Validators(etag='"x"')) is not None
+    assert Encoder().choose("gzip", 10_000, ResponseValidators()) is None
+    assert Encoder().choose("gzip", 10_000, ResponseValidators(etag='"x"')) is not None
 
 
 def test_a_list_that_is_kept_as_it_is_never_outlives_its_state(root: Path) -> None:
@@ -301,7 +301,7 @@ def test_what_is_kept_is_handed_on_in_pieces(root: Path) -> None:
 
 
 def test_a_list_too_large_to_keep_comes_from_the_disk() -> None:
-    tagged = Validators(etag='"x"')
+    tagged = ResponseValidators(etag='"x"')
 
     assert Encoder().choose("", 2_000_000, tagged) is None
     assert Encoder().choose("gzip", 200_000_000, tagged) is None

@@ -14,7 +14,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.server.events import Events, Pace
+from resourcesync.server.events import EventApplication, StreamTiming
 from resourcesync.wiring.publishing import publish_tree
 from tests.support.following import QUICK, START, Client, Log, following
 
@@ -25,7 +25,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def test_a_change_is_told_to_all_who_follow_with_one_look_for_all() -> None:
     log = Log(3)
-    events = Events(log, pace=QUICK)
+    events = EventApplication(log, pace=QUICK)
 
     async def main() -> None:
         async with following(events, 200) as clients:
@@ -53,7 +53,7 @@ def test_who_comes_back_misses_nothing_and_gets_nothing_twice() -> None:
     log = Log(450)
 
     async def main() -> None:
-        events = Events(log, pace=QUICK)
+        events = EventApplication(log, pace=QUICK)
         for known in (0, 7, 250, 449, 450):
             async with following(events, last_event_id=log.id(known)) as [client]:
                 log.add()
@@ -69,7 +69,7 @@ def test_who_comes_from_elsewhere_is_told_to_pull_and_goes_on(known: str) -> Non
     log = Log(3)
 
     async def main() -> None:
-        async with following(Events(log, pace=QUICK), last_event_id=known) as [client]:
+        async with following(EventApplication(log, pace=QUICK), last_event_id=known) as [client]:
             await client.until(lambda c: bool(c.events))
             log.add()
             await client.until(lambda c: len(c.events) == 2)
@@ -84,7 +84,9 @@ def test_who_was_away_for_longer_than_is_remembered_is_told_to_pull() -> None:
     log.forgotten = 5
 
     async def main() -> None:
-        async with following(Events(log, pace=QUICK), last_event_id=log.id(3)) as [client]:
+        async with following(EventApplication(log, pace=QUICK), last_event_id=log.id(3)) as [
+            client
+        ]:
             await client.until(lambda c: bool(c.events))
             assert client.events[0][0] == "reset"
 
@@ -95,7 +97,7 @@ def test_a_log_that_is_begun_anew_ends_the_streams_and_is_never_taken_for_the_ol
     log = Log(5)
 
     async def main() -> None:
-        events = Events(log, pace=QUICK)
+        events = EventApplication(log, pace=QUICK)
         async with following(events) as [client]:
             old = log.id(5)
             del log.entries[:]
@@ -116,7 +118,7 @@ def test_a_log_that_is_another_one_of_equal_length_is_noticed() -> None:
     log = Log(5)
 
     async def main() -> None:
-        async with following(Events(log, pace=QUICK)) as [client]:
+        async with following(EventApplication(log, pace=QUICK)) as [client]:
             later = replace(log.entries[4][1], time=START + timedelta(days=1))
             log.entries[4] = (5, later)
             await client.until(lambda c: c.ended)
@@ -129,7 +131,7 @@ def test_streams_end_when_nobody_looks_any_more() -> None:
     log = Log()
 
     async def main() -> None:
-        events = Events(log, pace=QUICK)
+        events = EventApplication(log, pace=QUICK)
         async with following(events) as [client]:
             log.entries.append((1, Change(kind=ChangeKind.CREATED, resource=Resource(uri="x"))))
             with pytest.raises(AssertionError, match="its time"):
@@ -139,7 +141,7 @@ def test_streams_end_when_nobody_looks_any_more() -> None:
         async with following(events) as [client]:
             assert client.status == 200
 
-    async def found(events: Events) -> None:
+    async def found(events: EventApplication) -> None:
         assert events._poll_task is not None
         await events._poll_task
 
@@ -151,7 +153,7 @@ def test_a_slow_client_is_not_waited_for_and_loses_nothing(
 ) -> None:
     monkeypatch.setattr("resourcesync.server.events._MOST_BYTES", 20_000)
     log = Log()
-    events = Events(log, pace=QUICK)
+    events = EventApplication(log, pace=QUICK)
 
     async def main() -> None:
         async with following(events, 2) as [slow, quick]:
@@ -173,7 +175,7 @@ def test_a_slow_client_is_not_waited_for_and_loses_nothing(
 
 def test_more_than_may_follow_are_told_to_come_back_later() -> None:
     async def main() -> None:
-        events = Events(Log(), most=2, pace=QUICK)
+        events = EventApplication(Log(), most=2, pace=QUICK)
         async with following(events, 2), following(events) as [third]:
             assert (third.status, third.ended) == (503, True)
             assert third.fields["retry-after"]
@@ -185,7 +187,7 @@ def test_more_than_may_follow_are_told_to_come_back_later() -> None:
 
 def test_silence_is_broken_by_comments_only() -> None:
     async def main() -> None:
-        async with following(Events(Log(), pace=QUICK)) as [client]:
+        async with following(EventApplication(Log(), pace=QUICK)) as [client]:
             await client.until(lambda c: c.text.count(":\n\n") >= 2)
             assert client.events == []
 
@@ -196,7 +198,7 @@ def test_a_log_that_cannot_be_read_is_no_end_and_no_reset() -> None:
     log = Log(1)
 
     async def main() -> None:
-        events = Events(log, pace=QUICK)
+        events = EventApplication(log, pace=QUICK)
         async with following(events) as [client]:
             log.broken = True
             await asyncio.sleep(0.05)
@@ -216,7 +218,7 @@ def test_a_log_that_fails_who_comes_back_cuts_the_stream_for_a_later_try() -> No
     log = Log(3)
 
     async def main() -> None:
-        events = Events(log, pace=QUICK)
+        events = EventApplication(log, pace=QUICK)
         async with following(events):
             client = Client(events, {"last-event-id": log.id(1)}, None)
             client.open.clear()
@@ -235,7 +237,9 @@ def test_a_log_that_fails_who_comes_back_cuts_the_stream_for_a_later_try() -> No
 def test_a_server_that_stops_ends_the_streams_at_once() -> None:
     async def main() -> None:
         stopping = asyncio.Event()
-        async with following(Events(Log(), pace=Pace(poll=60)), 3, stopping) as clients:
+        async with following(
+            EventApplication(Log(), pace=StreamTiming(poll=60)), 3, stopping
+        ) as clients:
             stopping.set()
             for client in clients:
                 await client.until(lambda c: c.ended)
@@ -247,7 +251,7 @@ def test_nobody_looks_when_nobody_follows() -> None:
     log = Log()
 
     async def main() -> None:
-        async with following(Events(log, pace=QUICK)) as [client]:
+        async with following(EventApplication(log, pace=QUICK)) as [client]:
             await client.until(lambda _: log.asked > 1)
         await asyncio.sleep(0.05)
         before = log.asked

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import running
-from resourcesync.server.guarding import Guard, Limits
+from resourcesync.server.guarding import ConnectionGuard, ConnectionLimits
 from resourcesync.server.joining import JoiningTransport
 from resourcesync.server.running import SecondApplication, serve_forever
 from tests.support.served_tree import application, plant
@@ -56,9 +56,9 @@ def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
     transport = ForeignTransport()
 
     async def drive() -> None:
-        configuration = running._Configuration(app, Limits())
+        configuration = running._UvicornConfig(app, ConnectionLimits())
         configuration.load()
-        guard = Guard(configuration, ServerState(), {})
+        guard = ConnectionGuard(configuration, ServerState(), {})
         guard.connection_made(cast("asyncio.Transport", transport))
         guard.data_received(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
         while not transport.sent.endswith(b"0123456789"):  # noqa: ASYNC110 - it is no event
@@ -103,7 +103,12 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
 
     aside = SecondApplication(second, "127.0.0.1", 0)
     serve_forever(
-        app, "127.0.0.1", 0, on_ready=look, limits=Limits(connections=3, grace=1), aside=aside
+        app,
+        "127.0.0.1",
+        0,
+        on_ready=look,
+        limits=ConnectionLimits(connections=3, grace=1),
+        aside=aside,
     )
 
     assert seen == [(503, 299)]
@@ -132,7 +137,7 @@ def test_a_server_may_open_the_files_that_its_connections_need(
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
         for connections in (10, 100, 10**8):
-            limits = Limits(connections=connections)
+            limits = ConnectionLimits(connections=connections)
             with pytest.raises(BrokenPipeError):
                 serve_forever(app, "127.0.0.1", 0, on_ready=fail, limits=limits)
     finally:

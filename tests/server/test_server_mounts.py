@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.server.app import Application, Served, create_app
+from resourcesync.server.app import Application, ServedSource, create_app
 from resourcesync.server.mounting import living
 from resourcesync.server.running import ServerThread, serve_forever
 from tests.support.asgi import ask
@@ -22,12 +22,12 @@ from tests.support.served_tree import LINK, LIST_URI, media_type, plant
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Served:
+def served(tmp_path: Path) -> ServedSource:
     root = plant(tmp_path / "tree")
-    return Served(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    return ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
 
 
-def make(served: Served, **mounts: ASGIApp) -> Application:
+def make(served: ServedSource, **mounts: ASGIApp) -> Application:
     paths = {"/" + name.replace("_", "/"): app for name, app in mounts.items()}
     return create_app(served, clock=SystemClock(), mounts=paths)
 
@@ -77,7 +77,7 @@ async def hang(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("root_path", ["/data", "/data/", "/a b/ü"])
 def test_below_a_path_of_another_server_all_is_as_at_the_top(
-    served: Served, root_path: str
+    served: ServedSource, root_path: str
 ) -> None:
     app = make(served)
     prefix = {"/a b/ü": "/a%20b/%C3%BC"}.get(root_path, "/data")
@@ -94,7 +94,7 @@ def test_below_a_path_of_another_server_all_is_as_at_the_top(
     assert ask(app, "/database/a/one.txt", root_path=root_path).status == 404
 
 
-def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: Served) -> None:
+def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: ServedSource) -> None:
     log: list[str] = []
     source = make(served, hub=Echo(log))
     app = Starlette(
@@ -120,7 +120,9 @@ def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: Served) -> No
     assert ask(app, "/a/one.txt").status == 404
 
 
-def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(served: Served) -> None:
+def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
+    served: ServedSource,
+) -> None:
     log: list[str] = []
     app = make(served, hub=Echo(log, "hub"), hub_deep=Echo(log, "deep"), a=Echo(log, "a"))
 
@@ -136,12 +138,12 @@ def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(served: S
 
 
 @pytest.mark.parametrize("path", ["", "hub", "/", "/a//b", "/a/../b"])
-def test_a_path_that_is_none_takes_no_mount(served: Served, path: str) -> None:
+def test_a_path_that_is_none_takes_no_mount(served: ServedSource, path: str) -> None:
     with pytest.raises(ConfigurationError, match="no path"):
         create_app(served, clock=SystemClock(), mounts={path: fail})
 
 
-def test_a_server_starts_and_ends_what_is_mounted_in_order(served: Served) -> None:
+def test_a_server_starts_and_ends_what_is_mounted_in_order(served: ServedSource) -> None:
     log: list[str] = []
 
     with ServerThread(make(served, one=Echo(log, "one"), two=Echo(log, "two"))):
@@ -150,7 +152,7 @@ def test_a_server_starts_and_ends_what_is_mounted_in_order(served: Served) -> No
     assert log == ["one starts", "two starts", "served", "two ends", "one ends"]
 
 
-def test_nothing_is_served_when_a_mounted_application_cannot_start(served: Served) -> None:
+def test_nothing_is_served_when_a_mounted_application_cannot_start(served: ServedSource) -> None:
     log: list[str] = []
 
     with pytest.raises(StorageError, match="register"):
@@ -164,7 +166,7 @@ def test_nothing_is_served_when_a_mounted_application_cannot_start(served: Serve
     assert caught.value.evidence == (("said", "no disk"),)
 
 
-def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Served) -> None:
+def test_any_server_is_told_that_a_mounted_application_cannot_start(served: ServedSource) -> None:
     told: list[dict[str, object]] = []
 
     async def receive() -> dict[str, object]:
@@ -183,7 +185,7 @@ def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Serv
 
 
 def test_an_application_that_does_not_end_is_cut_off(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: ServedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resourcesync.server.mounting._PATIENCE", 0.05)
     log: list[str] = []
@@ -194,7 +196,7 @@ def test_an_application_that_does_not_end_is_cut_off(
     assert log == ["one starts", "one ends"]
 
 
-def test_further_link_fields_come_with_what_they_are_said_of(served: Served) -> None:
+def test_further_link_fields_come_with_what_they_are_said_of(served: ServedSource) -> None:
     def links(path: str) -> tuple[str, ...]:
         return (f'<https://hub.example/?{path}>; rel="hub"',) if path.endswith("t") else ()
 
@@ -207,7 +209,7 @@ def test_further_link_fields_come_with_what_they_are_said_of(served: Served) -> 
 
 
 @pytest.mark.parametrize("value", ["<a>\r\nx: y", "a", "<a b>", "<ü>", ""])
-def test_what_cannot_stand_in_a_link_field_is_never_sent(served: Served, value: str) -> None:
+def test_what_cannot_stand_in_a_link_field_is_never_sent(served: ServedSource, value: str) -> None:
     app = create_app(served, clock=SystemClock(), links=lambda _: (value,))
 
     assert isinstance(ask(app, "/empty.txt").error, ConfigurationError)

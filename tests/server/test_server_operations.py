@@ -9,18 +9,18 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.server.app import Served, create_app
-from resourcesync.server.figures import Figure, write_figures
-from resourcesync.server.operations import Operations
+from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.figures import Metric, write_figures
+from resourcesync.server.operations import OperationsApplication
 from resourcesync.server.pages import Overview
 from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.serving import Tree, find_tree
+from resourcesync.wiring.serving import PublishedTree, find_tree
 from tests.support.asgi import ask
 from tests.support.served_tree import LIST_URI, media_type, plant, settled
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> PublishedTree:
     (tmp_path / "a.txt").write_text("1")
     publish_tree(tmp_path, {"url": "http://h.example/"}, clock=SystemClock())
     (tmp_path / "b.txt").write_text("2")
@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Tree:
     return find_tree(tmp_path)
 
 
-def test_a_server_that_lives_and_can_serve_says_so(tree: Tree) -> None:
+def test_a_server_that_lives_and_can_serve_says_so(tree: PublishedTree) -> None:
     app = tree.operations()
 
     assert (ask(app, "/livez").status, ask(app, "/livez").body) == (200, b"live\n")
@@ -38,7 +38,9 @@ def test_a_server_that_lives_and_can_serve_says_so(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("gone", ["resourcesync/capabilitylist.xml", ".resourcesync/catalogue.db"])
-def test_a_source_that_cannot_be_served_is_not_ready_but_lives(tree: Tree, gone: str) -> None:
+def test_a_source_that_cannot_be_served_is_not_ready_but_lives(
+    tree: PublishedTree, gone: str
+) -> None:
     app = tree.operations()
     (tree.root / gone).write_bytes(b"nothing")
 
@@ -51,7 +53,7 @@ def test_a_source_that_cannot_be_served_is_not_ready_but_lives(tree: Tree, gone:
     assert ask(app, "/metrics").status == 503
 
 
-def test_a_list_that_cannot_be_read_is_told_of(tree: Tree) -> None:
+def test_a_list_that_cannot_be_read_is_told_of(tree: PublishedTree) -> None:
     path = tree.root / "resourcesync" / "capabilitylist.xml"
     path.unlink()
     path.mkdir()
@@ -62,7 +64,7 @@ def test_a_list_that_cannot_be_read_is_told_of(tree: Tree) -> None:
     assert b"cannot read" in answer.body
 
 
-def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Tree) -> None:
+def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: PublishedTree) -> None:
     source = tree.application(SystemClock())
     app = tree.operations(source.figures)
     sent = len(ask(source, "/a.txt").body) + len(ask(source, "/nope").body)
@@ -86,7 +88,7 @@ def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Tree) 
 
 
 def test_a_label_cannot_forge_a_line() -> None:
-    figure = Figure(name="x", kind="gauge", what="X.", values=(((("set", 'a"\n\\b\ud800'),), 1.5),))
+    figure = Metric(name="x", kind="gauge", what="X.", values=(((("set", 'a"\n\\b\ud800'),), 1.5),))
 
     assert write_figures([figure]) == (
         b'# HELP x X.\n# TYPE x gauge\nx{set="a\\"\\n\\\\b\\ud800"} 1.5\n'
@@ -96,10 +98,10 @@ def test_a_label_cannot_forge_a_line() -> None:
 def test_a_look_that_takes_too_long_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resourcesync.server.operations._PATIENCE", 0.0)
 
-    assert ask(Operations(look=lambda: None), "/readyz").status == 503
+    assert ask(OperationsApplication(look=lambda: None), "/readyz").status == 503
 
 
-def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: Tree) -> None:
+def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: PublishedTree) -> None:
     page = ask(tree.application(SystemClock()), "/")
 
     text = page.body.decode()
@@ -119,7 +121,7 @@ def test_the_page_leads_to_every_list_and_says_how_to_follow(tree: Tree) -> None
 def test_nothing_that_a_page_tells_is_taken_for_markup(tmp_path: Path) -> None:
     plant(tmp_path)
     hostile = '"><script>alert(1)</script>&'
-    served = Served(
+    served = ServedSource(
         root=tmp_path,
         capability_list_uri="http://x/'c.xml",
         media_type=media_type,
@@ -143,7 +145,7 @@ def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_pa
         return Overview(address="http://x/", lists=(("resourcelist", "http://x/r.xml"),))
 
     app = create_app(
-        Served(
+        ServedSource(
             root=plant(tmp_path / "tree"),
             capability_list_uri=LIST_URI,
             media_type=media_type,
@@ -159,7 +161,7 @@ def test_the_pages_are_made_once_for_many_requests_and_without_what_fails(tmp_pa
     assert "link" not in pages[1].fields
 
 
-def test_a_page_without_an_overview_only_leads_on(tree: Tree) -> None:
+def test_a_page_without_an_overview_only_leads_on(tree: PublishedTree) -> None:
     (tree.root / "resourcesync" / "capabilitylist.xml").write_bytes(b"nothing")
     app = tree.application(SystemClock())
 
@@ -171,7 +173,7 @@ def test_a_page_without_an_overview_only_leads_on(tree: Tree) -> None:
     assert ask(app, "/robots.txt").status == 404
 
 
-def test_the_robots_txt_of_the_tree_goes_first(tree: Tree) -> None:
+def test_the_robots_txt_of_the_tree_goes_first(tree: PublishedTree) -> None:
     assert b"Sitemap: http://h.example/resourcesync/resourcelist.xml" in (
         ask(tree.application(SystemClock()), "/robots.txt").body
     )
@@ -183,7 +185,7 @@ def test_the_robots_txt_of_the_tree_goes_first(tree: Tree) -> None:
     assert "link" not in answer.fields
 
 
-def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: Tree) -> None:
+def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: PublishedTree) -> None:
     for path in (tree.root / ".resourcesync").iterdir():
         os.unlink(path)
 
@@ -195,7 +197,7 @@ def test_a_tree_without_a_catalogue_has_a_page_and_no_stream(tree: Tree) -> None
         tree.events(1)
 
 
-def test_the_stream_lies_beside_the_documents(tree: Tree) -> None:
+def test_the_stream_lies_beside_the_documents(tree: PublishedTree) -> None:
     app: ASGIApp = tree.application(SystemClock(), mounts={tree.events_path: tree.events(0)})
 
     assert tree.events_path == "/resourcesync/events"

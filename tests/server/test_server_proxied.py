@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.server.running import Limits, ServerThread
+from resourcesync.server.running import ConnectionLimits, ServerThread
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support import nginx
 
 SECRET = b"nobody asked for this"
-IMPATIENT = Limits(connections=50, patience=0.3, keep_alive=1, grace=1)
+IMPATIENT = ConnectionLimits(connections=50, patience=0.3, keep_alive=1, grace=1)
 
 SMUGGLED = b"GET /secret.txt HTTP/1.1\r\nHost: x\r\n\r\n"
 AMBIGUOUS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.ranges import Span, select, steps_of
+from resourcesync.server.ranges import ByteRange, select, steps_of
 
 
 @given(size=st.integers(0, 300), first=st.integers(0, 320), more=st.none() | st.integers(0, 320))
@@ -31,7 +31,7 @@ def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int |
 def test_a_suffix_selects_what_slicing_from_the_end_selects(size: int, length: int) -> None:
     part = select(f"bytes=-{length}", size)
 
-    assert part == (Span(start=max(0, size - length), stop=size),)
+    assert part == (ByteRange(start=max(0, size - length), stop=size),)
 
 
 @given(field=st.text(max_size=60) | st.text("bytes=-, 0159", max_size=40).map("bytes=".__add__))
@@ -87,20 +87,20 @@ def test_several_ranges_select_every_byte_that_was_asked_for_once_and_in_order(
 
 def test_ranges_that_lie_near_each_other_are_one() -> None:
     assert select("bytes=200-,0-9,5-12,13-14", 300) == (
-        Span(start=0, stop=15),
-        Span(start=200, stop=300),
+        ByteRange(start=0, stop=15),
+        ByteRange(start=200, stop=300),
     )
-    assert select("bytes=0-9,90-99", 300) == (Span(start=0, stop=100),)
+    assert select("bytes=0-9,90-99", 300) == (ByteRange(start=0, stop=100),)
     assert len(select("bytes=0-9,91-99", 300)) == 2
 
 
 def test_steps_are_short_and_lose_nothing() -> None:
-    pieces = (b"head", Span(start=5, stop=25), b"tail", Span(start=30, stop=30))
+    pieces = (b"head", ByteRange(start=5, stop=25), b"tail", ByteRange(start=30, stop=30))
     assert list(steps_of(pieces, 8)) == [
         b"head",
-        *(Span(start=it, stop=min(it + 8, 25)) for it in (5, 13, 21)),
+        *(ByteRange(start=it, stop=min(it + 8, 25)) for it in (5, 13, 21)),
         b"tail",
-        Span(start=30, stop=30),
+        ByteRange(start=30, stop=30),
     ]
 
 
@@ -129,7 +129,7 @@ def test_what_is_no_range_is_answered_with_the_whole(field: str) -> None:
 
 @pytest.mark.parametrize("field", ["Bytes=1-2", " bytes = 1-2", "bytes=,1-2,", "bytes=\t1-2 "])
 def test_a_single_range_is_found_in_all_its_spellings(field: str) -> None:
-    assert select(field, 100) == (Span(start=1, stop=3),)
+    assert select(field, 100) == (ByteRange(start=1, stop=3),)
 
 
 @pytest.mark.parametrize("field", ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=9999-99999"])
@@ -143,15 +143,15 @@ def test_an_empty_file_has_no_first_byte_but_a_whole() -> None:
 
 
 def test_numbers_of_any_length_are_read() -> None:
-    assert select("bytes=0-" + "9" * 9000, 100) == (Span(start=0, stop=100),)
+    assert select("bytes=0-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
     assert select("bytes=" + "9" * 9000 + "-", 100) == "unsatisfiable"
-    assert select("bytes=-" + "9" * 9000, 100) == (Span(start=0, stop=100),)
-    assert select("bytes=" + "0" * 9000 + "1-2", 100) == (Span(start=1, stop=3),)
+    assert select("bytes=-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
+    assert select("bytes=" + "0" * 9000 + "1-2", 100) == (ByteRange(start=1, stop=3),)
 
 
 def test_seventeen_ranges_are_not_even_looked_at() -> None:
     assert select("bytes=-0," + "0-1," * 15, 100) == "whole"
-    assert select("bytes=" + "," * 15 + "1-2", 100) == (Span(start=1, stop=3),)
+    assert select("bytes=" + "," * 15 + "1-2", 100) == (ByteRange(start=1, stop=3),)
     assert select("bytes=" + "," * 16 + "1-2", 100) == "whole"
 
 

@@ -19,10 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import Served, create_app
-from resourcesync.server.running import Limits, ServerThread, serve_forever
+from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.running import ConnectionLimits, ServerThread, serve_forever
 
-IMPATIENT = Limits(connections=20, patience=0.3, keep_alive=1, grace=1, header_bytes=4096)
+IMPATIENT = ConnectionLimits(connections=20, patience=0.3, keep_alive=1, grace=1, header_bytes=4096)
 HUGE = 256 * 1024 * 1024
 
 
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(root: Path) -> ASGIApp:
-    served = Served(
+    served = ServedSource(
         root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
     )
     return create_app(served, clock=SystemClock())
@@ -197,7 +197,7 @@ def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) ->
 
 
 def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
-    limits = Limits(connections=5, patience=5, grace=1)
+    limits = ConnectionLimits(connections=5, patience=5, grace=1)
     with ServerThread(app, limits=limits) as server, ExitStack() as stack:
         for _ in range(6):
             stack.enter_context(plug(server))
@@ -219,7 +219,7 @@ def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
             answer = client.getresponse()
             answers.append((answer.status, answer.headers["Retry-After"], answer.read()))
 
-    with ServerThread(endless, limits=Limits(grace=1)) as server:
+    with ServerThread(endless, limits=ConnectionLimits(grace=1)) as server:
         asking = threading.Thread(target=ask, args=(server,))
         asking.start()
         assert begun.wait(20)

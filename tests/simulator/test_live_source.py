@@ -104,7 +104,7 @@ def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> 
     config.write_text(YAML)
     configured, clock = resync_simulator.read(config), ManualClock(NOON)
     assert configured.ignored == ()
-    with live.serve_live(configured.settings, live.Place(), seed=3, clock=clock) as serving:
+    with live.serve_live(configured.settings, live.LiveAddress(), seed=3, clock=clock) as serving:
         uri = serving.uri
         assert command(["pull", uri, str(tmp_path / "ours"), "-q"]) == 0
         peer = _has_peer()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.simulator.measures import ABSENT, Comparison, Measured
+from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measurement
 from resourcesync.simulator.scenario import (
     HOUR,
     DestinationSettings,
@@ -37,7 +37,7 @@ COUNTED_AFTER = (
 Told = list[tuple[float, str, Mapping[str, object]]]
 
 
-def lived(scenario: Scenario) -> tuple[Measured, Told]:
+def lived(scenario: Scenario) -> tuple[Measurement, Told]:
     told: Told = []
     measured = simulate(
         scenario, scenario.destinations[0], lambda at, name, more: told.append((at, name, more))
@@ -187,7 +187,7 @@ HAPPENINGS = st.lists(
 def test_consistency_is_what_it_is_when_counted_moment_by_moment(
     happenings: list[Happening], began: int
 ) -> None:
-    compared = Comparison(10, 20.0)
+    compared = ConsistencyMeter(10, 20.0)
     compared.fill({"a": "1", "b": "2"})
     sides = {"there": {"a": "1", "b": "2"}, "here": {"a": ABSENT, "b": ABSENT}}
     shares = []

@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.origin import BASE, Origin
+from resourcesync.simulator.origin import BASE, SimulatedOrigin
 from resourcesync.simulator.packages import PackedDocuments
 from resourcesync.simulator.scenario import (
     DAY,
@@ -95,7 +95,7 @@ class Published:
         self.clock = SimulatedClock(from_microseconds(1_767_000_000_000_000))
         publish = replace(DUMPED.publish, dump_every=20 * HOUR)
         self.scenario = replace(DUMPED, publish=publish)
-        self.origin = Origin(self.scenario.origin, 1, self.clock.now)
+        self.origin = SimulatedOrigin(self.scenario.origin, 1, self.clock.now)
         self.source = SimulatedSource(
             self.origin, self.scenario, PackedDocuments(folder), self.clock, lambda _n, _d: None
         )

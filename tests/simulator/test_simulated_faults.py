@@ -8,9 +8,9 @@ import pytest
 
 from campaigns.cursor import world_of
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import Step
-from resourcesync.simulator.dying import Fate
-from resourcesync.simulator.measures import Measured
+from resourcesync.ports.mirror import StateTransaction
+from resourcesync.simulator.dying import FaultInjector
+from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
     HOUR,
     DestinationSettings,
@@ -44,7 +44,7 @@ RATES = {"push_forged": 0.9, "crash_writing": 0.05}
 OWN_EVENTS = {"clock_steps": "clock step", "restarts": "restart", "rollbacks": "set back"}
 
 
-def lived(scenario: Scenario) -> tuple[list[Event], Measured]:
+def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
     events: list[Event] = []
     measured = simulate(
         scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
@@ -105,22 +105,22 @@ def test_who_is_dead_does_nothing_more(
     fault: str, rate: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deaths, stored = list[float](), list[int]()
-    die, commit, begin = Fate.die, SqliteMirrorState.commit, Fate.revive
+    die, commit, begin = FaultInjector.die, SqliteMirrorState.commit, FaultInjector.revive
 
-    def dying(self: Fate, kind: str, what: str) -> NoReturn:
+    def dying(self: FaultInjector, kind: str, what: str) -> NoReturn:
         deaths.append(len(stored))
         die(self, kind, what)
 
-    def committing(self: SqliteMirrorState, step: Step) -> None:
+    def committing(self: SqliteMirrorState, step: StateTransaction) -> None:
         stored.append(1)
         commit(self, step)
 
-    def beginning(self: Fate) -> None:
+    def beginning(self: FaultInjector) -> None:
         assert len(stored) == deaths[-1], "nothing is written down on the way up"
         begin(self)
 
-    monkeypatch.setattr(Fate, "die", dying)
-    monkeypatch.setattr(Fate, "revive", beginning)
+    monkeypatch.setattr(FaultInjector, "die", dying)
+    monkeypatch.setattr(FaultInjector, "revive", beginning)
     monkeypatch.setattr(SqliteMirrorState, "commit", committing)
     chosen: dict[str, Any] = {fault: rate}
     events, measured = lived(replace(SMALL, faults=Faults(**chosen)))

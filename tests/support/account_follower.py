@@ -9,8 +9,8 @@ from resourcesync.adapters.memory import ManualClock
 from resourcesync.documents import reading
 from resourcesync.model.resources import Change, Resource
 from resourcesync.wiring import accounts, catalogues
-from resourcesync.wiring.accounts import Followed
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.accounts import FollowedAccount
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.scripted_account import ScriptedSystem
 
 
@@ -23,11 +23,11 @@ class Follower:
         self.name = name
         self.clock = ManualClock(datetime(2026, 6, 1, tzinfo=UTC))
 
-    def followed(self, **changes: Any) -> Followed:
+    def followed(self, **changes: Any) -> FollowedAccount:
         values = changes.pop("values", {})
-        return Followed(address=self.name, values=values, out=self.out, **changes)
+        return FollowedAccount(address=self.name, values=values, out=self.out, **changes)
 
-    def publish(self, *, allow_empty: bool = False, **changes: Any) -> Published:
+    def publish(self, *, allow_empty: bool = False, **changes: Any) -> PublicationResult:
         return accounts.publish_account(
             self.followed(**changes),
             {"url": "https://h/"},
@@ -35,7 +35,7 @@ class Follower:
             asked=PublishRequest(allow_empty=allow_empty),
         )
 
-    def keep(self, every: float = 60.0, **changes: Any) -> Iterator[Published]:
+    def keep(self, every: float = 60.0, **changes: Any) -> Iterator[PublicationResult]:
         return accounts.publish_continuously(
             self.followed(**changes),
             {"url": "https://h/"},
@@ -63,6 +63,6 @@ class Follower:
             return list(reading.read(stream, uri="").entries())
 
 
-def counts(done: Published) -> tuple[int, int, int, int]:
+def counts(done: PublicationResult) -> tuple[int, int, int, int]:
     scan = done.scan
     return scan.created, scan.updated, scan.deleted, scan.omitted

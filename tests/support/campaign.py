@@ -15,8 +15,8 @@ from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Purpose, Request
-from resourcesync.source.policy import Step
+from resourcesync.ports import FetchRequest, Purpose
+from resourcesync.source.policy import PublicationStep
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import LooseSource, Style
 from tests.support.memory_fetcher import Answer
@@ -94,7 +94,7 @@ class Campaign(Rotting):
         if self.loose is not None:
             self.loose.snapshot(to_microseconds(self.clock.now()))
         else:
-            super().publish(Step.REBASE)
+            super().publish(PublicationStep.REBASE)
             self.published = self.originals.contents()
         self._store()
 
@@ -153,7 +153,7 @@ class Campaign(Rotting):
     def do_interrupted_pull(self, luck: random.Random) -> None:
         left = luck.randrange(12)
 
-        def serve(request: Request) -> Answer | Exception:
+        def serve(request: FetchRequest) -> Answer | Exception:
             nonlocal left
             left -= 1
             if left < 0:
@@ -228,7 +228,7 @@ class Campaign(Rotting):
         )
         lie_once = luck.random() < 0.5
 
-        def serve(request: Request) -> Answer | Exception:
+        def serve(request: FetchRequest) -> Answer | Exception:
             honest = self.honest(request.uri)
             if luck.random() > rate or (lie_once and request.uncached):
                 return honest

@@ -11,25 +11,25 @@ from resourcesync.destination.reports import (
     Mode,
     RunReport,
 )
-from resourcesync.ports.subscriptions import Listening
+from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.views import (
-    Awaited,
-    Brief,
-    Cause,
-    Change,
-    Detail,
-    Document,
-    Explored,
-    Found,
+    AppliedChange,
+    AwaitedChange,
+    DocumentFile,
+    DocumentTree,
+    EndedPull,
     ListSpan,
-    Pushed,
-    Ran,
+    MirrorDetail,
+    MirrorSummary,
+    PendingCause,
+    PushStatus,
     SourceView,
-    Validated,
+    TreeItem,
+    ValidationStatus,
 )
-from resourcesync.server.figures import Figure
+from resourcesync.server.figures import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.websub.standing import Fault, Standing, Subscribed
+from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
 
 NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -61,7 +61,7 @@ class Seen(HTMLParser):
         self.texts.append(data)
 
 
-def ran(text: str, *, hours: float = 1, good: bool = True) -> Ran:
+def ran(text: str, *, hours: float = 1, good: bool = True) -> EndedPull:
     report = RunReport(
         run=text,
         mode=Mode.INCREMENTAL,
@@ -75,7 +75,7 @@ def ran(text: str, *, hours: float = 1, good: bool = True) -> Ran:
     )
     failed = FailedRun(code=text, message=text, hint=text)
     ended = NOW - hours * HOUR
-    return Ran(
+    return EndedPull(
         run=text,
         started=ended,
         ended=ended,
@@ -85,11 +85,11 @@ def ran(text: str, *, hours: float = 1, good: bool = True) -> Ran:
     )
 
 
-def brief(text: str) -> Brief:
+def brief(text: str) -> MirrorSummary:
     status = MirrorStatus(
         folder=text, source=text, state=MirrorState.BEHIND, resources=9, pending=2, last_run=NOW
     )
-    return Brief(
+    return MirrorSummary(
         status=status,
         lag=60.0,
         right=7,
@@ -100,10 +100,10 @@ def brief(text: str) -> Brief:
     )
 
 
-def pushed(text: str) -> Pushed:
-    return Pushed(
+def pushed(text: str) -> PushStatus:
+    return PushStatus(
         subscriptions=tuple(
-            Subscribed(
+            SubscriptionReport(
                 mirror=text,
                 topic=text,
                 hub=text,
@@ -112,16 +112,16 @@ def pushed(text: str) -> Pushed:
                 why=text,
                 accepted=3,
                 last=NOW - HOUR,
-                refusals=((Fault.SIGNATURE, 2), (Fault.ENDED, 5)),
+                refusals=((DeliveryFault.SIGNATURE, 2), (DeliveryFault.ENDED, 5)),
             )
-            for standing in (Standing.VERIFIED, Standing.REFUSED)
+            for standing in (SubscriptionStatus.VERIFIED, SubscriptionStatus.REFUSED)
         )
     )
 
 
-def detail(text: str) -> Detail:
-    change = Change(time=NOW - HOUR, kind="created", uri=text, dated=NOW - 3 * HOUR)
-    return Detail(
+def detail(text: str) -> MirrorDetail:
+    change = AppliedChange(time=NOW - HOUR, kind="created", uri=text, dated=NOW - 3 * HOUR)
+    return MirrorDetail(
         brief=brief(text),
         since=NOW - 24 * HOUR,
         until=NOW,
@@ -131,19 +131,19 @@ def detail(text: str) -> Detail:
             ListSpan(uri=text, since=NOW - 9 * HOUR, until=NOW - 5 * HOUR),
             ListSpan(uri=text, since=NOW - 9 * HOUR),
         ),
-        awaited=(Awaited(uri=text, dated=NOW - HOUR),),
+        awaited=(AwaitedChange(uri=text, dated=NOW - HOUR),),
         notices=(NOW - HOUR,),
-        causes=(Cause(code=text, count=3, uri=text, reason=text),),
+        causes=(PendingCause(code=text, count=3, uri=text, reason=text),),
     )
 
 
-def explored(text: str) -> Explored:
+def explored(text: str) -> DocumentTree:
     depths = (1, 2, 3, 3, 4, 2)
     found = [
-        Found(depth=it, uri=text, labels=(text, text), details=((text, text),)) for it in depths
+        TreeItem(depth=it, uri=text, labels=(text, text), details=((text, text),)) for it in depths
     ]
     found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_sum=True)]
-    return Explored(
+    return DocumentTree(
         name=text,
         address=text,
         depth=3,
@@ -155,24 +155,24 @@ def explored(text: str) -> Explored:
 
 
 def source(text: str) -> SourceView:
-    figure = Figure(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
+    figure = Metric(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
     return SourceView(
         now=NOW,
         overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
-        documents=(Document(name=text, size=3, written=NOW - HOUR),),
+        documents=(DocumentFile(name=text, size=3, written=NOW - HOUR),),
         figures=(figure,),
         days=7,
         since=NOW - 12 * HOUR,
         changes=(("created", (0, 3, 1)), ("updated", (0, 0, 2)), ("deleted", (0, 0, 0))),
         subscribers=(
-            Listening(topic=text, origin=text, expires=0, is_owed=True),
-            Listening(topic=text, origin=text, expires=0, attempts=3),
-            Listening(topic=f"{text}/channel", origin=text, expires=0),
+            TopicSubscriber(topic=text, origin=text, expires=0, is_owed=True),
+            TopicSubscriber(topic=text, origin=text, expires=0, attempts=3),
+            TopicSubscriber(topic=f"{text}/channel", origin=text, expires=0),
         ),
         subscribed=7,
         validated=validated(text),
     )
 
 
-def validated(text: str) -> Validated:
-    return Validated(now=NOW, documents=3, ended=NOW, summary=text, trouble=text)
+def validated(text: str) -> ValidationStatus:
+    return ValidationStatus(now=NOW, documents=3, ended=NOW, summary=text, trouble=text)

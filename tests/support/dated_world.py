@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
 
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset
 from tests.support.world import BASE, World
@@ -49,7 +49,7 @@ class DatedWorld(World):
             self._changed[uri] = answer.body, self.clock.now() + self.ahead
         return answer
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         name = request.uri.removeprefix(BASE)
         override = self.answers.get(request.uri)
         if isinstance(override, Exception):
@@ -70,7 +70,7 @@ class DatedWorld(World):
         self.pull()
         return sorted(self.statuses)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: FetchRequest) -> Answer:
         answer = self.see(request.uri)
         if answer.status != 200:
             return answer

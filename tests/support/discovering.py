@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 
-from resourcesync.discovery import Choice, Discovered, DocumentFetcher, OfferedSet, discover
+from resourcesync.discovery import DocumentFetcher, OfferedSet, SetChoice, SourceLists, discover
 from resourcesync.discovery.discover import offered_sets
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 
@@ -40,9 +40,11 @@ class Host:
         """The paths that were asked for, in order."""
         return [uri.removeprefix(HOST) or "/" for uri in self.fetcher.asked]
 
-    def find(self, path: str = "", choice: Choice | None = None, *allowed: str) -> Discovered:
+    def find(self, path: str = "", choice: SetChoice | None = None, *allowed: str) -> SourceLists:
         """Discover from a path of the host."""
-        return discover(self.documents, f"{HOST}{path}", choice=choice or Choice(), allowed=allowed)
+        return discover(
+            self.documents, f"{HOST}{path}", choice=choice or SetChoice(), allowed=allowed
+        )
 
     def sets(self, path: str = "") -> tuple[OfferedSet, ...]:
         """Return the sets that are offered there."""

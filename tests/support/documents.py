@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resourcesync.documents.reading import Document, Limits, Row, Tolerated, read
+from resourcesync.documents.reading import Document, Limits, TextRow, Tolerated, read
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 
@@ -70,7 +70,7 @@ def tell_strictly(data: bytes) -> list[Entry]:
     return list(read(io.BytesIO(data), uri=URI, strict=True).entries())
 
 
-def rows(data: bytes) -> list[Row]:
+def rows(data: bytes) -> list[TextRow]:
     """Read the rows of a whole document that is in memory."""
     return list(open_document(data).rows())
 

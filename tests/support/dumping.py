@@ -15,10 +15,10 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps import Dumped, DumpPublisher
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.dumps import DumpOutcome, DumpPublisher
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 
 BASE = "http://source.example/"
@@ -55,14 +55,14 @@ class _Contents(PresentContents):
 class DumpedSource:
     """A Source in memory."""
 
-    def __init__(self, *, size: PackageSize, limits: Limits | None = None) -> None:
+    def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
         self.clock = ManualClock()
         self.originals = MemoryOriginals(self.clock)
         self.catalogue = MemoryCatalogue()
         self.documents = MemoryDocuments()
         self.restless: set[str] = set()
         self._size = size
-        self._limits = limits or Limits()
+        self._limits = limits or PageLimits()
 
     def put(self, name: str, content: str) -> None:
         self.originals.put(BASE + name, content.encode())
@@ -76,7 +76,7 @@ class DumpedSource:
 
     def publish(self) -> None:
         self.scan()
-        Publisher(
+        ListPublisher(
             self.catalogue,
             self.documents,
             base_uri=BASE,
@@ -91,12 +91,12 @@ class DumpedSource:
         changes: bool = False,
         oldest: int = 0,
         archive: int = 0,
-    ) -> Dumped:
+    ) -> DumpOutcome:
         return DumpPublisher(
             self.catalogue,
             self.documents,
             _Contents(self.originals, self.restless),
-            names=Naming(base_uri=BASE),
+            names=SourceNaming(base_uri=BASE),
             clock=self.clock,
             size=self._size,
             limits=self._limits,

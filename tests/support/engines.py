@@ -17,9 +17,9 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.engines.executors import ExecutorEngine
-from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run
-from resourcesync.ports.engines import Engine, Outcome
+from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
 from resourcesync.wiring.engines import open_engine
 from tests.support.commands import free_port, script
 from tests.support.unit_work import Piece, do_piece
@@ -28,9 +28,11 @@ ROOT: Final = Path(__file__).parents[2]
 """Where the modules of tests are, which workers must import."""
 
 
-def done(engine: Engine, units: list[Piece], manners: Manners | None = None) -> list[Outcome]:
+def done(
+    engine: ExecutionEngine, units: list[Piece], manners: HostLimits | None = None
+) -> list[UnitOutcome]:
     """Do units and return all outcomes."""
-    return list(run(engine, do_piece, units, manners=manners or Manners(), clock=SystemClock()))
+    return list(run(engine, do_piece, units, manners=manners or HostLimits(), clock=SystemClock()))
 
 
 @contextlib.contextmanager
@@ -74,7 +76,7 @@ def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Engine]:
+def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[ExecutionEngine]:
     """Open Spark on this machine's Java; skip when there is none of them."""
     if shutil.which("java") is None:
         pytest.skip("there is no Java here")
@@ -97,7 +99,7 @@ def spark(master: str, patch: pytest.MonkeyPatch, **more: str) -> Iterator[Engin
 
 
 @contextlib.contextmanager
-def threads() -> Iterator[Engine]:
+def threads() -> Iterator[ExecutionEngine]:
     """Open an executor of threads, as an embedding program has one."""
     with ThreadPoolExecutor(2) as executor:
         yield ExecutorEngine(executor, 2)

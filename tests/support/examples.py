@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 from tests.support.documents import Told, tell
 
 OURS: Final = Path(__file__).parents[1] / "data" / "examples"
@@ -24,10 +24,10 @@ DIALECTS: Final = {
     "archives": Dialect.V1_0,
 }
 PROFILES: Final = {
-    "1.1": Profile.RS_1_1,
-    "1.0": Profile.RS_1_0,
-    "0.9": Profile.RS_1_1,
-    "archives": Profile.RS_1_0,
+    "1.1": RuleProfile.RS_1_1,
+    "1.0": RuleProfile.RS_1_0,
+    "0.9": RuleProfile.RS_1_1,
+    "archives": RuleProfile.RS_1_0,
 }
 """What the validator judges them by: it has no profile for 0.9."""
 

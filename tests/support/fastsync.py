@@ -9,7 +9,7 @@ from datetime import datetime
 from hashlib import md5
 from pathlib import Path
 
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.foreign_world import (
     Event,
     ForeignWorld,
@@ -133,7 +133,7 @@ class FastSyncWorld(ForeignWorld):
         self.core = FastSync(style)
         super().__init__(folder, self.core)
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         """Answer as CORE does: a resource is only for who has a key."""
         if request.uri in self.originals.contents():
             return Answer(status=401)

@@ -7,7 +7,7 @@ from typing import Any
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.ports import Clock, Failure, Purpose, Request, Response
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 
 class KeepingSink:
@@ -58,36 +58,36 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
     return CurlFetcher(FetchSettings(**(settings | changes)), clock or SystemClock(), Random(7))
 
 
-def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> Request:
+def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> FetchRequest:
     """Return a request with a sink that keeps."""
-    return Request(uri=uri, sink=KeepingSink(), purpose=purpose, **fields)
+    return FetchRequest(uri=uri, sink=KeepingSink(), purpose=purpose, **fields)
 
 
-def kept(outcome: Response | Failure) -> bytes:
+def kept(outcome: FetchResponse | FetchFailure) -> bytes:
     """Return the bytes in an outcome's sink."""
     sink = outcome.request.sink
     assert isinstance(sink, KeepingSink)
     return bytes(sink.kept)
 
 
-def fetch_one(fetcher: CurlFetcher, asked: Request | str) -> Response | Failure:
+def fetch_one(fetcher: CurlFetcher, asked: FetchRequest | str) -> FetchResponse | FetchFailure:
     """Fetch one thing."""
-    (outcome,) = fetcher.fetch([asked if isinstance(asked, Request) else request(asked)])
+    (outcome,) = fetcher.fetch([asked if isinstance(asked, FetchRequest) else request(asked)])
     return outcome
 
 
-def failure(outcome: Response | Failure) -> Failure:
+def failure(outcome: FetchResponse | FetchFailure) -> FetchFailure:
     """Return the outcome, which must be a failure."""
-    assert isinstance(outcome, Failure), f"{outcome} is no failure"
+    assert isinstance(outcome, FetchFailure), f"{outcome} is no failure"
     return outcome
 
 
-def response(outcome: Response | Failure) -> Response:
+def response(outcome: FetchResponse | FetchFailure) -> FetchResponse:
     """Return the outcome, which must be a response."""
-    assert isinstance(outcome, Response), getattr(outcome, "error", outcome)
+    assert isinstance(outcome, FetchResponse), getattr(outcome, "error", outcome)
     return outcome
 
 
-def fetch_all(fetcher: CurlFetcher, uris: Iterable[str]) -> list[Response | Failure]:
+def fetch_all(fetcher: CurlFetcher, uris: Iterable[str]) -> list[FetchResponse | FetchFailure]:
     """Fetch many things."""
     return list(fetcher.fetch(request(uri) for uri in uris))

@@ -13,10 +13,10 @@ from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.server.events import Events, Pace
+from resourcesync.server.events import EventApplication, StreamTiming
 from resourcesync.server.mounting import STOPPING
 
-QUICK = Pace(poll=0.01, heartbeat=0.15, retry=1)
+QUICK = StreamTiming(poll=0.01, heartbeat=0.15, retry=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -69,7 +69,7 @@ class Client:
     """One follower, in process."""
 
     def __init__(
-        self, events: Events, fields: Mapping[str, str], stopping: asyncio.Event | None
+        self, events: EventApplication, fields: Mapping[str, str], stopping: asyncio.Event | None
     ) -> None:
         self.status = 0
         self.fields: dict[str, str] = {}
@@ -130,7 +130,7 @@ class Client:
 
 @asynccontextmanager
 async def following(
-    events: Events, number: int = 1, stopping: asyncio.Event | None = None, **fields: str
+    events: EventApplication, number: int = 1, stopping: asyncio.Event | None = None, **fields: str
 ) -> AsyncIterator[list[Client]]:
     sent = {name.replace("_", "-"): value for name, value in fields.items()}
     clients = [Client(events, sent, stopping) for _ in range(number)]

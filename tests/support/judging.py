@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.validating import Event, Judge, Judgement
+from resourcesync.wiring.validating import ValidationEvent, ValidationOptions, Validator
 
 LONG = 30.0
 """Seconds that only a judge waits who is told to."""
@@ -24,16 +24,18 @@ class ActingClock(SystemClock):
             self._act()
 
 
-def judged(target: str, *, act: Callable[[], None] = lambda: None, **how: object) -> list[Event]:
-    judge = Judge(
-        Judgement(**how),  # type: ignore[arg-type]  # its fields
+def judged(
+    target: str, *, act: Callable[[], None] = lambda: None, **how: object
+) -> list[ValidationEvent]:
+    judge = Validator(
+        ValidationOptions(**how),  # type: ignore[arg-type]  # its fields
         network=Network(allow_origins=(target,), retries=0),
         clock=ActingClock(act),
     )
     return list(judge.judge(target))
 
 
-def broken(events: list[Event], *rules: str) -> list[tuple[str, str]]:
+def broken(events: list[ValidationEvent], *rules: str) -> list[tuple[str, str]]:
     """Which of the rules are broken, and where."""
-    found = [it for it in events if isinstance(it, Finding)]
+    found = [it for it in events if isinstance(it, RuleFinding)]
     return [(it.rule.id, it.uri) for it in found if it.rule.id in rules]

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from resourcesync.ports import Installation, Move, Removal
-from resourcesync.ports.mirror import Step
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
+from resourcesync.ports.mirror import StateTransaction
 
 
 class Killed(BaseException):
@@ -21,16 +21,16 @@ class Dying:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    def install(self, batch: Sequence[Installation]) -> Any:
+    def install(self, batch: Sequence[CopyInstallation]) -> Any:
         return self._fuse.burn(self._real.install, batch)
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> Any:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> Any:
         return self._fuse.burn(lambda part: self._real.remove(part, reason), batch)
 
-    def move(self, batch: Sequence[Move]) -> Any:
+    def move(self, batch: Sequence[CopyMove]) -> Any:
         return self._fuse.burn(self._real.move, batch)
 
-    def commit(self, step: Step) -> None:
+    def commit(self, step: StateTransaction) -> None:
         self._fuse.burn(lambda _: self._real.commit(step))
 
     def remember(self, key: str, value: str) -> None:

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import Failure, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Answer:
     uri: str = ""
 
 
-Serve = Callable[[Request], Answer | Exception]
+Serve = Callable[[FetchRequest], Answer | Exception]
 
 
 class MemoryFetcher:
@@ -37,29 +37,29 @@ class MemoryFetcher:
         self.requests = 0
         self.received = 0
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         for request in requests:
             self.asked.append(request.uri)
             self.requests += 1
             yield self._fetch(request)
 
-    def _fetch(self, request: Request) -> Response | Failure:
+    def _fetch(self, request: FetchRequest) -> FetchResponse | FetchFailure:
         answer = self.serve(request)
         if isinstance(answer, SourceError | StorageError):
-            return Failure(request=request, error=answer)
+            return FetchFailure(request=request, error=answer)
         if isinstance(answer, BaseException):
             raise answer
         error = _error(answer.status, request.uri)
         if error is not None:
-            return Failure(request=request, error=error)
+            return FetchFailure(request=request, error=error)
         headers = {"etag": f'"{hashlib.sha256(answer.body).hexdigest()[:16]}"'} | answer.headers
         is_dated = not request.etag and request.last_modified == headers.get("last-modified", "-")
         is_same = is_dated or (request.etag and request.etag == headers["etag"])
         if answer.status == 304 or is_same:
-            return Response(request=request, status=304, uri=request.uri, headers=headers)
+            return FetchResponse(request=request, status=304, uri=request.uri, headers=headers)
         if request.limit is not None and len(answer.body) > request.limit:
             too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")
-            return Failure(request=request, error=too_big)
+            return FetchFailure(request=request, error=too_big)
         try:
             if request.part is not None:
                 request.sink.restart()
@@ -69,8 +69,8 @@ class MemoryFetcher:
                     self.received += len(chunk)
                     request.sink.write(chunk)
         except StorageError as storage:
-            return Failure(request=request, error=storage)
-        return Response(
+            return FetchFailure(request=request, error=storage)
+        return FetchResponse(
             request=request,
             status=200,
             uri=answer.uri or request.uri,

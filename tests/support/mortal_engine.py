@@ -5,7 +5,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Outcome, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitOutcome, WorkUnit
 
 
 class Death(BaseException):
@@ -41,10 +41,10 @@ class MortalEngine:
         self.cancelled = 0
         self._lock = threading.Lock()
         self._broken = False
-        self._under_way: set[Future[Outcome]] = set()
+        self._under_way: set[Future[UnitOutcome]] = set()
         self._threads = ThreadPoolExecutor(slots)
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> "Future[Outcome]":
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> "Future[UnitOutcome]":
         """Begin a unit."""
         future = _Counted(self)
         with self._lock:
@@ -54,7 +54,9 @@ class MortalEngine:
         self._threads.submit(self._do, future, work, unit, share)
         return future
 
-    def _do(self, future: "Future[Outcome]", work: Work, unit: Unit, share: Share) -> None:
+    def _do(
+        self, future: "Future[UnitOutcome]", work: UnitFunction, unit: WorkUnit, share: HostShare
+    ) -> None:
         if future.done():
             return
         try:
@@ -72,14 +74,14 @@ class MortalEngine:
             return
         self._end(future, outcome)
 
-    def _end(self, future: "Future[Outcome]", became: Outcome | Exception) -> None:
+    def _end(self, future: "Future[UnitOutcome]", became: UnitOutcome | Exception) -> None:
         with self._lock:
             if future not in self._under_way:
                 return
             self._under_way.remove(future)
             if future.done():
                 return
-            if isinstance(became, Outcome):
+            if isinstance(became, UnitOutcome):
                 self.done.append(became.name)
                 future.set_result(became)
             else:
@@ -96,7 +98,7 @@ class MortalEngine:
         self._threads.shutdown()
 
 
-class _Counted(Future[Outcome]):
+class _Counted(Future[UnitOutcome]):
     def __init__(self, engine: MortalEngine) -> None:
         super().__init__()
         self._engine = engine
@@ -106,7 +108,7 @@ class _Counted(Future[Outcome]):
         return super().cancel()
 
 
-def do_task(task: Task, share: Share) -> Outcome:
+def do_task(task: Task, share: HostShare) -> UnitOutcome:
     """Do a unit as it says."""
     match task.does:
         case "dies":
@@ -114,6 +116,6 @@ def do_task(task: Task, share: Share) -> Outcome:
         case "raises":
             raise ValueError("no such thing")
         case "waits":
-            return Outcome(task.name, wait=100.0)
+            return UnitOutcome(task.name, wait=100.0)
         case _:
-            return Outcome(task.name, rows=1)
+            return UnitOutcome(task.name, rows=1)

@@ -9,7 +9,7 @@ from typing import Any
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 
@@ -38,7 +38,7 @@ class MovingWorld(World):
         """From now on the Source is at another host, and nothing is at the old one."""
         self.home, self._redirects = home, False
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         before = self.home.replace("https:", "http:")
         came_to = before if self._redirects and request.uri.startswith(before) else self.home
         if not request.uri.startswith(came_to):

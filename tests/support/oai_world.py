@@ -11,7 +11,7 @@ from resourcesync.adapters.oai import OaiAccount, open_account
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Fetcher, Request
+from resourcesync.ports import Fetcher, FetchRequest
 from resourcesync.ports.accounts import AccountOptions
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 from tests.support.oai_provider import Item, Provider, Quirks
@@ -53,7 +53,7 @@ class OaiWorld:
         self.killed_after: int | None = None
         self.allow_empty = False
 
-    def _serve(self, request: Request) -> Answer | Exception:
+    def _serve(self, request: FetchRequest) -> Answer | Exception:
         if self.killed_after is not None:
             self.killed_after -= 1
             if self.killed_after < 0:

@@ -9,8 +9,8 @@ from random import Random
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.subscriptions import Intent
-from resourcesync.server.dashboard.app import SourceBoard
+from resourcesync.ports.subscriptions import SubscriptionIntent
+from resourcesync.server.dashboard.app import SourceDashboard
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import own_hub, publishing, serving
 
@@ -53,7 +53,7 @@ def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
     now = to_microseconds(clock.now())
     topic = f"{BASE}resourcesync/changenotification.xml"
     for callback in CALLBACKS:
-        wish = Intent(
+        wish = SubscriptionIntent(
             mode="subscribe",
             topic=topic,
             callback=callback,
@@ -67,7 +67,7 @@ def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
         hub.store.confirm(kept, now + 9 * 86_400_000_000)
     pages = ServePages(tree, clock, [hub.figures], hub)
     try:
-        with ServerThread(SourceBoard(pages, tree.operations(hub.figures))) as server:
+        with ServerThread(SourceDashboard(pages, tree.operations(hub.figures))) as server:
             yield server.uri, pages
     finally:
         hub.application.end()

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.ports import Request, Response
-from resourcesync.ports.engines import Outcome, Share
+from resourcesync.ports import FetchRequest, FetchResponse
+from resourcesync.ports.engines import HostShare, UnitOutcome
 
 
 class Batch(NamedTuple):
@@ -33,7 +33,7 @@ class Nothing:
         """Take no note."""
 
 
-def fetch_batch(batch: Batch, share: Share) -> Outcome:
+def fetch_batch(batch: Batch, share: HostShare) -> UnitOutcome:
     """Fetch all of a unit with the fetcher of every pull, at the unit's share of the rate."""
     origin = f"http://{batch.host}"
     jobs = share.jobs or 100
@@ -45,15 +45,15 @@ def fetch_batch(batch: Batch, share: Share) -> Outcome:
         trusted_origins=frozenset({origin}),
     )
     requests = (
-        Request(uri=f"{origin}/{batch.name}/{number}", sink=Nothing())
+        FetchRequest(uri=f"{origin}/{batch.name}/{number}", sink=Nothing())
         for number in range(batch.wanted)
     )
     fetcher = CurlFetcher(settings, SystemClock(), Random(7))
     try:
-        rows = sum(isinstance(it, Response) for it in fetcher.fetch(requests))
+        rows = sum(isinstance(it, FetchResponse) for it in fetcher.fetch(requests))
     finally:
         fetcher.close()
-    return Outcome(name=batch.name, rows=rows)
+    return UnitOutcome(name=batch.name, rows=rows)
 
 
 class Busiest(NamedTuple):

@@ -9,7 +9,7 @@ import psycopg
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.postgres import open_account
-from resourcesync.ports.accounts import Account, AccountOptions
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.wiring import migrations
 
 BASE = "https://museum.example/"
@@ -61,7 +61,7 @@ class Records:
 
 
 @contextmanager
-def account(address: str, values: Mapping[str, str] = RECORDS) -> Iterator[Account]:
+def account(address: str, values: Mapping[str, str] = RECORDS) -> Iterator[ResourceAccount]:
     options = AccountOptions(
         address=address,
         base_uri=BASE,

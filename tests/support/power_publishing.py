@@ -12,7 +12,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.memory import MemoryDocuments
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import Policy
 from tests.support.crash_states import State, files_of
 from tests.support.publishing import Reader, Source, View
@@ -49,7 +49,9 @@ class Publishing:
             archive=luck.choice((0, 0, _HOUR)),
             keep=luck.choice((0, 0, _HOUR // 30)),
         )
-        self._source = Source(limits=Limits(max_entries=luck.choice((3, 5, 50_000))), policy=policy)
+        self._source = Source(
+            limits=PageLimits(max_entries=luck.choice((3, 5, 50_000))), policy=policy
+        )
         self._before: dict[str, str] | None = None
         self._since: datetime | None = None
         self._numbers: Numbers = {}

@@ -10,15 +10,15 @@ from pathlib import Path
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import ChangeLists, Policy
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 
 BASE = "https://h.example/data/"
-SELECTION = Selection(skip=frozenset({"resourcesync"}), is_own=naming.is_sitemap)
+SELECTION = FileSelection(skip=frozenset({"resourcesync"}), is_own=naming.is_sitemap)
 
 
 POLICIES = {
@@ -36,12 +36,12 @@ def publish(tree: Path, policy: str = "default") -> Publication:
     with FileCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
         originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)
         scan(originals, catalogue, clock.now())
-        return Publisher(
+        return ListPublisher(
             catalogue,
             FolderDocuments(tree),
             base_uri=BASE,
             clock=clock,
-            limits=Limits(max_entries=4),
+            limits=PageLimits(max_entries=4),
             policy=POLICIES[policy],
         ).publish()
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from functools import cache
 
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from tests.support.publishing import BASE, DOCUMENTS, Source
 
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -78,7 +78,7 @@ def site_of(source: Source) -> Site:
     }
 
 
-def _live(limits: Limits) -> Source:
+def _live(limits: PageLimits) -> Source:
     """A Source with a history: creations, updates, deletions, in several rounds."""
     source = Source(limits=limits)
     source.put(*"abcdefgh", "odd%20name", "q?x=1&y=2")
@@ -93,13 +93,13 @@ def _live(limits: Limits) -> Source:
 @cache
 def small_site() -> Site:
     """One Resource List and one open Change List."""
-    return site_of(_live(Limits()))
+    return site_of(_live(PageLimits()))
 
 
 @cache
 def large_site() -> Site:
     """Both lists have an index; the Change Lists are closed but for the last."""
-    return site_of(_live(Limits(max_entries=4)))
+    return site_of(_live(PageLimits(max_entries=4)))
 
 
 def sites() -> tuple[Site, ...]:

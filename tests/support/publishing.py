@@ -19,12 +19,12 @@ from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
-from resourcesync.ports import Catalogue, DocumentStore, Originals
+from resourcesync.ports import CatalogueStore, DocumentStore, Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, Step
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 
 BASE = "https://h.example/data/"
@@ -36,10 +36,10 @@ ABOUT_URI = DOCUMENTS + "about.xml"
 class Source:
     """Originals, catalogue and documents in memory, with a clock that is set by hand."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: PageLimits = field(default_factory=PageLimits)
     policy: Policy = field(default_factory=Policy)
     clock: ManualClock = field(default_factory=ManualClock)
-    catalogue: Catalogue = field(default_factory=MemoryCatalogue)
+    catalogue: CatalogueStore = field(default_factory=MemoryCatalogue)
     documents: DocumentStore = field(default_factory=MemoryDocuments)
     originals: MemoryOriginals = field(init=False)
 
@@ -57,16 +57,18 @@ class Source:
     def scan(self) -> ScanReport:
         return scan(self.originals, self.catalogue, self.clock.now())
 
-    def publish(self, documents: DocumentStore | None = None, step: Step = Step.DUE) -> Publication:
+    def publish(
+        self, documents: DocumentStore | None = None, step: PublicationStep = PublicationStep.DUE
+    ) -> Publication:
         """Scan and publish, a minute after the last time, with a publisher of its own."""
         self.clock.advance(seconds=60)
         self.scan()
         return self.publish_only(documents, step)
 
     def publish_only(
-        self, documents: DocumentStore | None = None, step: Step = Step.DUE
+        self, documents: DocumentStore | None = None, step: PublicationStep = PublicationStep.DUE
     ) -> Publication:
-        return Publisher(
+        return ListPublisher(
             self.catalogue,
             self.documents if documents is None else documents,
             base_uri=BASE,
@@ -317,7 +319,7 @@ class DyingDocuments:
         return self._documents.names()
 
 
-SMALL = Limits(max_entries=3)
+SMALL = PageLimits(max_entries=3)
 
 
 def names_of(publication: Publication) -> list[str]:

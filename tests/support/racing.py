@@ -14,7 +14,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.errors import StorageError
-from resourcesync.ports import Installation, Move, Removal
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 
 FOLDERS: Final = ("a", "b", "c", "a/deep", "b/deep")
 _EMPTIED: Final = ("a/new", "c/new/deep")
@@ -105,7 +105,7 @@ def _act(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
     if what == 0:
         _install(copies, luck, list(dict.fromkeys(paths)), result)
     elif what == 1:
-        batch = [Removal(path=path, signature=copies.signature(path) or "") for path in paths]
+        batch = [CopyRemoval(path=path, signature=copies.signature(path) or "") for path in paths]
         for removed in _or_error(lambda: copies.remove(batch, "raced"), len(batch)):
             result.count(removed)
     elif what == 2:
@@ -135,7 +135,7 @@ def _install(copies: FileTreeCopies, luck: random.Random, paths: list[str], resu
         staged.write(f"{path} {luck.random()}".encode())
         staged.seal()
         replaces = copies.signature(path)
-        batch.append(Installation(staged=staged, path=path, replaces=replaces))
+        batch.append(CopyInstallation(staged=staged, path=path, replaces=replaces))
     for installed in _or_error(lambda: list(copies.install(batch)), len(batch)):
         result.count(installed)
 
@@ -148,7 +148,7 @@ def _move(copies: FileTreeCopies, luck: random.Random, result: Race) -> None:
     batch = []
     for path in sorted(paths):
         to = f"{luck.choice(folders)}/{luck.randrange(2 * _FILES)}.txt"
-        batch.append(Move(path=path, to=to, signature=copies.signature(path) or ""))
+        batch.append(CopyMove(path=path, to=to, signature=copies.signature(path) or ""))
     for one, moved in zip(batch, _or_error(lambda: copies.move(batch), len(batch)), strict=True):
         result.count(moved)
         result.moved += isinstance(moved, str) and moved == copies.signature(one.to)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports import Catalogue
+from resourcesync.ports import CatalogueStore
 from resourcesync.testing.samples import NOW, RICH
 from resourcesync.testing.samples import sample as resource
 
@@ -12,12 +12,12 @@ __all__ = ["NOW", "RICH", "TICK", "changes", "record_first", "resource"]
 TICK = timedelta(microseconds=1)
 
 
-def record_first(catalogue: Catalogue, *resources: Resource, now: datetime = NOW) -> None:
+def record_first(catalogue: CatalogueStore, *resources: Resource, now: datetime = NOW) -> None:
     with catalogue.record(now) as recording:
         for item in resources:
             recording.created(item, "f1")
 
 
-def changes(catalogue: Catalogue, after: int = 0) -> list[tuple[int, Change]]:
+def changes(catalogue: CatalogueStore, after: int = 0) -> list[tuple[int, Change]]:
     with catalogue.snapshot() as snapshot:
         return list(snapshot.changes(after))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.campaign import Campaign
 from tests.support.killing import Fuse
 from tests.support.lives import WEIGHTS, moves_of, style_of
@@ -55,7 +55,7 @@ class Regretting(Campaign):
         super()._bad_network(luck)
         lying = self.fetcher.serve
 
-        def serve(request: Request) -> Answer | Exception:
+        def serve(request: FetchRequest) -> Answer | Exception:
             return self.honest(request.uri) if request.uncached else lying(request)
 
         self.fetcher.serve = serve

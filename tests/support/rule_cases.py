@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 from tests.support.rule_documents import (
     CAP,
     CD,
@@ -45,7 +45,7 @@ class Case:
     broken: str
     also: frozenset[str] = frozenset()
     shown: str = ""
-    profile: Profile = Profile.RS_1_1
+    profile: RuleProfile = RuleProfile.RS_1_1
     uri: str = "https://e.example/list.xml"
 
 
@@ -61,7 +61,7 @@ def case(rule: str, good: str, old: str, new: str, *also: str, shown: str = "") 
 
 
 def in_1_0(rule: str, old: str, new: str, *also: str) -> Case:
-    return replace(case(rule, CH_1_0, old, new, *also), profile=Profile.RS_1_0)
+    return replace(case(rule, CH_1_0, old, new, *also), profile=RuleProfile.RS_1_0)
 
 
 SITEMAPS: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -107,7 +107,7 @@ GENERAL: Final = [
         rule="G19",
         good=PLAIN,
         broken=PLAIN.replace("</urlset>", f"<url>{LOC}</url>" * 50_000 + "</urlset>"),
-        profile=Profile.SITEMAP,
+        profile=RuleProfile.SITEMAP,
     ),
     case("G22", RL, f"{LOC}{LASTMOD}", f"{LASTMOD}{LOC}"),
     case("G22", SD, "</urlset>", '<rs:ln rel="license" href="https://e.example/l"/></urlset>'),
@@ -358,7 +358,7 @@ LOCATIONS: Final = [
         rule="SM01",
         good=PLAIN.replace("e.example/a", "E.example/lists/a"),
         broken=PLAIN,
-        profile=Profile.SITEMAP,
+        profile=RuleProfile.SITEMAP,
         uri="https://e.example/lists/sitemap.xml",
         shown="https://e.example/a",
     ),

@@ -10,7 +10,7 @@ from typing import Final
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.delivery import (
-    Response,
+    DeliveredResponse,
     judge_body,
     judge_document_response,
     judge_header_link,
@@ -18,25 +18,25 @@ from resourcesync.validator.delivery import (
     judge_resource,
     judge_robots,
 )
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.notifications import (
-    Verification,
+    IntentVerification,
     judge_message_links,
     judge_signature,
     judge_verification,
 )
 from resourcesync.validator.packages import (
-    Member,
+    PackageFile,
     judge_contents_copy,
     judge_listed_package,
     judge_package,
 )
-from resourcesync.validator.summaries import ListedResource, Place, Target
+from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
 from resourcesync.validator.together import judge_again
 from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rule_source import summarize
 
-Judge = Callable[[], Iterable[Finding]]
+Judge = Callable[[], Iterable[RuleFinding]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +53,14 @@ SHA: Final = {"sha-256": "0" * 64}
 LISTED: Final = ListedResource(
     uri=PAGE,
     document="https://e.example/rl.xml",
-    place=Place(line=7, column=3, length=4),
+    place=DocumentPlace(line=7, column=3, length=4),
     length=10,
     media_type="text/html",
     hashes=SHA,
     lastmod=datetime(2026, 3, 1, tzinfo=UTC),
     path="/a.html",
 )
-ANSWER: Final = Response(
+ANSWER: Final = DeliveredResponse(
     uri=PAGE,
     status=200,
     headers={
@@ -72,7 +72,7 @@ ANSWER: Final = Response(
 )
 DELETED: Final = replace(LISTED, change="deleted")
 GONE: Final = replace(ANSWER, status=410)
-DOCUMENT: Final = Response(
+DOCUMENT: Final = DeliveredResponse(
     uri="https://e.example/rl.xml", status=200, headers={"content-type": "text/xml"}
 )
 CAPABILITIES: Final = summarize("https://e.example/cap.xml", CAP)
@@ -81,13 +81,13 @@ NO_WAY_UP: Final = summarize("https://e.example/rl.xml", RL.replace('rel="up"', 
 MANIFEST: Final = summarize("https://e.example/p.zip", RDM)
 CHANGE_MANIFEST: Final = summarize("https://e.example/p.zip", CDM)
 MEMBERS: Final = (
-    Member(name="manifest.xml", length=1),
-    Member(name="a.html", length=10, hashes=SHA),
+    PackageFile(name="manifest.xml", length=1),
+    PackageFile(name="a.html", length=10, hashes=SHA),
 )
 CLOSED: Final = summarize("https://e.example/ch.xml", CH)
 OPEN: Final = summarize("https://e.example/ch.xml", CH_1_0)
 SIGNED: Final = "sha256=" + hmac.new(b"secret", b"body", hashlib.sha256).hexdigest()
-VERIFIED: Final = Verification(
+VERIFIED: Final = IntentVerification(
     callback="https://d.example/cb",
     pending=True,
     challenge=b"abc",
@@ -110,7 +110,7 @@ def headed(name: str, value: str) -> Judge:
     return answered(headers={**ANSWER.headers, name: value})
 
 
-def packed(*members: Member, manifest: object = MANIFEST) -> Judge:
+def packed(*members: PackageFile, manifest: object = MANIFEST) -> Judge:
     assert manifest in (MANIFEST, CHANGE_MANIFEST)
     found = MANIFEST if manifest is MANIFEST else CHANGE_MANIFEST
     return lambda: judge_package(
@@ -126,7 +126,7 @@ def packed_changes(manifest: str) -> Judge:
 
 
 def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
-    listed = Target(
+    listed = ListedTarget(
         uri="https://e.example/p.zip",
         place=LISTED.place,
         length=982,
@@ -196,7 +196,7 @@ FACTS: Final = [
     *facts("RM01", packed(*MEMBERS), packed(replace(MEMBERS[0], name="Manifest.xml"), MEMBERS[1])),
     *facts("RM02", packed(*MEMBERS), packed(*MEMBERS, manifest=CHANGE_MANIFEST)),
     *facts("RM06a", packed(*MEMBERS), packed(MEMBERS[0])),
-    *facts("RM06b", packed(*MEMBERS), packed(*MEMBERS, Member(name="b", length=1))),
+    *facts("RM06b", packed(*MEMBERS), packed(*MEMBERS, PackageFile(name="b", length=1))),
     *facts(
         "RM07",
         packed(*MEMBERS),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.validator.together import judge_together
 from tests.support.rule_documents import ABOUT, BASE, UP, index, part, url, urlset
@@ -119,7 +119,7 @@ def summarize(uri: str, text: str) -> DocumentSummary:
     return examination.summary
 
 
-def judged(source: Mapping[str, str]) -> list[Finding]:
+def judged(source: Mapping[str, str]) -> list[RuleFinding]:
     return list(judge_together([summarize(*it) for it in source.items()], whole_source=True))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.server.app import Served, create_app
+from resourcesync.server.app import ServedSource, create_app
 
 LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
 LINK = f'<{LIST_URI}>; rel="resourcesync"'
@@ -35,7 +35,7 @@ def media_type(path: str) -> str:
 
 
 def application(root: Path, clock: StoppedClock | SystemClock | None = None) -> ASGIApp:
-    served = Served(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    served = ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
     return create_app(served, clock=clock or SystemClock())
 
 

@@ -13,12 +13,12 @@ from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.adapters.tables import ParquetTables
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.distributed import package_work, work
-from resourcesync.distributed.crew import Crew
-from resourcesync.distributed.slices import Slices
-from resourcesync.ports.engines import Outcome
-from resourcesync.wiring.tabled import TabledWays
+from resourcesync.distributed.crew import WorkerContext
+from resourcesync.distributed.slices import SliceQueue
+from resourcesync.ports.engines import UnitOutcome
+from resourcesync.wiring.tabled import TableSyncStrategy
 from tests.support.campaign import Campaign
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import Style
@@ -74,7 +74,7 @@ class SharedCampaign(Campaign):
             assert isinstance(state, TabledState)
             self._fold(state)
             dying = self._dying(copies, state)
-            crew = Crew(
+            crew = WorkerContext(
                 read=lambda units: self._do(work.read_list, units, dying[0], copies.scratch),
                 fetch=lambda units: self._do(work.fetch_slice, units, dying[0], copies.scratch),
                 unpack=lambda units: self._do(package_work.unpack, units, dying[0], copies.scratch),
@@ -86,9 +86,9 @@ class SharedCampaign(Campaign):
                 site=None,
                 slice_rows=3,
             )
-            Slices(crew, self.clock, self._tell).recover()
+            SliceQueue(crew, self.clock, self._tell).recover()
             yield Destination(
-                Equipment(
+                Dependencies(
                     folder=str(self.folder),
                     fetcher=self.fetcher,
                     copies=dying[0],
@@ -101,7 +101,7 @@ class SharedCampaign(Campaign):
                     traffic=lambda: (self.fetcher.requests, self.fetcher.received),
                     patches=self.patches,
                     mappers=self.mappers,
-                    ways=TabledWays(crew),
+                    ways=TableSyncStrategy(crew),
                 )
             )
             if self.luck.random() < 0.8:  # else what was changed stays beside the table
@@ -125,11 +125,11 @@ class SharedCampaign(Campaign):
 
     def _do(
         self,
-        task: Callable[[Any, work.Tools], Outcome],
+        task: Callable[[Any, work.WorkerTools], UnitOutcome],
         units: Iterable[Any],
         copies: Any,
         scratch: Callable[[], Any],
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[UnitOutcome]:
         """Do units one after the other; a worker may die, and the unit is done again."""
         for unit in units:
             for _ in range(_TRIES):
@@ -146,12 +146,12 @@ class SharedCampaign(Campaign):
                         raise
                     self.lost += 1
             else:
-                outcome = Outcome(unit.name, failed=("engine", "its worker died each time"))
+                outcome = UnitOutcome(unit.name, failed=("engine", "its worker died each time"))
             yield outcome
 
-    def _tools(self, copies: Any, scratch: Callable[[], Any]) -> work.Tools:
+    def _tools(self, copies: Any, scratch: Callable[[], Any]) -> work.WorkerTools:
         folder = tempfile.mkdtemp(dir=self.scratch)
-        return work.Tools(
+        return work.WorkerTools(
             fetcher=self.fetcher,
             copies=copies,
             memory=lambda: SqliteMirrorState(":memory:"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import Content
+from resourcesync.ports.storing import ObjectContent
 
 COUNTERS = ("one/counter", "other/counter")
 KEYS = ("a", "b/c", "b/d/e")
@@ -28,7 +28,9 @@ def count(store: FolderStore, key: str, lot: random.Random) -> bool:
             number = int(stream.read().split()[0])
     body = b"%d %s" % (number + 1, b"x" * lot.randrange(20))
     version = None if there is None else there.version
-    if store.stat(key) == there and store.put(key, Content(BytesIO(body), len(body), ()), version):
+    if store.stat(key) == there and store.put(
+        key, ObjectContent(BytesIO(body), len(body), ()), version
+    ):
         print(f"+{key}", flush=True)
         return True
     return False
@@ -46,7 +48,7 @@ def shuffle(store: FolderStore, key: str, lot: random.Random) -> None:
             store.remove(f"{key}.moved")
         case _:
             version = None if there is None else there.version
-            store.put(key, Content(BytesIO(body), len(body), ()), version)
+            store.put(key, ObjectContent(BytesIO(body), len(body), ()), version)
 
 
 def hold(store: FolderStore, *, fork: bool) -> None:

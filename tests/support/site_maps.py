@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from xml.sax.saxutils import escape
 
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.memory_fetcher import Answer, MemoryFetcher
 
 HOME = "https://site.example/"
@@ -51,7 +51,7 @@ class MappedSite:
         yield
         self.failing = None
 
-    def _serve(self, request: Request) -> Answer | Exception:
+    def _serve(self, request: FetchRequest) -> Answer | Exception:
         if self.failing is not None:
             if not self.failing:
                 return SourceUnavailableError("it does not answer", uri=request.uri)

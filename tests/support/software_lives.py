@@ -16,7 +16,7 @@ from typing import Final
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.fastsync import FastSync, Style
 from tests.support.foreign_world import ForeignWorld, Software
@@ -104,7 +104,7 @@ class SoftwareLife(MovingLife, ForeignWorld):
         elif isinstance(software, DSpace):
             (software.rebase if self.luck.random() < 0.2 else software.update)(self.known)
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         uri = request.uri.replace(self.home, BASE)
         if not self.kind.is_open and uri in self.originals.contents():
             return Answer(status=401)

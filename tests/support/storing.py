@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resourcesync.errors import LockedError
-from resourcesync.ports.storing import Content, Stored
+from resourcesync.ports.storing import ObjectContent, StoredObject
 
 _SETUP = """
 PRAGMA synchronous = OFF;
@@ -37,7 +37,7 @@ class ShelfStore:
             connection.executescript(_SETUP)
             yield connection
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         body, version = content.stream.read(), secrets.token_hex(8)
         if len(body) != content.length:
             raise ValueError(f"{len(body)} bytes came, and {content.length} were told")
@@ -53,11 +53,11 @@ class ShelfStore:
                 done = rows.execute(update, (version, body, key, replaces))
             return version if done.rowcount else None
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         with self._rows() as rows:
             query = "SELECT version, length(body) FROM held WHERE key = ?"
             found = rows.execute(query, (key,)).fetchone()
-        return None if found is None else Stored(*found)
+        return None if found is None else StoredObject(*found)
 
     def open(self, key: str) -> BinaryIO | None:
         with self._rows() as rows:

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlencode
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.ports import Failure, Request, Response
-from resourcesync.ports.subscriptions import Follower
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import Answer
+from resourcesync.websub.messages import TextResponse
 from resourcesync.websub.signatures import sign
 from resourcesync.websub.subscriber import Subscriber
 
@@ -41,18 +41,22 @@ class StandingClock:
 class ScriptedHubs:
     """Answers each request with what ``answer`` says; 0 is no answer at all."""
 
-    answer: Callable[[Request], tuple[int, dict[str, str]]] = lambda _: (202, {})
-    asked: list[Request] = field(default_factory=list)
+    answer: Callable[[FetchRequest], tuple[int, dict[str, str]]] = lambda _: (202, {})
+    asked: list[FetchRequest] = field(default_factory=list)
 
-    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
         for request in requests:
             assert request is not None
             self.asked.append(request)
             status, headers = self.answer(request)
             if status:
-                yield Response(request=request, status=status, uri=request.uri, headers=headers)
+                yield FetchResponse(
+                    request=request, status=status, uri=request.uri, headers=headers
+                )
             else:
-                yield Failure(request=request, error=SourceUnavailableError("away", uri=HUB))
+                yield FetchFailure(request=request, error=SourceUnavailableError("away", uri=HUB))
 
     def forms(self) -> list[dict[str, str]]:
         found = []
@@ -88,17 +92,17 @@ class World:
         )
         return self.subscriber
 
-    def follower(self) -> Follower:
+    def follower(self) -> ChannelSubscription:
         [found] = self.store.followers()
         return found
 
-    def ask(self, token: str, **said: str) -> Answer:
+    def ask(self, token: str, **said: str) -> TextResponse:
         """Ask as a hub does: whether this is wanted, or tell that it is not."""
         fields = {"mode": "subscribe", "topic": TOPIC, "challenge": "c0ffee"} | said
         query = urlencode({f"hub.{name}": value for name, value in fields.items()})
         return self.subscriber.verify(token, query.encode())
 
-    def subscribed(self, name: str = "arxiv", lease: str = "864000") -> Follower:
+    def subscribed(self, name: str = "arxiv", lease: str = "864000") -> ChannelSubscription:
         """Follow the channel until it is confirmed."""
         self.subscriber.follow(name, [Channel(topic=TOPIC, hubs=(HUB,))])
         self.subscriber.tick()
@@ -107,6 +111,8 @@ class World:
         [active] = [it for it in self.store.followers() if it.name == name]
         return active
 
-    def deliver(self, follower: Follower, body: bytes, *, secret: bytes = b"") -> Answer:
+    def deliver(
+        self, follower: ChannelSubscription, body: bytes, *, secret: bytes = b""
+    ) -> TextResponse:
         signature = sign(secret or follower.secret, body)
         return self.subscriber.deliver(follower.token, [signature], body)

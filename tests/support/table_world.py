@@ -17,7 +17,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.wiring.inventories import TableSource, publish_table
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 BASE = "https://data.example/"
 SCHEMA = pa.schema(
@@ -73,7 +73,9 @@ class TableWorld:
     def tell(self, rows: Iterable[Row]) -> None:
         write_table(self.table, rows)
 
-    def publish(self, asked: PublishRequest | None = None, /, **chosen: object) -> Published:
+    def publish(
+        self, asked: PublishRequest | None = None, /, **chosen: object
+    ) -> PublicationResult:
         source = TableSource(
             address=f"tables:{self.table.parent}",
             values=self.values,

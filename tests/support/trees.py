@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.memory import ManualClock
 
 BASE = "https://museum.example/data/"
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
-def originals(root: Path, selection: Selection | None = None) -> FileTreeOriginals:
+def originals(root: Path, selection: FileSelection | None = None) -> FileTreeOriginals:
     """A tree seen from a time when every file is old."""
     return FileTreeOriginals(root, BASE, clock=ManualClock(LATER), selection=selection)
 

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from resourcesync.ports.engines import Outcome, Share
+from resourcesync.ports.engines import HostShare, UnitOutcome
 
 
 class Piece(NamedTuple):
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
     host: str = ""
 
 
-def do_piece(piece: Piece, share: Share) -> Outcome:
+def do_piece(piece: Piece, share: HostShare) -> UnitOutcome:
     """Do a unit as it says."""
     folder = Path(piece.folder)
     with (folder / f"{piece.name}.begun").open("a") as stream:
@@ -47,19 +47,19 @@ def do_piece(piece: Piece, share: Share) -> Outcome:
         case _:
             time.sleep(0.02)
     (folder / f"{piece.name}.done").write_text(f"{share.rate} {share.jobs}")
-    return Outcome(name=piece.name, rows=len(piece.name), details={"pid": os.getpid()})
+    return UnitOutcome(name=piece.name, rows=len(piece.name), details={"pid": os.getpid()})
 
 
-def do_nothing(piece: Piece, share: Share) -> Outcome:
+def do_nothing(piece: Piece, share: HostShare) -> UnitOutcome:
     """Do a unit that costs nothing, so that what is measured is the engine."""
-    return Outcome(name=piece.name, details={"pid": os.getpid()})
+    return UnitOutcome(name=piece.name, details={"pid": os.getpid()})
 
 
-def do_a_little(piece: Piece, share: Share) -> Outcome:
+def do_a_little(piece: Piece, share: HostShare) -> UnitOutcome:
     """Do a unit that takes a while and leaves an object."""
     time.sleep(0.05)
     (Path(piece.folder) / f"{piece.name}.done").touch()
-    return Outcome(name=piece.name, details={"pid": os.getpid()})
+    return UnitOutcome(name=piece.name, details={"pid": os.getpid()})
 
 
 def begun(piece: Piece) -> list[int]:

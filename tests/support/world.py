@@ -17,12 +17,12 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
-from resourcesync.ports import Request
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, Step
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.ports import FetchRequest
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from resourcesync.wiring import plugins
 from tests.support.memory_fetcher import Answer, MemoryFetcher
@@ -38,7 +38,7 @@ class World:
         self.originals = MemoryOriginals(self.clock)
         self.catalogue = MemoryCatalogue()
         self.documents = MemoryDocuments()
-        self.limits = Limits(max_entries=max_entries)
+        self.limits = PageLimits(max_entries=max_entries)
         self.policy = Policy()
         self.folder = folder
         self.room: int | None = None
@@ -46,7 +46,9 @@ class World:
         self.mappers: Callable[[str], MapperFactory] = plugins.mapper
         self.before: Callable[[Any], Any] = lambda port: port  # stands before files and state
         self.events: list[tuple[str, Mapping[str, object]]] = []
-        self.answers: dict[str, Answer | Exception | Callable[[Request], Answer | Exception]] = {}
+        self.answers: dict[
+            str, Answer | Exception | Callable[[FetchRequest], Answer | Exception]
+        ] = {}
         self.fetcher = MemoryFetcher(self.serve)
 
     # --- the Source ---
@@ -58,10 +60,12 @@ class World:
     def remove(self, name: str) -> None:
         self.originals.remove(BASE + name)
 
-    def publish(self, step: Step = Step.DUE, *, after: float = 60) -> Publication:
+    def publish(
+        self, step: PublicationStep = PublicationStep.DUE, *, after: float = 60
+    ) -> Publication:
         self.clock.advance(seconds=after)
         scan(self.originals, self.catalogue, self.clock.now())
-        return Publisher(
+        return ListPublisher(
             self.catalogue,
             self.documents,
             base_uri=BASE,
@@ -70,7 +74,7 @@ class World:
             policy=self.policy,
         ).publish(step)
 
-    def serve(self, request: Request) -> Answer | Exception:
+    def serve(self, request: FetchRequest) -> Answer | Exception:
         override = self.answers.get(request.uri)
         if callable(override):
             return override(request)
@@ -93,7 +97,7 @@ class World:
             assert mirror.copies is not None
             assert mirror.state is not None
             yield Destination(
-                Equipment(
+                Dependencies(
                     folder=str(self.folder),
                     fetcher=self.fetcher,
                     copies=self.before(mirror.copies),

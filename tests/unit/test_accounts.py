@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.accounts import ListingRow, Verdict, judge, latest_rows
+from resourcesync.discovery.accounts import ListingComparison, ListingRow, judge, latest_rows
 
 HASHES = st.sampled_from(
     ["", "md5:" + "0" * 32, "md5:" + "1" * 32, "sha-256:" + "a" * 64, "sha-256:" + "b" * 64]
@@ -33,14 +33,16 @@ def test_both_sides_are_judged_alike(one: ListingRow, other: ListingRow) -> None
 
 @given(TOLD)
 def test_nothing_differs_from_itself(told: ListingRow) -> None:
-    assert judge(told, told)[0] is (Verdict.SAME if told.hash else Verdict.UNPROVEN)
+    assert judge(told, told)[0] is (
+        ListingComparison.SAME if told.hash else ListingComparison.UNPROVEN
+    )
 
 
 @given(TOLD, TOLD)
 def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
     one: ListingRow, other: ListingRow
 ) -> None:
-    if judge(one, other)[0] is Verdict.SAME:
+    if judge(one, other)[0] is ListingComparison.SAME:
         assert one.hash == other.hash != ""
         assert None in (one.length, other.length) or one.length == other.length
 
@@ -48,5 +50,11 @@ def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
 def test_a_newer_lastmod_is_no_difference_when_the_hash_is_the_same() -> None:
     digest = "sha-256:" + "a" * 64
 
-    assert judge(ListingRow("a", digest, 1, 1), ListingRow("a", digest, 1, 2))[0] is Verdict.SAME
-    assert judge(ListingRow("a", "", 1, 1), ListingRow("a", digest, 1, 2))[0] is Verdict.DIFFERENT
+    assert (
+        judge(ListingRow("a", digest, 1, 1), ListingRow("a", digest, 1, 2))[0]
+        is ListingComparison.SAME
+    )
+    assert (
+        judge(ListingRow("a", "", 1, 1), ListingRow("a", digest, 1, 2))[0]
+        is ListingComparison.DIFFERENT
+    )

@@ -14,7 +14,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.wiring import accounts, own_hub
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -173,7 +173,7 @@ def test_an_adapter_that_fails_in_its_own_way_is_told_with_its_name(
 def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_else(
     follower: Follower,
 ) -> None:
-    def publish() -> Published:
+    def publish() -> PublicationResult:
         return accounts.publish_account(
             follower.followed(), {}, clock=follower.clock, asked=PublishRequest()
         )

@@ -8,9 +8,9 @@ import pytest
 
 from resourcesync.errors import ConfigurationError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.source.scan import Left
+from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import accounts
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
 
@@ -21,7 +21,7 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
         yield Follower(system, tmp_path / "out")
 
 
-def publish(follower: Follower, chosen: dict[str, object], **followed: Any) -> Published:
+def publish(follower: Follower, chosen: dict[str, object], **followed: Any) -> PublicationResult:
     return accounts.publish_account(
         follower.followed(**followed), chosen, clock=follower.clock, asked=PublishRequest()
     )
@@ -123,7 +123,9 @@ def test_a_feed_that_is_closed_and_told_nothing_is_not_published(follower: Follo
 def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follower) -> None:
     fill(follower, 3)
     follower.system.lots = [ChangeBatch("3", (), warnings=[("held-back", "2 changes held back")])]
-    assert follower.publish().scan.left == (Left(code="held-back", reason="2 changes held back"),)
+    assert follower.publish().scan.left == (
+        LeftFile(code="held-back", reason="2 changes held back"),
+    )
 
     follower.system.lots = [ChangeBatch("3", ())]
     assert follower.publish().scan.left == ()
@@ -141,7 +143,7 @@ def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
     follower.system.has_log = False
     follower.clock.advance(hours=24 * 8)
     message = "told:one has no log of changes any more"
-    assert follower.publish().scan.left == (Left(code="log-lost", reason=message),)
+    assert follower.publish().scan.left == (LeftFile(code="log-lost", reason=message),)
     follower.clock.advance(hours=24 * 8)
     assert follower.publish().scan.left == ()
 

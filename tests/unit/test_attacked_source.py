@@ -29,9 +29,9 @@ from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.link_rules import links_of, parse_rule
-from resourcesync.source.naming import Naming
-from resourcesync.source.policy import Step
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.policy import PublicationStep
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from resourcesync.wiring.dumping import DumpRequest
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
@@ -223,11 +223,13 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
         if content:
             source.originals.put(OTHER + "a", content.encode())
             source.scan()
-        contents, names = PresentContents(source.originals), Naming(base_uri=OTHER)
+        contents, names = PresentContents(source.originals), SourceNaming(base_uri=OTHER)
         DumpPublisher(
             source.catalogue, source.documents, contents, names=names, clock=source.clock
         ).publish(changes=True)
-        Publisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
+        ListPublisher(
+            source.catalogue, source.documents, base_uri=OTHER, clock=source.clock
+        ).publish()
 
     assert [(uri, data) for _, uri, _, data in told(source, naming.CHANGE_DUMP)] == [
         (OTHER + "a", b"third a")
@@ -246,8 +248,8 @@ def test_lists_that_start_over_go_with_no_older_dump() -> None:
     source.publish()
     assert "resourcedump.xml" in led_to(source)
 
-    Publisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
-        Step.INITIALISE
+    ListPublisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
+        PublicationStep.INITIALISE
     )
 
     assert "resourcedump.xml" not in led_to(source)
@@ -264,7 +266,7 @@ def test_another_base_leads_to_no_dump_of_the_former() -> None:
     source.publish()
     assert {"resourcedump.xml", "changedump.xml"} <= led_to(source)
 
-    Publisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
+    ListPublisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
 
     assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
 
@@ -336,7 +338,7 @@ def test_a_post_that_no_list_can_say_is_refused_and_nothing_is_published(
     with PostedCatalogue(path) as posted:
         posted.fill([Resource(uri=BASE + "a", length=1)], clock.now())
     with FileCatalogue(path, clock) as catalogue:
-        Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
+        ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
     row = {"uri": BASE + "b", "length": 1, "hash": "", "media_type": "", "more": "", column: value}
     with closing(sqlite3.connect(path, isolation_level=None)) as sql:
         try:
@@ -353,7 +355,7 @@ def test_a_post_that_no_list_can_say_is_refused_and_nothing_is_published(
         FileCatalogue(path, clock) as catalogue,
         pytest.raises(StateError, match=re.escape(BASE)),
     ):
-        Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=anew)
+        ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=anew)
 
     assert documents.writes == writes
 
@@ -370,13 +372,13 @@ def test_a_value_that_was_written_past_the_view_is_refused(
         posted.fill([Resource(uri=BASE + name, length=1) for name in "abc"], clock.now())
     with FileCatalogue(path, clock) as catalogue:
         if not is_first:
-            Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
+            ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish()
         with closing(sqlite3.connect(path, isolation_level=None)) as sql:
             sql.execute(f"UPDATE resource SET {column} = ? WHERE uri = ?", (value, BASE + "b"))
         clock.advance(seconds=60)
         writes = documents.writes
 
         with pytest.raises(StateError, match=f"{BASE}b"):
-            Publisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=True)
+            ListPublisher(catalogue, documents, base_uri=BASE, clock=clock).publish(anew=True)
 
     assert documents.writes == writes

@@ -14,15 +14,20 @@ from resourcesync.documents import reading
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.believing import check_clock
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring.dumping import DumpRequest
-from resourcesync.wiring.publishing import CATALOGUE, Published, PublishRequest, publish_tree
+from resourcesync.wiring.publishing import (
+    CATALOGUE,
+    PublicationResult,
+    PublishRequest,
+    publish_tree,
+)
 from tests.support.world import World
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FUTURE = datetime(2030, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-Publish = Callable[..., Published]
+Publish = Callable[..., PublicationResult]
 
 
 @pytest.fixture
@@ -32,7 +37,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def publish(tmp_path: Path, clock: ManualClock) -> Publish:
-    def published(number: int, **asked: object) -> Published:
+    def published(number: int, **asked: object) -> PublicationResult:
         clock.advance(seconds=60)
         (tmp_path / "b.txt").touch()
         (tmp_path / "a.txt").write_text(f"version {number}")
@@ -79,7 +84,7 @@ def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(
     assert "--rebase" in raised.value.hint
     assert contents(tmp_path) == before
 
-    publish(3, step=Step.REBASE)
+    publish(3, step=PublicationStep.REBASE)
 
     at = moment(tmp_path)
     assert START + 10 * DAY < at < START + 11 * DAY
@@ -112,7 +117,7 @@ def test_a_source_that_was_silent_for_years_goes_on_when_that_is_meant(
     publish(1)
     clock.set(FUTURE)
 
-    publish(2, step=Step.REBASE)
+    publish(2, step=PublicationStep.REBASE)
 
     assert [it.time is not None and it.time >= FUTURE for it in changes(tmp_path)] == [True]
     assert publish(3).publication.updated == 1
@@ -140,7 +145,7 @@ def test_what_was_packed_by_a_clock_that_ran_ahead_is_offered_no_more(
     publish(2, dumps=both)
     clock.set(START)
 
-    publish(number, step=Step.REBASE)
+    publish(number, step=PublicationStep.REBASE)
 
     offered = (tmp_path / "resourcesync/capabilitylist.xml").read_text()
     assert "dump" not in offered
@@ -167,7 +172,7 @@ def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr("resourcesync.wiring.publishing.scan", killed)
         with pytest.raises(KeyboardInterrupt):
-            publish(3, step=Step.REBASE)
+            publish(3, step=PublicationStep.REBASE)
     publish(3)
 
     assert changes(tmp_path) == []
@@ -192,10 +197,10 @@ def test_a_mirror_follows_a_source_whose_clock_ran_ahead(tmp_path: Path) -> None
     world.put("b", "3")
     world.remove("c")
 
-    world.publish(check_clock(world.catalogue, world.clock.now(), Step.REBASE))
+    world.publish(check_clock(world.catalogue, world.clock.now(), PublicationStep.REBASE))
 
     assert world.pull().state is MirrorState.IN_SYNC
     world.put("b", "4")
-    world.publish(check_clock(world.catalogue, world.clock.now(), Step.DUE))
+    world.publish(check_clock(world.catalogue, world.clock.now(), PublicationStep.DUE))
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()

@@ -7,8 +7,8 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.patching import Computer, PatchFormat, PatchMaker
-from resourcesync.source.patches import Patches
+from resourcesync.ports.patching import PatchComputer, PatchFormat, PatchMaker
+from resourcesync.source.patches import PatchGenerator
 from resourcesync.wiring import plugins
 
 KIND = "application/x-acme-delta"
@@ -24,7 +24,7 @@ def apply_swap(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int
     result.write(previous.read().replace(old, new))
 
 
-def write(data: bytes) -> Computer:
+def write(data: bytes) -> PatchComputer:
     def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) -> None:
         patch.write(data)
 
@@ -37,17 +37,17 @@ def fail(*_: object) -> None:
 
 def patches(
     compute: Callable[..., None], apply: Callable[..., None] = apply_swap, most: int | None = None
-) -> Patches:
+) -> PatchGenerator:
     maker = PatchMaker(
         media_type=KIND,
         load=lambda: compute,
         suits=lambda kind: kind == "text/plain",
         largest=most,
     )
-    return Patches(lambda: [maker], {KIND: PatchFormat(load=lambda: apply)})
+    return PatchGenerator(lambda: [maker], {KIND: PatchFormat(load=lambda: apply)})
 
 
-def between(computing: Patches, media_type: str = "text/plain") -> tuple[str, bytes] | None:
+def between(computing: PatchGenerator, media_type: str = "text/plain") -> tuple[str, bytes] | None:
     found = computing.between(
         io.BytesIO(OLD), io.BytesIO(NEW), media_type=media_type, largest=len(OLD), length=len(NEW)
     )
@@ -77,15 +77,15 @@ def refuse() -> Callable[..., None]:
         patches(write(b"old>new" + b" " * len(NEW))),
         patches(write(b"")),
         patches(swap, most=len(OLD) - 1),
-        Patches(list, {}),
-        Patches(lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)], {}),
-        Patches(
+        PatchGenerator(list, {}),
+        PatchGenerator(lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)], {}),
+        PatchGenerator(
             lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)],
             {KIND: PatchFormat(load=lambda: apply_swap)},
         ),
     ],
 )
-def test_what_fails_or_is_wrong_or_large_is_no_patch(computing: Patches) -> None:
+def test_what_fails_or_is_wrong_or_large_is_no_patch(computing: PatchGenerator) -> None:
     assert between(computing) is None
 
 
@@ -94,11 +94,11 @@ def test_a_format_is_asked_only_about_the_types_that_it_is_for() -> None:
 
 
 def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
-    def maker(compute: Computer) -> PatchMaker:
+    def maker(compute: PatchComputer) -> PatchMaker:
         return PatchMaker(media_type=KIND, load=lambda: compute, suits=bool)
 
     makers = [maker(fail), maker(swap)]
-    computing = Patches(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
+    computing = PatchGenerator(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
 
     assert between(computing) == (KIND, b"old>new")
 

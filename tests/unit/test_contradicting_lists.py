@@ -8,7 +8,7 @@ from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.plan import (
     DISPUTED,
     FILTERED,
-    Listed,
+    ListedEntry,
     Match,
     algorithms_for,
     deduplicate,
@@ -22,12 +22,14 @@ OLD, NEW, OTHER = (f"sha-256:{letter * 64}" for letter in "abc")
 MD5 = "md5:" + "0" * 32
 
 
-def row(digest: str, lastmod: int | None = None, change: str = "", **more: Any) -> Listed:
-    listed = Listed("u", "u", "p", digest, 5 if digest else None, lastmod, change)
+def row(digest: str, lastmod: int | None = None, change: str = "", **more: Any) -> ListedEntry:
+    listed = ListedEntry("u", "u", "p", digest, 5 if digest else None, lastmod, change)
     return listed._replace(**more)
 
 
-def last(first: Listed, digest: str, lastmod: int | None = None, change: str = "updated") -> Listed:
+def last(
+    first: ListedEntry, digest: str, lastmod: int | None = None, change: str = "updated"
+) -> ListedEntry:
     changed = row(digest, lastmod, change, undated=True)
     (settled,) = deduplicate([first, changed], ignore_conflict)
     return settled

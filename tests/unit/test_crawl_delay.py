@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.robots import Forgetful
+from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.config import parse_rate
 from resourcesync.wiring.transports import open_fetcher
 from tests.support.fetching import request
@@ -40,7 +40,7 @@ def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> W
             server.origin,
             settings,
             SystemClock(),
-            Known(body) if known else Forgetful(),
+            Known(body) if known else NoKnownRules(),
             lambda event, fields: warnings.append({"event": event, **fields}),
         )
         with opened as (fetcher, _):

@@ -8,9 +8,9 @@ import pytest
 from resourcesync.destination.cursor import (
     DAY,
     OVERLAP,
-    Latest,
-    Prefix,
-    Span,
+    ChangeListSpan,
+    LatestChangeTime,
+    ListPrefix,
     advance,
     chain,
     check_announced,
@@ -33,11 +33,11 @@ HOUR = 3_600_000_000
 
 def span(
     name: str, from_: int | None, until: int | None = None, *, announced: bool = False
-) -> Span:
-    return Span(uri=name, from_=from_, until=until, announced=announced)
+) -> ChangeListSpan:
+    return ChangeListSpan(uri=name, from_=from_, until=until, announced=announced)
 
 
-def names(spans: tuple[Span, ...]) -> list[str]:
+def names(spans: tuple[ChangeListSpan, ...]) -> list[str]:
     return [each.uri for each in spans]
 
 
@@ -188,7 +188,7 @@ def seen(from_: int, until: int | None, uri: str = "seen") -> ProcessedDocument:
     ],
 )
 def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
-    spans: list[Span], known: ProcessedDocument
+    spans: list[ChangeListSpan], known: ProcessedDocument
 ) -> None:
     assert displaced(spans, [known]) == ""
 
@@ -203,7 +203,7 @@ def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
     ],
 )
 def test_lists_whose_time_others_cover_were_written_anew(
-    spans: list[Span], known: ProcessedDocument
+    spans: list[ChangeListSpan], known: ProcessedDocument
 ) -> None:
     assert displaced(spans, [known]) == "seen"
 
@@ -218,7 +218,7 @@ def test_lists_whose_time_others_cover_were_written_anew(
     ],
 )
 def test_less_than_a_second_may_hide_that_lists_were_written_anew(
-    spans: list[Span], known: ProcessedDocument
+    spans: list[ChangeListSpan], known: ProcessedDocument
 ) -> None:
     newest = NOON + HOUR + 1
 
@@ -242,7 +242,7 @@ def test_less_than_a_second_may_hide_that_lists_were_written_anew(
     ],
 )
 def test_a_new_list_overtakes_an_open_one_when_it_begins_among_what_was_read_of_it(
-    spans: list[Span], newest: int | None, found: str
+    spans: list[ChangeListSpan], newest: int | None, found: str
 ) -> None:
     assert overtaking(spans, [seen(NOON, None)], newest) == found
     assert overtaking(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
@@ -255,7 +255,7 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
         at = from_microseconds(moment)
         return replace(change(uri, moment), resource=Resource(uri=uri, lastmod=at))
 
-    both, borrowed = Latest(NOON, NOON), Latest(NOON, NOON)
+    both, borrowed = LatestChangeTime(NOON, NOON), LatestChangeTime(NOON, NOON)
     for it in (moved("a", NOON + 3 * HOUR), change("b", NOON + HOUR), change("c", None)):
         both.add(it)
     for it in (moved("a", NOON + 3 * HOUR), change("far", NOON + 3 * DAY)):
@@ -263,14 +263,14 @@ def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
 
     assert both.moment == NOON + HOUR
     assert borrowed.moment == NOON
-    earlier = Latest(NOON - DAY, NOON)
+    earlier = LatestChangeTime(NOON - DAY, NOON)
     earlier.add(moved("a", NOON - HOUR))
     assert earlier.moment == NOON - HOUR
-    assert Latest(NOON, NOON).moment == NOON
+    assert LatestChangeTime(NOON, NOON).moment == NOON
 
 
 def test_only_times_of_their_own_are_told_of_changes_as_the_clock_of_the_lists_has_them() -> None:
-    latest = Latest(NOON, NOON)
+    latest = LatestChangeTime(NOON, NOON)
     ahead = from_microseconds(NOON + 3 * HOUR)
     latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
     assert (latest.own, latest.is_news) == (None, False)
@@ -301,7 +301,7 @@ def test_t_never_goes_back_and_never_far_into_the_future() -> None:
 
 def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
     def digest(*changes: Change) -> str:
-        prefix = Prefix()
+        prefix = ListPrefix()
         for each in changes:
             prefix.add(each)
         return prefix.hexdigest()

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.destination.cursor import Prefix
-from resourcesync.destination.cut_off import CutOff, Read, note_of
+from resourcesync.destination.cursor import ListPrefix
+from resourcesync.destination.cut_off import InterruptedReading, PrefixRecord, note_of
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -21,16 +21,16 @@ def changes(names: str) -> list[Change]:
     ]
 
 
-def read(names: str, from_: int = 1) -> Read:
-    prefix = Prefix()
+def read(names: str, from_: int = 1) -> PrefixRecord:
+    prefix = ListPrefix()
     for change in changes(names):
         prefix.add(change)
     return from_, prefix.entries, prefix.hexdigest()
 
 
-def is_lost(noted: Sequence[Read], *lists: tuple[int | None, str, bool]) -> bool:
+def is_lost(noted: Sequence[PrefixRecord], *lists: tuple[int | None, str, bool]) -> bool:
     """Whether what was noted is lost in lists: when they begin, their changes, whether news."""
-    found = CutOff.of_notes(note_of(noted))
+    found = InterruptedReading.of_notes(note_of(noted))
     for from_, names, is_news in lists:
         found.begin_list(from_)
         for change in changes(names):
@@ -63,6 +63,6 @@ def test_more_lists_than_are_worth_a_note_are_never_proven() -> None:
     many = [(number, 1, "digest") for number in range(10_001)]
 
     assert len(note_of(many)) < 100
-    assert CutOff.of_notes(note_of(many)).is_lost
-    assert CutOff.of_notes("[[1,2]").is_lost
-    assert not CutOff.of_notes("", None).is_lost
+    assert InterruptedReading.of_notes(note_of(many)).is_lost
+    assert InterruptedReading.of_notes("[[1,2]").is_lost
+    assert not InterruptedReading.of_notes("", None).is_lost

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from resourcesync.wiring.diagnosis import (
-    Machine,
-    Place,
-    Reach,
-    Verdict,
+    CheckResult,
+    FolderFacts,
+    MachineFacts,
+    SourceFacts,
     judge_machine,
     judge_place,
     judge_reach,
@@ -18,7 +18,7 @@ from resourcesync.wiring.diagnosis import (
 )
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-MACHINE = Machine(
+MACHINE = MachineFacts(
     versions={"Python": "3.12.1", "libcurl": "8.10.0", "SQLite": "3.45.1", "expat": "2.6.4"},
     http2=True,
     descriptors=1024,
@@ -27,7 +27,7 @@ MACHINE = Machine(
     scratch_room=5_000_000_000,
     config="resourcesync.toml",
 )
-PLACE = Place(
+PLACE = FolderFacts(
     folder="museum",
     is_mirror=True,
     is_case_sensitive=True,
@@ -35,7 +35,7 @@ PLACE = Place(
     room=5_000_000_000,
     inodes=1_000_000,
 )
-REACH = Reach(
+REACH = SourceFacts(
     origin="https://museum.example",
     date=NOW,
     now=NOW,
@@ -48,7 +48,7 @@ def levels(verdicts: Any) -> set[str]:
     return {verdict.level for verdict in verdicts}
 
 
-def bad(verdicts: Any) -> list[Verdict]:
+def bad(verdicts: Any) -> list[CheckResult]:
     return [verdict for verdict in verdicts if verdict.level != "ok"]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.discovery import Discovered, DocumentFetcher, discover
+from resourcesync.discovery import DocumentFetcher, SourceLists, discover
 from resourcesync.discovery.links import find_target
 from resourcesync.errors import (
     ConfigurationError,
@@ -39,7 +39,7 @@ DESCRIPTION = document("description", ("capabilities.xml", "capabilitylist"))
 CAPABILITIES = document("capabilitylist", ("list.xml", "resourcelist"))
 
 
-def find(address: str, **answers: Any) -> Discovered:
+def find(address: str, **answers: Any) -> SourceLists:
     """Discover, at a host that answers as told and 404 otherwise."""
 
     def serve(uri: str) -> Answer:

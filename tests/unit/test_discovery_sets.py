@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery import Choice, OfferedSet, names_of
+from resourcesync.discovery import OfferedSet, SetChoice, names_of
 from resourcesync.discovery.sets import choose
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from tests.support.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
@@ -56,7 +56,7 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/2/c.xml", f"{HOST}/b/c.xml")
     word = {"uri": sets[index].uri, "name": names_of(sets)[index], "number": str(index + 1)}[way]
 
-    chosen = choose(sets, Choice(wanted=word), HOST)
+    chosen = choose(sets, SetChoice(wanted=word), HOST)
 
     # A name wins over a number: the set called 2 is the second one here by chance.
     assert chosen == sets[index]
@@ -65,27 +65,27 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
 @pytest.mark.parametrize("word", ["0", "3", "-1", "²", "9" * 5_000, "c", "", " ", "*"])
 def test_what_is_no_set_chooses_none(word: str) -> None:
     with pytest.raises(ConfigurationError):
-        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), Choice(wanted=word), HOST)
+        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(wanted=word), HOST)
 
 
 def test_a_name_that_fits_several_chooses_none() -> None:
     sets = offered(f"{HOST}/x/a/c.xml", f"{HOST}/y/a/c.xml", f"{HOST}/b/c.xml")
 
     with pytest.raises(ConfigurationError, match="no set 'a'"):
-        choose(sets, Choice(wanted="a"), HOST)
+        choose(sets, SetChoice(wanted="a"), HOST)
 
 
 def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
 
-    assert choose(sets, Choice(pinned=sets[1].uri), HOST) == sets[1]
+    assert choose(sets, SetChoice(pinned=sets[1].uri), HOST) == sets[1]
     with pytest.raises(ConfigurationError):
-        choose(sets, Choice(pinned=f"{HOST}/gone.xml"), HOST)
-    assert choose(sets[:1], Choice(pinned=f"{HOST}/gone.xml"), HOST) == sets[0]
+        choose(sets, SetChoice(pinned=f"{HOST}/gone.xml"), HOST)
+    assert choose(sets[:1], SetChoice(pinned=f"{HOST}/gone.xml"), HOST) == sets[0]
 
 
 def test_no_other_set_takes_the_place_of_one_that_was_chosen() -> None:
-    bound = Choice(pinned=f"{HOST}/gone.xml", is_bound=True)
+    bound = SetChoice(pinned=f"{HOST}/gone.xml", is_bound=True)
 
     for sets in (offered(f"{HOST}/a/c.xml"), offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")):
         with pytest.raises(ConfigurationError) as caught:
@@ -97,7 +97,7 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     sets = offered(*(f"{HOST}/{number}/c.xml" for number in range(1_000)))
 
     with pytest.raises(ConfigurationError) as caught:
-        choose(sets, Choice(folder="here"), HOST)
+        choose(sets, SetChoice(folder="here"), HOST)
 
     assert len(caught.value.evidence) == 42
     assert ("set", "and 980 more") in caught.value.evidence
@@ -107,7 +107,7 @@ def test_commands_are_safe_to_paste() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
 
     with pytest.raises(ConfigurationError) as caught:
-        choose(sets, Choice(folder="my mirror; rm x"), f"{HOST}/?a=1&b=2")
+        choose(sets, SetChoice(folder="my mirror; rm x"), f"{HOST}/?a=1&b=2")
 
     assert dict(caught.value.evidence)["run"] == (
         f"resourcesync pull '{HOST}/?a=1&b=2' 'my mirror; rm x' --all-sets"
@@ -116,7 +116,7 @@ def test_commands_are_safe_to_paste() -> None:
 
 def test_who_makes_no_mirror_is_shown_no_commands() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), Choice(), HOST)
+        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(), HOST)
 
     assert [label for label, _ in caught.value.evidence] == ["set", "set"]
     assert caught.value.hint == "give the address of one of them instead"
@@ -135,7 +135,7 @@ def test_the_sets_of_a_description_are_told_with_what_describes_them() -> None:
 def test_the_chosen_set_is_followed_and_the_other_not_even_asked() -> None:
     host = Host(TWO)
 
-    found = host.find("", Choice(wanted="texts"))
+    found = host.find("", SetChoice(wanted="texts"))
 
     assert found.resource_list == f"{HOST}/texts/resourcelist.xml"
     assert found.description == f"{HOST}{WELL_KNOWN}"
@@ -189,9 +189,9 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
 
 def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
-        Host(TWO).find("/maps/c.xml", Choice(wanted="texts"))
-    assert Host(TWO).find("/maps/c.xml", Choice(wanted="maps")).capability_list is not None
-    followed = Choice(wanted="texts", pinned=f"{HOST}/maps/c.xml")
+        Host(TWO).find("/maps/c.xml", SetChoice(wanted="texts"))
+    assert Host(TWO).find("/maps/c.xml", SetChoice(wanted="maps")).capability_list is not None
+    followed = SetChoice(wanted="texts", pinned=f"{HOST}/maps/c.xml")
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
         Host(TWO).find("/maps/c.xml", followed)
 
@@ -202,4 +202,4 @@ def test_a_page_of_several_sets_offers_them() -> None:
 
     with pytest.raises(ConfigurationError):
         host.find("/page")
-    assert host.find("/page", Choice(wanted="2")).capability_list == f"{HOST}/texts/c.xml"
+    assert host.find("/page", SetChoice(wanted="2")).capability_list == f"{HOST}/texts/c.xml"

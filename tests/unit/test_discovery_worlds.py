@@ -3,7 +3,7 @@
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
-from resourcesync.discovery import Choice, Discovered
+from resourcesync.discovery import SetChoice, SourceLists
 from resourcesync.errors import ResourceSyncError
 from tests.support.discovering import HOST, SITEMAP, WELL_KNOWN, Host, listing
 from tests.support.memory_fetcher import Answer
@@ -54,7 +54,7 @@ worlds = st.dictionaries(st.sampled_from(PLACES), answers, max_size=len(PLACES))
 wishes = st.sampled_from(["", "a", "1", f"{HOST}/b.xml"])
 
 
-def outcome(host: Host, start: str, choice: Choice) -> Discovered | ResourceSyncError:
+def outcome(host: Host, start: str, choice: SetChoice) -> SourceLists | ResourceSyncError:
     try:
         return host.find(start, choice)
     except ResourceSyncError as error:
@@ -68,12 +68,12 @@ def test_every_search_ends_soon_and_by_name(
 ) -> None:
     host = Host(world)
 
-    found = outcome(host, start, Choice(wanted=wish))
+    found = outcome(host, start, SetChoice(wanted=wish))
 
     target(float(len(host.asked)))
     assert len(host.asked) <= MOST
     assert FOREIGN not in host.asked
-    assert not isinstance(found, Discovered) or FOREIGN not in found.documents
+    assert not isinstance(found, SourceLists) or FOREIGN not in found.documents
 
 
 @settings(max_examples=75, deadline=None)
@@ -81,9 +81,9 @@ def test_every_search_ends_soon_and_by_name(
 def test_the_same_is_found_whenever_it_is_looked_for(world: dict[str, Answer], start: str) -> None:
     host = Host(world)
 
-    first, again = (outcome(host, start, Choice()) for _ in range(2))
+    first, again = (outcome(host, start, SetChoice()) for _ in range(2))
 
-    if isinstance(first, Discovered):
+    if isinstance(first, SourceLists):
         assert first == again
     else:
         assert (type(first), str(first)) == (type(again), str(again))
@@ -100,6 +100,6 @@ def test_each_set_that_is_offered_can_be_chosen(world: dict[str, Answer], start:
 
     assert len(host.asked) <= MOST
     for one in offered:
-        found = outcome(host, start, Choice(wanted=one.uri))
+        found = outcome(host, start, SetChoice(wanted=one.uri))
         # The set itself may turn out to be broken; it is never said not to be offered.
-        assert isinstance(found, Discovered) or found.code != "no-such-set"
+        assert isinstance(found, SourceLists) or found.code != "no-such-set"

@@ -10,7 +10,7 @@ from resourcesync.documents.reading import read
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from resourcesync.validator.examining import validate_document
 from tests.support.dumping import BASE, DumpedSource
 
@@ -21,7 +21,9 @@ CHANGES = naming.ARCHIVES[Capability.CHANGE_DUMP_ARCHIVE]
 
 @pytest.fixture(params=[50_000, 2], ids=["one document", "indexes"])
 def source(request: pytest.FixtureRequest) -> DumpedSource:
-    source = DumpedSource(size=PackageSize(max_entries=2), limits=Limits(max_entries=request.param))
+    source = DumpedSource(
+        size=PackageSize(max_entries=2), limits=PageLimits(max_entries=request.param)
+    )
     for number in range(6):
         source.put(f"{number}.txt", "version 0")
     source.publish()

@@ -11,27 +11,27 @@ from resourcesync.destination.choosing import (
     LEAST,
     REQUEST,
     USUAL,
-    Ages,
+    AgeIndex,
     DumpPolicy,
-    Need,
-    Prospect,
+    PackageEstimate,
+    ResourceCount,
     are_manifests_worth_fetching,
     cost_singly,
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import Estimate, moments_of
+from resourcesync.destination.estimating import DumpEstimate, moments_of
 from resourcesync.destination.holdings import (
     ManifestRow,
-    Terms,
+    PackageTrust,
     joined,
     new_manifest_sorter,
     new_orders,
     new_wanted,
     provides,
 )
-from resourcesync.destination.packages import Offered
-from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.packages import DumpPackage
+from resourcesync.destination.plan import Fetch, ListedEntry
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -41,28 +41,28 @@ POLICIES: Sequence[DumpPolicy] = ("auto", "never", "always")
 A = "sha-256:" + "a" * 64
 B = "sha-256:" + "b" * 64
 OTHER_KIND = "md5:" + "c" * 32
-FAR = Terms(through=10**18, is_near=True, is_list=False)
+FAR = PackageTrust(through=10**18, is_near=True, is_list=False)
 
 
 @st.composite
-def needs(draw: st.DrawFn) -> Need:
+def needs(draw: st.DrawFn) -> ResourceCount:
     count = draw(st.integers(0, 100_000))
     unsized = draw(st.integers(0, count))
     size = draw(st.integers(0, 10**12)) if count > unsized else 0
-    return Need(count=count, size=size, unsized=unsized)
+    return ResourceCount(count=count, size=size, unsized=unsized)
 
 
 @st.composite
-def prospects(draw: st.DrawFn) -> Prospect:
+def prospects(draw: st.DrawFn) -> PackageEstimate:
     wanted = draw(needs())
     length = draw(st.none() | st.integers(0, 10**12))
     held = draw(st.none() | st.integers(wanted.count, 200_000))
-    return Prospect(length=length, wanted=wanted, entries=held)
+    return PackageEstimate(length=length, wanted=wanted, entries=held)
 
 
 @given(prospects(), st.sampled_from(POLICIES), st.none() | st.integers(0, 10**13))
 def test_a_package_is_taken_only_for_a_reason(
-    it: Prospect, policy: DumpPolicy, room: int | None
+    it: PackageEstimate, policy: DumpPolicy, room: int | None
 ) -> None:
     if not is_package_worth_fetching(it, policy, room):
         return
@@ -76,26 +76,28 @@ def test_a_package_is_taken_only_for_a_reason(
 
 
 @given(prospects(), st.integers(0, 10**12))
-def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(it: Prospect, length: int) -> None:
+def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(
+    it: PackageEstimate, length: int
+) -> None:
     if (
         it.length is not None
         and length <= it.length
         and is_package_worth_fetching(it, "auto", None)
     ):
-        cheaper = Prospect(length=length, wanted=it.wanted, entries=it.entries)
+        cheaper = PackageEstimate(length=length, wanted=it.wanted, entries=it.entries)
         assert is_package_worth_fetching(cheaper, "auto", None)
 
 
 @given(prospects(), st.none() | st.integers(0, 10**13))
-def test_always_takes_whatever_auto_takes(it: Prospect, room: int | None) -> None:
+def test_always_takes_whatever_auto_takes(it: PackageEstimate, room: int | None) -> None:
     if is_package_worth_fetching(it, "auto", room):
         assert is_package_worth_fetching(it, "always", room)
 
 
 def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() -> None:
     def worth(wanted: int, held: int, each: int = 1_000) -> bool:
-        need = Need(count=wanted, size=wanted * each)
-        it = Prospect(length=held * each, wanted=need, entries=held)
+        need = ResourceCount(count=wanted, size=wanted * each)
+        it = PackageEstimate(length=held * each, wanted=need, entries=held)
         return is_package_worth_fetching(it, "auto", None)
 
     assert worth(2_000, 2_000)
@@ -106,38 +108,40 @@ def test_thousands_of_small_resources_are_worth_a_package_and_a_few_are_not() ->
 
 
 def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> None:
-    need = Need(count=50, size=50_000)
+    need = ResourceCount(count=50, size=50_000)
 
-    assert is_package_worth_fetching(Prospect(length=None, wanted=need, entries=100), "auto", None)
-    assert not is_package_worth_fetching(
-        Prospect(length=None, wanted=need, entries=101), "auto", None
+    assert is_package_worth_fetching(
+        PackageEstimate(length=None, wanted=need, entries=100), "auto", None
     )
-    assert not is_package_worth_fetching(Prospect(length=None, wanted=need), "auto", None)
+    assert not is_package_worth_fetching(
+        PackageEstimate(length=None, wanted=need, entries=101), "auto", None
+    )
+    assert not is_package_worth_fetching(PackageEstimate(length=None, wanted=need), "auto", None)
 
 
 def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
-    assert not is_dump_worth_checking(Need(count=LEAST - 1), "auto")
-    assert is_dump_worth_checking(Need(count=LEAST), "auto")
-    assert is_dump_worth_checking(Need(count=1), "always")
-    assert not is_dump_worth_checking(Need(), "always")
-    assert not is_dump_worth_checking(Need(count=10**6), "never")
+    assert not is_dump_worth_checking(ResourceCount(count=LEAST - 1), "auto")
+    assert is_dump_worth_checking(ResourceCount(count=LEAST), "auto")
+    assert is_dump_worth_checking(ResourceCount(count=1), "always")
+    assert not is_dump_worth_checking(ResourceCount(), "always")
+    assert not is_dump_worth_checking(ResourceCount(count=10**6), "never")
 
 
 def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None:
-    of_24 = [Prospect(length=10**6, wanted=Need(count=67), entries=10_000)] * 24
+    of_24 = [PackageEstimate(length=10**6, wanted=ResourceCount(count=67), entries=10_000)] * 24
 
-    assert not are_manifests_worth_fetching(of_24, Need(count=1_620), "auto")
-    assert are_manifests_worth_fetching(of_24, Need(count=240_000), "auto")
-    assert are_manifests_worth_fetching(of_24, Need(count=1), "always")
-    assert not are_manifests_worth_fetching(of_24, Need(count=240_000), "never")
-    changes = [Prospect(length=10**6, wanted=Need(count=500))]
-    assert are_manifests_worth_fetching(changes, Need(count=500), "auto")
+    assert not are_manifests_worth_fetching(of_24, ResourceCount(count=1_620), "auto")
+    assert are_manifests_worth_fetching(of_24, ResourceCount(count=240_000), "auto")
+    assert are_manifests_worth_fetching(of_24, ResourceCount(count=1), "always")
+    assert not are_manifests_worth_fetching(of_24, ResourceCount(count=240_000), "never")
+    changes = [PackageEstimate(length=10**6, wanted=ResourceCount(count=500))]
+    assert are_manifests_worth_fetching(changes, ResourceCount(count=500), "auto")
 
 
 def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:
-    assert Need(count=4, size=300, unsized=1).total == 400
-    assert Need(count=2, unsized=2).total == 2 * USUAL
-    assert Need().total == 0
+    assert ResourceCount(count=4, size=300, unsized=1).total == 400
+    assert ResourceCount(count=2, unsized=2).total == 2 * USUAL
+    assert ResourceCount().total == 0
 
 
 # --- by age ---
@@ -153,7 +157,7 @@ MOMENTS = st.integers(0, 20)
 def test_ages_count_what_a_reading_of_all_would_count(
     moments: list[int], wanted: list[tuple[int | None, int | None]], data: st.DataObject
 ) -> None:
-    ages = Ages(moments)
+    ages = AgeIndex(moments)
     for lastmod, length in wanted:
         ages.add(lastmod, length)
     for _ in range(3):
@@ -175,7 +179,9 @@ def test_ages_count_what_a_reading_of_all_would_count(
         assert need.unsized == chosen.count(None)
 
 
-def offered(*, length: int | None = None, at: int = 0, from_: int = 0, until: int = 0) -> Offered:
+def offered(
+    *, length: int | None = None, at: int = 0, from_: int = 0, until: int = 0
+) -> DumpPackage:
     def moment(value: int) -> Any:
         return from_microseconds(value * 1_000_000) if value else None
 
@@ -183,16 +189,18 @@ def offered(*, length: int | None = None, at: int = 0, from_: int = 0, until: in
         uri="http://h/p.zip", length=length, at=moment(at), from_=moment(from_), until=moment(until)
     )
     kind = Capability.CHANGE_DUMP if from_ else Capability.RESOURCE_DUMP
-    return Offered(
+    return DumpPackage(
         uri=entry.uri, entry=entry, dump=Header(capability=kind), contents="", is_near=True
     )
 
 
-def estimate(packages: list[Offered], *lastmods: int | None, resources: int = 100) -> Estimate:
-    ages = Ages(moments_of(packages))
+def estimate(
+    packages: list[DumpPackage], *lastmods: int | None, resources: int = 100
+) -> DumpEstimate:
+    ages = AgeIndex(moments_of(packages))
     for lastmod in lastmods:
         ages.add(None if lastmod is None else lastmod * 1_000_000, 10)
-    return Estimate(packages, ages, resources)
+    return DumpEstimate(packages, ages, resources)
 
 
 def test_packages_are_expected_to_hold_as_much_as_they_are_long() -> None:
@@ -232,9 +240,9 @@ def test_packages_that_disappoint_lower_what_is_expected_of_the_next_ones() -> N
 # --- which versions ---
 
 
-def listed(uri: str = "u", **says: Any) -> Listed:
+def listed(uri: str = "u", **says: Any) -> ListedEntry:
     values: dict[str, Any] = {"hash": A, "length": 10, "lastmod": 1_000_000, "change": ""} | says
-    return Listed(uri=uri, loc=uri, path=uri, **values)
+    return ListedEntry(uri=uri, loc=uri, path=uri, **values)
 
 
 def held(uri: str = "u", package: int = 0, position: int = 0, **says: Any) -> ManifestRow:

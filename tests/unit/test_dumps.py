@@ -17,8 +17,8 @@ from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.dumps import Dumped
-from resourcesync.source.paging import Limits
+from resourcesync.source.dumps import DumpOutcome
+from resourcesync.source.paging import PageLimits
 from tests.support.dumping import BASE, DumpedSource
 
 SMALL = PackageSize(max_entries=4, max_bytes=40)
@@ -186,7 +186,7 @@ def test_an_empty_source_has_an_empty_dump() -> None:
 
 
 def test_very_many_packages_are_listed_in_parts() -> None:
-    source = DumpedSource(size=PackageSize(max_entries=1), limits=Limits(max_entries=3))
+    source = DumpedSource(size=PackageSize(max_entries=1), limits=PageLimits(max_entries=3))
     for number in range(8):
         source.put(f"{number}.txt", "x")
     source.publish()
@@ -203,7 +203,7 @@ def test_very_many_packages_are_listed_in_parts() -> None:
     assert head.header.is_index
     assert len(parts) == 3
     assert len(listed) == 8
-    assert source.dump() == Dumped(reused=8)
+    assert source.dump() == DumpOutcome(reused=8)
 
 
 # --- while files change --------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_intervals_of_a_change_dump_meet_and_only_new_packages_are_made(
     assert [until for _, until in spans[:-1]] == [since for since, _ in spans[1:]]
     assert all(since is not None and until is not None and since < until for since, until in spans)
     assert len(changes(source)) == 15
-    assert source.dump(resources=False, changes=True) == Dumped()
+    assert source.dump(resources=False, changes=True) == DumpOutcome()
 
 
 def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(

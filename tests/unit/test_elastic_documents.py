@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resourcesync.adapters.elastic.client import ServerSettings
 from resourcesync.adapters.elastic.documents import (
     Locations,
-    Reading,
+    ResourceDecoder,
     change_document,
     plain_date,
     read_moment,
@@ -42,7 +42,9 @@ def locations(root: str = ROOT, prefix: str = PREFIX) -> Locations:
 
 
 def read(**fields: object) -> Resource:
-    return Reading(locations()).resource("name", {"location": "https://h.example/a", **fields})
+    return ResourceDecoder(locations()).resource(
+        "name", {"location": "https://h.example/a", **fields}
+    )
 
 
 @given(st.lists(PATHS, min_size=1, max_size=3))
@@ -137,7 +139,7 @@ def test_no_value_of_a_field_is_too_odd(value: object) -> None:
 def test_what_is_written_is_read_again(resource: Resource) -> None:
     document = resource_document(resource, format_w3c)
 
-    assert Reading(locations()).resource("name", document) == resource
+    assert ResourceDecoder(locations()).resource("name", document) == resource
     logged = change_document(resource, "updated", datetime(2026, 1, 1, tzinfo=UTC), format_w3c)
     assert locations().uri(logged["location"]) == resource.uri
     assert read_moment(logged["datetime"]) == datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.elastic import positions
-from resourcesync.adapters.elastic.positions import Dated, Position, advance, decode, narrowed
+from resourcesync.adapters.elastic.positions import (
+    LogPosition,
+    ReportedEntry,
+    advance,
+    decode,
+    narrowed,
+)
 from resourcesync.errors import DiscontinuityError
 
 WINDOW = 50
@@ -26,10 +32,12 @@ EVENTS = st.lists(
 )
 
 
-def poll(position: Position, events: list[Event], now: int, skew: int) -> tuple[Position, set[str]]:
+def poll(
+    position: LogPosition, events: list[Event], now: int, skew: int
+) -> tuple[LogPosition, set[str]]:
     """Read the log as `ChangeLog` does; the writer's clock is behind ours by ``skew``."""
     entries = [
-        Dated(str(number), event.at)
+        ReportedEntry(str(number), event.at)
         for number, event in enumerate(events)
         if event.visible <= now and event.at >= position.start
     ]
@@ -43,7 +51,7 @@ def poll(position: Position, events: list[Event], now: int, skew: int) -> tuple[
 def test_each_change_is_told_once_however_late_it_is_seen(
     events: list[Event], polls: list[int], skew: int
 ) -> None:
-    position, told = Position(log="a"), list[str]()
+    position, told = LogPosition(log="a"), list[str]()
     for now in [*sorted(polls), 1000]:
         position, fresh = poll(decode(position.encode()), events, now, skew)
         told += fresh
@@ -53,8 +61,8 @@ def test_each_change_is_told_once_however_late_it_is_seen(
 
 @given(EVENTS, st.integers(0, 400), st.integers(0, 400))
 def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: int) -> None:
-    told = [Dated(str(number), it.at) for number, it in enumerate(events)]
-    after = advance(Position(log="a", start=start), told, boundary=450, held=max(start, held))
+    told = [ReportedEntry(str(number), it.at) for number, it in enumerate(events)]
+    after = advance(LogPosition(log="a", start=start), told, boundary=450, held=max(start, held))
 
     assert after.start <= max(start, held)
     assert after.seen == {it.name for it in told if it.at >= after.start}
@@ -62,7 +70,7 @@ def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: 
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
 def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: int) -> None:
-    known = [Dated(str(number), at) for number, at in enumerate(times)]
+    known = [ReportedEntry(str(number), at) for number, at in enumerate(times)]
     most, positions_most = 10, positions.MAX_REMEMBERED
     try:
         setattr(positions, "MAX_REMEMBERED", most)  # noqa: B010 - it is final elsewhere

@@ -3,10 +3,10 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.feeds.event_stream import MAX_EVENT, Event, EventReader
+from resourcesync.adapters.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 
 
-def read(*chunks: bytes, last_id: str = "") -> list[Event]:
+def read(*chunks: bytes, last_id: str = "") -> list[ServerSentEvent]:
     reader = EventReader(last_id)
     return [event for chunk in chunks for event in reader.read(chunk)]
 

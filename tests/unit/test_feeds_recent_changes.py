@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.feeds.event_stream import Event
+from resourcesync.adapters.feeds.event_stream import ServerSentEvent
 from resourcesync.adapters.feeds.recent_changes import RecentChangeFilter, hear
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
@@ -66,7 +66,9 @@ def told(event: dict[str, Any], **values: str) -> list[tuple[str, str]]:
 
 
 def _hear(data: bytes, kind: str = "message", **values: str) -> Any:
-    event = Event(kind=kind, data=data, last_id="1", size=len(data), is_whole=True, has_data=True)
+    event = ServerSentEvent(
+        kind=kind, data=data, last_id="1", size=len(data), is_whole=True, has_data=True
+    )
     return hear(event, None, chosen=RecentChangeFilter.read(values))
 
 

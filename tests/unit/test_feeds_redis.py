@@ -19,7 +19,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.ports.accounts import Account, ChangeBatch
+from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync.testing import AccountSuite
 from tests.support import redis_server
 from tests.support.feeding import line, names, omissions, options
@@ -48,7 +48,7 @@ def client(address: str) -> Iterator["Redis"]:
 
 
 @contextmanager
-def stream(address: str, **values: str) -> Iterator[Account]:
+def stream(address: str, **values: str) -> Iterator[ResourceAccount]:
     with redis_streams.open_stream(options(address, stream=STREAM, **values)) as account:
         yield account
 
@@ -59,7 +59,7 @@ class TestRedisStream(AccountSuite):
     client: "Redis"
 
     @pytest.fixture
-    def account(self, address: str, client: "Redis") -> Iterator[Account]:
+    def account(self, address: str, client: "Redis") -> Iterator[ResourceAccount]:
         self.client = client
         with stream(address) as account:
             yield account

@@ -20,7 +20,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.testing import AccountSuite
 from tests.support.event_server import EventServer
 from tests.support.feeding import line, names, omissions, options
@@ -36,12 +36,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
 
 
 @contextmanager
-def own(server: EventServer, **values: str) -> Iterator[Account]:
+def own(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
     with streams.open_own(options(f"sse:{server.url}", **{"quiet": "0.25", **values})) as account:
         yield account
 
 
-def begun(account: Account, server: EventServer) -> str:
+def begun(account: ResourceAccount, server: EventServer) -> str:
     """Return a position after an event that was told."""
     first = account.position()
     told: list[ChangeBatch] = []
@@ -59,7 +59,7 @@ class TestOwnEvents(AccountSuite):
     server: EventServer
 
     @pytest.fixture
-    def account(self, server: EventServer) -> Iterator[Account]:
+    def account(self, server: EventServer) -> Iterator[ResourceAccount]:
         self.server = server
         with own(server, quiet="0.2") as account:
             self.start = begun(account, server)
@@ -86,7 +86,7 @@ class _Begun:
 
     can_list_resources = False
 
-    def __init__(self, account: Account, position: str) -> None:
+    def __init__(self, account: ResourceAccount, position: str) -> None:
         self._account, self._position = account, position
         self.resources, self.changes = account.resources, account.changes
 
@@ -352,7 +352,7 @@ def event(title: str, moment: datetime, **more: object) -> bytes:
 
 
 @contextmanager
-def wikimedia(server: EventServer, **values: str) -> Iterator[Account]:
+def wikimedia(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
     asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.25", **values})
     with streams.open_wikimedia(asked) as account:
         yield account

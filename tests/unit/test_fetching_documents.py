@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import ResourceMissingError, ResourceSyncError, StoppedError
-from resourcesync.ports import Failure, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 
 URIS = [f"http://h.example/{name}.xml" for name in ("first", "second", "third")]
 
@@ -19,14 +19,14 @@ class HalfWay:
         self.error = error
         self.is_raised = is_raised
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         asked = list(requests)
         for request in asked:
             request.sink.write(b"half")
-        yield Response(request=asked[0], status=200, uri=asked[0].uri, headers={}, received=4)
+        yield FetchResponse(request=asked[0], status=200, uri=asked[0].uri, headers={}, received=4)
         if self.is_raised:
             raise self.error
-        yield Failure(request=asked[1], error=self.error)  # type: ignore[arg-type]
+        yield FetchFailure(request=asked[1], error=self.error)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("is_raised", [True, False])

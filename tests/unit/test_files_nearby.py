@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.files import Selection
+from resourcesync.adapters.files import FileSelection
 from tests.support.trees import BASE, originals, put
 
 _NAMES = """
@@ -48,7 +48,7 @@ def _read(opening: Callable[[str], BinaryIO | None], uri: str) -> bytes | None:
 @settings(max_examples=100, deadline=None)
 @given(order=st.lists(st.sampled_from(_URIS), min_size=1, max_size=12))
 def test_in_any_order_the_same_files_are_opened_as_one_by_one(tree: Path, order: list[str]) -> None:
-    found = originals(tree, selection=Selection(skip=frozenset({"skip", "d/skip"})))
+    found = originals(tree, selection=FileSelection(skip=frozenset({"skip", "d/skip"})))
     alone = [_read(found.open, uri) for uri in order]
 
     with found.reading() as opening:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.files import Selection, folders, tree
+from resourcesync.adapters.files import FileSelection, folders, tree
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import to_name, to_names, to_segment
 from tests.support.trees import originals, published, put, reasons
@@ -180,12 +180,12 @@ def test_hidden_files_and_backups_are_left_out_and_said_so(tmp_path: Path) -> No
 def test_hidden_files_are_published_when_asked(tmp_path: Path) -> None:
     put(tmp_path, "a", ".env", "b~")
 
-    assert published(originals(tmp_path, Selection(hidden=True))) == [".env", "a", "b~"]
+    assert published(originals(tmp_path, FileSelection(hidden=True))) == [".env", "a", "b~"]
 
 
 def test_our_own_folder_is_not_published_and_not_mentioned(tmp_path: Path) -> None:
     put(tmp_path, "a", "resourcesync/resourcelist.xml", "b/resourcesync/x")
-    found = originals(tmp_path, Selection(skip=frozenset({"resourcesync/"})))
+    found = originals(tmp_path, FileSelection(skip=frozenset({"resourcesync/"})))
 
     assert published(found) == ["a", "b/resourcesync/x"]
     assert found.omissions() == ()
@@ -194,7 +194,7 @@ def test_our_own_folder_is_not_published_and_not_mentioned(tmp_path: Path) -> No
 def test_patterns_choose_files_and_prune_folders(tmp_path: Path) -> None:
     put(tmp_path, "a.html", "a.txt", "drafts/b.html", "c/drafts/d.html", "c/e.html")
 
-    selection = Selection(include=("*.html",), exclude=("drafts", "c/e*"))
+    selection = FileSelection(include=("*.html",), exclude=("drafts", "c/e*"))
 
     assert published(originals(tmp_path, selection)) == ["a.html", "c/drafts/d.html"]
 
@@ -236,7 +236,7 @@ def test_a_folder_on_another_file_system_is_entered_only_when_asked(tmp_path: Pa
     shared = Path("/dev/shm")
     if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system here")
-    found = originals(Path("/dev"), Selection(include=("no such file",)))
+    found = originals(Path("/dev"), FileSelection(include=("no such file",)))
 
     list(found.scan())
 

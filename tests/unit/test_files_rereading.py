@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.files import Rereading
+from resourcesync.adapters.files import RereadSchedule
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.wiring.publishing import Published, publish_tree
+from resourcesync.wiring.publishing import PublicationResult, publish_tree
 
 DAY = 24 * 3_600 * 1_000_000
 SIZE = 4_096
@@ -28,7 +28,7 @@ def mapped(path: Path) -> Iterator[mmap.mmap]:
         yield memory
 
 
-def publish(tree: Path, clock: ManualClock) -> Published:
+def publish(tree: Path, clock: ManualClock) -> PublicationResult:
     return publish_tree(tree, {"url": "https://museum.example"}, clock=clock)
 
 
@@ -89,7 +89,7 @@ def test_a_round_reads_each_file_once_and_each_scan_no_more_than_its_part(hours:
     counts: Counter[int] = Counter()
     scans = 30 if hours >= 24 else 30 * 24
     for scan in range(scans + 1):
-        due = Rereading.since(note, now)
+        due = RereadSchedule.since(note, now)
         found = [it for it in files if due.has(it, -DAY * 1_000)]
         assert len(found) <= 2 * len(files) // scans, "it is spread over the round"
         assert scan or not found, "the first scan reads all anyway"
@@ -101,14 +101,14 @@ def test_a_round_reads_each_file_once_and_each_scan_no_more_than_its_part(hours:
 
 @pytest.mark.parametrize("note", [None, "", "nonsense", '{"at":1}', "[]"])
 def test_what_is_not_remembered_begins_a_round(note: str | None) -> None:
-    due = Rereading.since(note, 9 * DAY)
+    due = RereadSchedule.since(note, 9 * DAY)
     assert not any(due.has(inode, 9 * DAY * 1_000 - 1) for inode in range(100))
-    assert Rereading.since(due.note(), 10 * DAY).width > 0
+    assert RereadSchedule.since(due.note(), 10 * DAY).width > 0
 
 
 def test_a_clock_that_steps_back_makes_nothing_due() -> None:
-    kept = Rereading(now=9 * DAY, place=7).note()
-    due = Rereading.since(kept, 8 * DAY)
+    kept = RereadSchedule(now=9 * DAY, place=7).note()
+    due = RereadSchedule.since(kept, 8 * DAY)
     assert due.width == 0
     assert not any(due.has(inode, 8 * DAY * 1_000) for inode in range(100))
-    assert Rereading.since(due.note(), 9 * DAY).place == 7
+    assert RereadSchedule.since(due.note(), 9 * DAY).place == 7

@@ -15,13 +15,13 @@ from resourcesync.adapters.catalogue import file as catalogue_file
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.documents import reading
 from resourcesync.errors import DiscontinuityError
-from resourcesync.ports import Catalogue
+from resourcesync.ports import CatalogueStore
 from resourcesync.source import ledger, naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_ledger import read_dumps
 from resourcesync.source.dumps import DumpPublisher
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import ChangeLists, Policy
 from tests.support.publishing import BASE, Source, content_of
 from tests.support.recording import NOW, changes, record_first, resource
@@ -31,11 +31,11 @@ DAY = 24 * HOUR
 STREAM = Policy(rotate=3 * DAY, keep=21 * DAY, rebase=21 * DAY)
 
 
-def kept(catalogue: Catalogue) -> list[int]:
+def kept(catalogue: CatalogueStore) -> list[int]:
     return [number for number, _ in changes(catalogue)]
 
 
-def record(catalogue: Catalogue, *versions: int) -> None:
+def record(catalogue: CatalogueStore, *versions: int) -> None:
     for version in versions:
         with catalogue.record(NOW + timedelta(hours=version)) as recording:
             recording.updated(resource("a", version), "")
@@ -122,7 +122,7 @@ def dump_changes(source: Source) -> None:
         source.catalogue,
         source.documents,
         PresentContents(source.originals),
-        names=Naming(base_uri=BASE),
+        names=SourceNaming(base_uri=BASE),
         clock=source.clock,
     ).publish(resources=False, changes=True)
 
@@ -143,7 +143,7 @@ def test_every_list_that_is_lost_is_written_again_as_it_was(
     lives: list[tuple[int, int]],
 ) -> None:
     policy = Policy(change_lists=shape, rotate=HOUR, keep=keep, archive=archive, rebase=rebase)
-    source = Source(policy=policy, limits=Limits(max_entries=3))
+    source = Source(policy=policy, limits=PageLimits(max_entries=3))
     for number, (hours, names) in enumerate(lives):
         source.clock.advance(hours=hours)
         source.put(*"abcde"[:names], content=str(number))

@@ -10,7 +10,7 @@ from resourcesync.errors import (
     DiskFullError,
     StorageError,
 )
-from resourcesync.ports import Purpose, Request
+from resourcesync.ports import FetchRequest, Purpose
 from tests.support.fetching import (
     KeepingSink,
     failure,
@@ -170,7 +170,9 @@ def test_a_sink_that_fails_ends_its_own_fetch_only(server: HostileServer) -> Non
     uri = server.on("/x", answer(body=b"abc"))
     fetcher = quick_fetcher(server.origin)
 
-    outcomes = list(fetcher.fetch([request(uri), Request(uri=uri, sink=FullDisk()), request(uri)]))
+    outcomes = list(
+        fetcher.fetch([request(uri), FetchRequest(uri=uri, sink=FullDisk()), request(uri)])
+    )
 
     failed = [failure(outcome) for outcome in outcomes if hasattr(outcome, "error")]
     assert [type(outcome.error) for outcome in failed] == [DiskFullError]
@@ -180,7 +182,9 @@ def test_a_sink_that_fails_ends_its_own_fetch_only(server: HostileServer) -> Non
 def test_a_sink_that_cannot_start_over_ends_its_fetch(server: HostileServer) -> None:
     uri = server.on("/x", [OK + b"Content-Length: 10\r\n\r\nabc", CLOSE])
 
-    outcome = failure(fetch_one(quick_fetcher(server.origin), Request(uri=uri, sink=NoRestart())))
+    outcome = failure(
+        fetch_one(quick_fetcher(server.origin), FetchRequest(uri=uri, sink=NoRestart()))
+    )
 
     assert type(outcome.error) is StorageError
 
@@ -190,7 +194,7 @@ def test_a_fault_in_a_sink_is_not_swallowed(server: HostileServer) -> None:
     fetcher = quick_fetcher(server.origin)
 
     with pytest.raises(ZeroDivisionError):
-        fetch_one(fetcher, Request(uri=uri, sink=Broken()))
+        fetch_one(fetcher, FetchRequest(uri=uri, sink=Broken()))
 
     assert kept(response(fetch_one(fetcher, uri))) == b"abc"
 

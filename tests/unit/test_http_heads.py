@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.coding import GzipDecoder
-from resourcesync.adapters.http.head import LARGEST, Head, read_head, read_retry_after
+from resourcesync.adapters.http.head import LARGEST, ResponseHead, read_head, read_retry_after
 from resourcesync.adapters.http.robots import (
     READ_AT_MOST,
     EnoughReadError,
@@ -30,7 +30,7 @@ from resourcesync.ports import Purpose
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
-def head(*lines: str) -> Head | None:
+def head(*lines: str) -> ResponseHead | None:
     return read_head(
         "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", *lines, "")), "http://h/"
     )

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
-from resourcesync.ports import Failure, Message, Purpose, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from tests.support.fetching import KeepingSink, kept, quick_fetcher
 from tests.support.hostile_server import HostileServer, answer
 from tests.support.listening import Listener
@@ -17,16 +17,16 @@ from tests.support.listening import Listener
 FIELDS = (("Content-Type", "application/xml"), ("X-Hub-Signature", "sha256=00"))
 
 
-def message(uri: str, body: bytes = b"<x/>") -> Request:
+def message(uri: str, body: bytes = b"<x/>") -> FetchRequest:
     said = Message(body=body, fields=FIELDS)
-    return Request(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, message=said)
+    return FetchRequest(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, message=said)
 
 
-def question(uri: str, limit: int | None = None) -> Request:
-    return Request(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, limit=limit)
+def question(uri: str, limit: int | None = None) -> FetchRequest:
+    return FetchRequest(uri=uri, sink=KeepingSink(), purpose=Purpose.MESSAGE, limit=limit)
 
 
-def sent(asked: Request, **settings: Any) -> Response | Failure:
+def sent(asked: FetchRequest, **settings: Any) -> FetchResponse | FetchFailure:
     fetcher = quick_fetcher(asked.uri.rsplit("/", 1)[0], **settings)
     [outcome] = fetcher.fetch([asked])
     fetcher.close()
@@ -38,7 +38,7 @@ def test_a_message_is_posted_once_with_its_fields_and_nothing_is_asked_before() 
         server.on("/hub", answer("204 No Content", length=None))
         outcome = sent(message(f"{server.origin}/hub"), robots="obey")
 
-    assert isinstance(outcome, Response)
+    assert isinstance(outcome, FetchResponse)
     assert outcome.status == 204
     [asked] = server.asked
     assert asked.text.startswith("POST /hub HTTP/1.1\r\n")
@@ -54,7 +54,7 @@ def test_every_answer_to_a_message_ends_it_and_none_is_followed(status: int) -> 
         server.on("/hub", answer(f"{status} It", b"said", Location="/elsewhere"))
         outcome = sent(message(f"{server.origin}/hub"))
 
-    assert isinstance(outcome, Response)
+    assert isinstance(outcome, FetchResponse)
     assert (outcome.status, outcome.tries) == (status, 1)
     assert outcome.headers.get("location") == "/elsewhere"
     assert kept(outcome) == b""
@@ -66,7 +66,7 @@ def test_an_endless_answer_to_a_message_is_cut_and_its_status_counts() -> None:
         server.on("/hub", answer("200 OK", b"x" * 1_000_000))
         outcome = sent(message(f"{server.origin}/hub"))
 
-    assert isinstance(outcome, Response)
+    assert isinstance(outcome, FetchResponse)
     assert outcome.status == 200
     assert kept(outcome) == b""
 
@@ -77,7 +77,7 @@ def test_the_body_of_any_success_answers_a_question(status: int) -> None:
         server.on("/me", answer(f"{status} It", b"the challenge"))
         outcome = sent(question(f"{server.origin}/me"))
 
-    assert isinstance(outcome, Response)
+    assert isinstance(outcome, FetchResponse)
     assert (outcome.status, kept(outcome)) == (status, b"the challenge")
 
 
@@ -86,7 +86,7 @@ def test_an_answer_to_a_question_is_at_most_as_long_as_asked() -> None:
         server.on("/me", answer("200 OK", b"x" * 101))
         outcome = sent(question(f"{server.origin}/me", limit=100))
 
-    assert isinstance(outcome, Failure)
+    assert isinstance(outcome, FetchFailure)
     assert isinstance(outcome.error, BadResponseError)
 
 
@@ -100,7 +100,7 @@ def test_a_message_does_not_reach_a_private_address_unless_it_may() -> None:
 
     assert not server.asked
     for outcome in outcomes:
-        assert isinstance(outcome, Failure)
+        assert isinstance(outcome, FetchFailure)
         assert isinstance(outcome.error, SourceRefusedError)
         assert outcome.error.code == "egress"
 
@@ -111,7 +111,7 @@ def test_a_handle_that_posted_gets_again_afterwards() -> None:
         for _ in range(2):
             [first] = fetcher.fetch([message(f"{listener.origin}/hub")])
             [second] = fetcher.fetch([question(f"{listener.origin}/me")])
-            assert isinstance(first, Response)
+            assert isinstance(first, FetchResponse)
             assert kept(second) == b"body"
         fetcher.close()
 
@@ -119,9 +119,9 @@ def test_a_handle_that_posted_gets_again_afterwards() -> None:
 
 
 def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> None:
-    asked: list[Request | None] = []
+    asked: list[FetchRequest | None] = []
 
-    def requests(origin: str) -> Iterator[Request | None]:
+    def requests(origin: str) -> Iterator[FetchRequest | None]:
         yield message(f"{origin}/slow")
         for _ in range(3):
             asked.append(None)
@@ -142,6 +142,6 @@ def test_none_among_the_requests_is_asked_again_while_others_are_in_flight() -> 
 def test_a_message_to_nobody_fails_at_once_as_something_that_may_pass() -> None:
     outcome = sent(message("http://127.0.0.1:9/x"), retries=0)
 
-    assert isinstance(outcome, Failure)
+    assert isinstance(outcome, FetchFailure)
     assert isinstance(outcome.error, SourceUnavailableError)
     assert outcome.tries == 1

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.http.politeness import (
     LONGEST_BACKOFF,
-    Circuit,
-    Patience,
+    CircuitBreaker,
+    CircuitLimits,
     Politeness,
-    Window,
+    RequestWindow,
     decorrelated,
 )
 
@@ -19,14 +19,14 @@ latencies = st.floats(min_value=0.0001, max_value=20.0)
 events = st.lists(st.one_of(st.none(), latencies), max_size=300)
 
 
-def new_circuit(failures: int = 8, probes: int = 3) -> Circuit:
-    patience = Patience(failures=failures, probes=probes, first=1.0, longest=60.0)
-    return Circuit(patience, Random(3))
+def new_circuit(failures: int = 8, probes: int = 3) -> CircuitBreaker:
+    patience = CircuitLimits(failures=failures, probes=probes, first=1.0, longest=60.0)
+    return CircuitBreaker(patience, Random(3))
 
 
 def new_politeness(interval: float = 0.0, max_wait: float = 60.0) -> Politeness:
     return Politeness(
-        Window(first=4, ceiling=64), new_circuit(), interval=interval, max_wait=max_wait
+        RequestWindow(first=4, ceiling=64), new_circuit(), interval=interval, max_wait=max_wait
     )
 
 
@@ -34,7 +34,7 @@ def new_politeness(interval: float = 0.0, max_wait: float = 60.0) -> Politeness:
 def test_a_window_stays_between_one_and_its_ceiling(
     happenings: list[float | None], first: int, ceiling: int
 ) -> None:
-    window = Window(first=first, ceiling=ceiling)
+    window = RequestWindow(first=first, ceiling=ceiling)
 
     for moment, latency in enumerate(happenings):
         if latency is None:
@@ -46,7 +46,7 @@ def test_a_window_stays_between_one_and_its_ceiling(
 
 @given(st.integers(2, 200))
 def test_trouble_halves_the_window(size: int) -> None:
-    window = Window(first=size, ceiling=size)
+    window = RequestWindow(first=size, ceiling=size)
 
     window.troubled(10.0, 9.0)
 
@@ -54,7 +54,7 @@ def test_trouble_halves_the_window(size: int) -> None:
 
 
 def test_trouble_of_requests_that_were_in_flight_together_halves_once() -> None:
-    window = Window(first=64, ceiling=64)
+    window = RequestWindow(first=64, ceiling=64)
 
     for _ in range(20):
         window.troubled(10.0, 9.0)
@@ -63,7 +63,7 @@ def test_trouble_of_requests_that_were_in_flight_together_halves_once() -> None:
 
 
 def test_a_server_that_keeps_up_gets_the_whole_ceiling_in_four_round_trips() -> None:
-    window = Window(first=4, ceiling=64)
+    window = RequestWindow(first=4, ceiling=64)
 
     for _ in range(4):
         for _ in range(window.size):
@@ -73,7 +73,7 @@ def test_a_server_that_keeps_up_gets_the_whole_ceiling_in_four_round_trips() -> 
 
 
 def test_after_trouble_the_window_recovers_by_one_in_a_round_trip() -> None:
-    window = Window(first=32, ceiling=64)
+    window = RequestWindow(first=32, ceiling=64)
     window.troubled(10.0, 9.0)
     sizes = [window.size]
 
@@ -88,7 +88,7 @@ def test_after_trouble_the_window_recovers_by_one_in_a_round_trip() -> None:
 
 
 def test_a_window_that_is_not_used_does_not_grow() -> None:
-    window = Window(first=8, ceiling=64)
+    window = RequestWindow(first=8, ceiling=64)
 
     for _ in range(100):
         window.answered(0.02, 2)
@@ -97,7 +97,7 @@ def test_a_window_that_is_not_used_does_not_grow() -> None:
 
 
 def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
-    window = Window(first=8, ceiling=64)
+    window = RequestWindow(first=8, ceiling=64)
     window.answered(0.02, 8)
 
     for _ in range(200):
@@ -107,7 +107,7 @@ def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
 
 
 def test_one_lucky_answer_does_not_stop_growth_for_ever() -> None:
-    window = Window(first=8, ceiling=64)
+    window = RequestWindow(first=8, ceiling=64)
     window.answered(0.02, 8)
 
     for _ in range(3000):
@@ -117,7 +117,7 @@ def test_one_lucky_answer_does_not_stop_growth_for_ever() -> None:
 
 
 def test_latency_that_no_one_minds_does_not_stop_growth() -> None:
-    window = Window(first=8, ceiling=64)
+    window = RequestWindow(first=8, ceiling=64)
     window.answered(0.0001, 8)
 
     for _ in range(200):
@@ -203,8 +203,8 @@ def test_failures_of_requests_sent_before_the_circuit_opened_are_no_probes() -> 
 
 @given(st.integers(0, 2**32))
 def test_an_origin_that_is_down_for_six_hours_gets_at_most_a_hundred_requests(seed: int) -> None:
-    patience = Patience(failures=8, probes=5, first=1.0, longest=60.0)
-    circuit = Circuit(patience, Random(seed))
+    patience = CircuitLimits(failures=8, probes=5, first=1.0, longest=60.0)
+    circuit = CircuitBreaker(patience, Random(seed))
     circuit.answered()
     now, requests = 0.0, 0
 

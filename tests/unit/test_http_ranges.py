@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.http.head import read_head
 from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
-from resourcesync.ports import Part, Purpose, Request
+from resourcesync.ports import FetchRequest, PartialBody, Purpose
 from tests.support.fetching import (
     KeepingSink,
     failure,
@@ -221,10 +221,12 @@ def test_the_limit_holds_for_all_parts_together(server: HostileServer) -> None:
     assert (announced, failure(outcome).error.code) == ("too-big", "too-big")
 
 
-def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -> Request:
+def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -> FetchRequest:
     sink = KeepingSink()
     sink.write(BODY[:at])
-    return Request(uri=uri, sink=sink, part=Part(length=at, validator='"v1"'), on_start=told)
+    return FetchRequest(
+        uri=uri, sink=sink, part=PartialBody(length=at, validator='"v1"'), on_start=told
+    )
 
 
 @pytest.mark.parametrize("at", [1, HALF, N - 1])
@@ -291,7 +293,7 @@ def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
     head = read_head(f"{text}\r\n\r\n", "http://h/x")
     assert head is not None
 
-    if is_the_rest(head, Part(length=at, validator='"v1"')):
+    if is_the_rest(head, PartialBody(length=at, validator='"v1"')):
         first, _, total = safe.strip().partition("/")
         start, _, last = first.partition("-")
         assert (int(start), int(last)) == (at, int(total) - 1)

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
-from resourcesync.adapters.http.robots import Forgetful
+from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.errors import (
     BadResponseError,
     SourceRefusedError,
@@ -196,7 +196,7 @@ def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: Hostil
 )
 def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private: bool) -> None:
     settings = FetchSettings(trusted_origins=frozenset({"http://10.0.0.1:80", "http://[fd00::1]"}))
-    origins = Origins(settings, Random(1), SystemClock(), Forgetful())
+    origins = Origins(settings, Random(1), SystemClock(), NoKnownRules())
 
     try:
         found = origins.find(name, name).private

@@ -8,7 +8,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import (
     SourceUnavailableError,
 )
-from resourcesync.ports import Request
+from resourcesync.ports import FetchRequest
 from tests.support.fetching import (
     SkippingClock,
     failure,
@@ -38,7 +38,7 @@ def test_requests_are_taken_only_a_few_ahead(server: HostileServer) -> None:
     server.on("*", answer(body=b"x"))
     taken = 0
 
-    def endless() -> Iterator[Request]:
+    def endless() -> Iterator[FetchRequest]:
         nonlocal taken
         while True:
             taken += 1
@@ -54,7 +54,7 @@ def test_requests_are_taken_only_a_few_ahead(server: HostileServer) -> None:
 
 
 def test_nothing_is_taken_before_the_first_outcome_is_asked_for() -> None:
-    def too_early(uri: str) -> Request:
+    def too_early(uri: str) -> FetchRequest:
         raise AssertionError(f"{uri} was taken too early")
 
     outcomes = quick_fetcher().fetch(map(too_early, ["http://h/"]))

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Failure, Purpose, Response
+from resourcesync.ports import FetchFailure, FetchResponse, Purpose
 from tests.support.fetching import (
     failure,
     fetch_all,
@@ -149,7 +149,7 @@ class _Notebook:
         self.read[origin] = read
 
 
-def _again(server: HostileServer, notebook: _Notebook, target: str) -> Response | Failure:
+def _again(server: HostileServer, notebook: _Notebook, target: str) -> FetchResponse | FetchFailure:
     settings = FetchSettings(trusted_origins=frozenset({server.origin}), retries=0, backoff=0.01)
     with closing(CurlFetcher(settings, SystemClock(), Random(1), notebook)) as fetcher:
         return fetch_one(fetcher, server.origin + target)

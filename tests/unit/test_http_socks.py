@@ -7,7 +7,7 @@ from socket import create_server
 import pytest
 
 from resourcesync.errors import SourceError, SourceRefusedError, SourceUnavailableError
-from resourcesync.ports import Failure, Response
+from resourcesync.ports import FetchFailure, FetchResponse
 from tests.support.fetching import failure, fetch_one, kept, quick_fetcher
 
 
@@ -36,7 +36,7 @@ def socks(reply: int, seen: list[bytes]) -> Iterator[str]:
         thread.join()
 
 
-def by_socks(reply: int, seen: list[bytes]) -> Response | Failure:
+def by_socks(reply: int, seen: list[bytes]) -> FetchResponse | FetchFailure:
     (outcome,) = [
         fetch_one(quick_fetcher(proxy=proxy, retries=0), "http://museum.example/x")
         for proxy in socks(reply, seen)

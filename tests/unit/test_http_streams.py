@@ -6,14 +6,14 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.adapters.http.engine import Engine
-from resourcesync.adapters.http.streaming import Arriving, StreamRun
+from resourcesync.adapters.http.engine import CurlEngine
+from resourcesync.adapters.http.streaming import StreamRun, StreamSink
 from resourcesync.errors import (
     ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Purpose, Request, Response, Streamer
+from resourcesync.ports import FetchRequest, FetchResponse, Purpose, Streamer
 from tests.support.event_server import EventServer
 from tests.support.fetching import quick_fetcher
 
@@ -25,7 +25,7 @@ def server() -> Iterator[EventServer]:
         yield running
 
 
-def until(stream: Generator[bytes, None, Response], wanted: bytes) -> bytes:
+def until(stream: Generator[bytes, None, FetchResponse], wanted: bytes) -> bytes:
     """Return what came up to something; it must come soon."""
     came, began = b"", time.monotonic()
     while wanted not in came:
@@ -34,13 +34,13 @@ def until(stream: Generator[bytes, None, Response], wanted: bytes) -> bytes:
     return came
 
 
-def _rest(stream: Generator[bytes, None, Response], came: bytearray) -> Response:
+def _rest(stream: Generator[bytes, None, FetchResponse], came: bytearray) -> FetchResponse:
     """Take what is left of a stream; return the answer that it ends with."""
     while True:
         try:
             came += next(stream)
         except StopIteration as end:
-            answer: Response = end.value
+            answer: FetchResponse = end.value
             return answer
 
 
@@ -127,8 +127,8 @@ def test_time_that_the_caller_takes_is_not_counted_against_the_server(
 ) -> None:
     server.manners.prelude = b"x" * 100
     fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    run = StreamRun(*fetcher._parts(), Engine(*fetcher._parts()[:2]), fetcher._counts)
-    turns = run.turns(Request(uri=server.url, sink=Arriving(), purpose=Purpose.STREAM))
+    run = StreamRun(*fetcher._parts(), CurlEngine(*fetcher._parts()[:2]), fetcher._counts)
+    turns = run.turns(FetchRequest(uri=server.url, sink=StreamSink(), purpose=Purpose.STREAM))
     next(turns)  # nothing has come yet
     time.sleep(0.8)
 

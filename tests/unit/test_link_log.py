@@ -9,14 +9,16 @@ from resourcesync.adapters.mirror.link_log import _ORPHANS
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.linking import LinkRow, PatchRow
-from resourcesync.ports.mirror import Copy, Step
+from resourcesync.ports.mirror import Copy, StateTransaction
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
 
 
 def state_with(*links: tuple[str, str], path: Path | str = ":memory:") -> SqliteMirrorState:
     state = SqliteMirrorState(path)
-    state.commit(Step(linked=[LinkRow(uri, via, 1) for uri, via in links], installed=[COPY]))
+    state.commit(
+        StateTransaction(linked=[LinkRow(uri, via, 1) for uri, via in links], installed=[COPY])
+    )
     return state
 
 
@@ -31,26 +33,29 @@ def test_who_links_to_a_thing_is_remembered_in_order_and_within_a_limit() -> Non
 def test_a_thing_is_an_orphan_when_its_last_entry_forgets_it() -> None:
     state = state_with(("x", "a"), ("x", "b"), ("y", "a"))
     assert list(state.orphans()) == []
-    state.commit(Step(unlinked=["a"]))
+    state.commit(StateTransaction(unlinked=["a"]))
     assert list(state.orphans()) == ["y"]
     assert state.is_linked("y")
-    state.commit(Step(unlinked=["b"]))
+    state.commit(StateTransaction(unlinked=["b"]))
     assert list(state.orphans()) == ["x", "y"]
     assert state.referrers("x", 9) == []
 
 
 def test_what_is_forgotten_and_told_again_in_one_step_is_no_orphan() -> None:
     state = state_with(("x", "a"))
-    state.commit(Step(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
+    state.commit(StateTransaction(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
     assert list(state.orphans()) == []
 
 
-@pytest.mark.parametrize("step", [Step(listed=["x"]), Step(removed=["x"]), Step(outdated=2)])
+@pytest.mark.parametrize(
+    "step",
+    [StateTransaction(listed=["x"]), StateTransaction(removed=["x"]), StateTransaction(outdated=2)],
+)
 def test_links_end_when_a_thing_is_listed_or_gone_or_a_newer_reading_knows_none(
-    step: Step,
+    step: StateTransaction,
 ) -> None:
     state = state_with(("x", "a"))
-    state.commit(Step(linked=[LinkRow("z", "a", 2)]))
+    state.commit(StateTransaction(linked=[LinkRow("z", "a", 2)]))
     state.commit(step)
     assert not state.is_linked("x")
     assert state.is_linked("z")
@@ -59,11 +64,11 @@ def test_links_end_when_a_thing_is_listed_or_gone_or_a_newer_reading_knows_none(
 def test_many_orphans_are_read_page_by_page_while_they_are_settled() -> None:
     names = [f"{number:05}" for number in range(2_500)]
     state = state_with(*((name, "a") for name in names))
-    state.commit(Step(unlinked=["a"]))
+    state.commit(StateTransaction(unlinked=["a"]))
     seen = []
     for uri in state.orphans():
         seen.append(uri)
-        state.commit(Step(listed=[uri]))
+        state.commit(StateTransaction(listed=[uri]))
     assert seen == names
 
 
@@ -78,10 +83,10 @@ def test_looking_for_orphans_reads_only_what_was_forgotten() -> None:
 def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:
     state = state_with()
     assert state.patched("x") is None
-    state.commit(Step(patched=[PatchRow("x", 5, "why")]))
-    state.commit(Step(patched=[PatchRow("x", 6, "")]))
+    state.commit(StateTransaction(patched=[PatchRow("x", 5, "why")]))
+    state.commit(StateTransaction(patched=[PatchRow("x", 6, "")]))
     assert state.patched("x") == PatchRow("x", 6, "")
-    state.commit(Step(removed=["x"]))
+    state.commit(StateTransaction(removed=["x"]))
     assert state.patched("x") is None
 
 

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping import Profile, TreeMapping, normalise
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.hostile_uris import BASE, assert_safe
 
-POSIX = TreeMapping(base=BASE, profile=Profile.POSIX)
-PORTABLE = TreeMapping(base=BASE, profile=Profile.PORTABLE)
+POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
+PORTABLE = TreeMapping(base=BASE, profile=FileSystemProfile.PORTABLE)
 
 
 def test_the_longest_uri_is_accepted() -> None:
@@ -139,13 +139,15 @@ def test_a_place_that_is_too_long_becomes_a_digest_of_the_normal_uri() -> None:
 @pytest.mark.parametrize("length", range(880, 905))
 def test_a_place_has_at_most_900_characters_on_every_way_to_it(length: int) -> None:
     folder = "/".join(["d" * 139] * 5) + "/"
-    warm = TreeMapping(base=BASE, profile=Profile.POSIX)
+    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
     warm.path(f"{BASE}{folder}x.html")
     leaf = "x" * (length - len(folder) - len("!21")) + "!"
 
     path = warm.path(f"{BASE}{folder}{leaf}")
 
-    assert path == TreeMapping(base=BASE, profile=Profile.POSIX).path(f"{BASE}{folder}{leaf}")
+    assert path == TreeMapping(base=BASE, profile=FileSystemProfile.POSIX).path(
+        f"{BASE}{folder}{leaf}"
+    )
     assert len(path) <= 900
     assert path.startswith("!7/" if length + len("!9") > 900 else "d")
 
@@ -153,21 +155,23 @@ def test_a_place_has_at_most_900_characters_on_every_way_to_it(length: int) -> N
 @pytest.mark.parametrize("length", range(690, 905, 5))
 def test_a_plain_name_in_a_long_folder_is_no_exception(length: int) -> None:
     folder = "/".join(["d.d" + "d" * (length // 5 - 6)] * 5)
-    warm = TreeMapping(base=BASE, profile=Profile.POSIX)
+    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
     warm.path(f"{BASE}{folder}/x.html")
 
     for leaf in ("x" * 190, "x" * 10, "", "!" * 50):
         path = warm.path(f"{BASE}{folder}/{leaf}")
 
         assert len(path) <= 900
-        assert path == TreeMapping(base=BASE, profile=Profile.POSIX).path(f"{BASE}{folder}/{leaf}")
+        assert path == TreeMapping(base=BASE, profile=FileSystemProfile.POSIX).path(
+            f"{BASE}{folder}/{leaf}"
+        )
 
 
 @pytest.mark.parametrize("leaf", ["x" * 180, "x" * 100 + "?" + "y" * 200, "x" * 248])
 @pytest.mark.parametrize("letters", [590, 600, 615, 625])
 def test_a_uri_is_too_long_even_when_its_folder_is_known(letters: int, leaf: str) -> None:
     folder = "/".join(["%41" * (letters // 5)] * 5)
-    warm = TreeMapping(base=BASE, profile=Profile.POSIX)
+    warm = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
     warm.path(f"{BASE}{folder}/x.html")
     uri = f"{BASE}{folder}/{leaf}"
 
@@ -180,7 +184,7 @@ def test_a_uri_is_too_long_even_when_its_folder_is_known(letters: int, leaf: str
 
 
 def test_the_base_ends_at_a_segment() -> None:
-    mapping = TreeMapping(base="http://h/a.b(c/", profile=Profile.POSIX)
+    mapping = TreeMapping(base="http://h/a.b(c/", profile=FileSystemProfile.POSIX)
 
     assert mapping.path("http://h/a.b(c/x.txt") == "x.txt"
     assert mapping.path("http://h/a.b(c") == "!6/http/h/a.b!28c"
@@ -198,7 +202,7 @@ def test_the_base_ends_at_a_segment() -> None:
 )
 def test_a_base_that_is_no_normal_folder_is_refused(base: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        TreeMapping(base=base, profile=Profile.POSIX)
+        TreeMapping(base=base, profile=FileSystemProfile.POSIX)
 
     assert raised.value.code == "base"
     assert base in raised.value.message
@@ -255,7 +259,7 @@ def test_a_path_that_the_mapping_never_makes_has_no_uri(path: str) -> None:
 
 
 def test_more_folders_than_are_remembered_change_nothing() -> None:
-    mapping = TreeMapping(base=BASE, profile=Profile.POSIX)
+    mapping = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
 
     paths = [mapping.path(f"{BASE}{number}/x.html") for number in range(10_000)]
 
@@ -264,7 +268,7 @@ def test_more_folders_than_are_remembered_change_nothing() -> None:
 
 
 def test_mappings_are_equal_when_they_map_alike() -> None:
-    used = TreeMapping(base=BASE, profile=Profile.POSIX)
+    used = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
     used.path(f"{BASE}a/b.html")
 
     assert used == POSIX

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from resourcesync.adapters.mirror import change_log, schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.plan import forgotten
-from resourcesync.ports.changes import Logged
-from resourcesync.ports.mirror import Copy, RunRow, Step
+from resourcesync.ports.changes import LoggedChange
+from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
 
 DAY = 86_400_000_000
 
@@ -23,8 +23,8 @@ def copy(uri: str, content: str, installed: int = 5) -> Copy:
 
 def put(state: SqliteMirrorState, new: Copy, before: Copy | None) -> None:
     """Install a copy in the two steps of a transfer."""
-    state.commit(Step(suspect=[forgotten(before or new._replace(signature=""))]))
-    state.commit(Step(installed=[new]))
+    state.commit(StateTransaction(suspect=[forgotten(before or new._replace(signature=""))]))
+    state.commit(StateTransaction(installed=[new]))
 
 
 def told(state: SqliteMirrorState, after: int = 0) -> list[tuple[str, str]]:
@@ -40,15 +40,15 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
     put(state, copy("a", "1"), None)
     put(state, copy("a", "2", 6), copy("a", "1"))
     put(state, copy("a", "2", 7), copy("a", "2"))
-    state.commit(Step(suspect=[forgotten(copy("a", "2"))]))
-    state.commit(Step(removed=["a"], now=8))
+    state.commit(StateTransaction(suspect=[forgotten(copy("a", "2"))]))
+    state.commit(StateTransaction(removed=["a"], now=8))
 
     one, two = (f"sha-256:{content * 64}" for content in "12")
     assert list(state.changes(0)) == [
-        Logged(1, 5, "created", "a", "p/a", 1, one, ""),
-        Logged(2, 6, "updated", "a", "p/a", 1, two, one),
-        Logged(3, 7, "touched", "a", "p/a", 1, two, two),
-        Logged(4, 8, "deleted", "a", "p/a", 1, "", two),
+        LoggedChange(1, 5, "created", "a", "p/a", 1, one, ""),
+        LoggedChange(2, 6, "updated", "a", "p/a", 1, two, one),
+        LoggedChange(3, 7, "touched", "a", "p/a", 1, two, two),
+        LoggedChange(4, 8, "deleted", "a", "p/a", 1, "", two),
     ]
     assert state.change_bounds() == (0, 4)
     assert [row.seq for row in state.changes_of("a")] == [4, 3, 2, 1]
@@ -58,16 +58,16 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
 def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> None:
     put(state, copy("old", "1"), None)
     state.commit(
-        Step(
+        StateTransaction(
             suspect=[
                 forgotten(copy("old", "1")),
                 forgotten(copy("new", "1")._replace(signature="")),
             ]
         )
     )
-    state.commit(Step(suspect=[copy("old", "1")], removed=["new"]))
-    state.commit(Step(suspect=[forgotten(copy("old", "1"))]))
-    state.commit(Step(installed=[copy("old", "2")]))
+    state.commit(StateTransaction(suspect=[copy("old", "1")], removed=["new"]))
+    state.commit(StateTransaction(suspect=[forgotten(copy("old", "1"))]))
+    state.commit(StateTransaction(installed=[copy("old", "2")]))
 
     assert told(state) == [("created", "old"), ("updated", "old")]
 
@@ -80,10 +80,10 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
 ) -> None:
     with SqliteMirrorState(tmp_path / "s") as state:
         put(state, copy("a", "1"), None)
-        state.commit(Step(suspect=[forgotten(copy("a", "1"))]))
-        state.commit(Step(suspect=[forgotten(copy("b", "1")._replace(signature=""))]))
+        state.commit(StateTransaction(suspect=[forgotten(copy("a", "1"))]))
+        state.commit(StateTransaction(suspect=[forgotten(copy("b", "1")._replace(signature=""))]))
     with SqliteMirrorState(tmp_path / "s") as state:
-        state.commit(Step(installed=[copy("a", now), copy("b", "1")]))
+        state.commit(StateTransaction(installed=[copy("a", now), copy("b", "1")]))
     with SqliteMirrorState(tmp_path / "s") as state:
         assert told(state) == [("created", "a"), (kind, "a"), ("created", "b")]
 
@@ -91,7 +91,9 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
     put(state, copy("a", "1"), None)
     state.commit(
-        Step(installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")])
+        StateTransaction(
+            installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")]
+        )
     )
 
     assert told(state) == [("created", "a"), ("touched", "a")]
@@ -113,15 +115,17 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
         before = state.copy(uri)
         if content:
             new = copy(uri, content)
-            state.commit(Step(suspect=[forgotten(before or new._replace(signature=""))]))
+            state.commit(
+                StateTransaction(suspect=[forgotten(before or new._replace(signature=""))])
+            )
             if gives_up:
                 taken = {"doubted": [before]} if before else {"removed": [uri]}
-                state.commit(Step(**taken))
+                state.commit(StateTransaction(**taken))
             else:
-                state.commit(Step(installed=[new]))
+                state.commit(StateTransaction(installed=[new]))
         elif before:
-            state.commit(Step(suspect=[forgotten(before)]))
-            state.commit(Step(removed=[uri], now=9))
+            state.commit(StateTransaction(suspect=[forgotten(before)]))
+            state.commit(StateTransaction(removed=[uri], now=9))
     for row in state.changes(0):
         assert follower.get(row.uri, "") == row.previous
         if row.kind == "deleted":
@@ -135,8 +139,8 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
 
 
 def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState) -> None:
-    state.commit(Step(installed=[copy(f"{n:03}", "1") for n in range(300)]))
-    state.commit(Step(installed=[copy("last", "1", 7)]))
+    state.commit(StateTransaction(installed=[copy(f"{n:03}", "1") for n in range(300)]))
+    state.commit(StateTransaction(installed=[copy("last", "1", 7)]))
 
     assert [row.seq for row in state.changes(298)] == [299, 300, 301]
     assert state.changed_before(6) == 300
@@ -187,9 +191,9 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
     with SqliteMirrorState(tmp_path / "s") as state:
         assert list(state.copies()) == rows
         put(state, copy("a", "2"), copy("a", "1"))
-        state.commit(Step(installed=[copy("b", "1")]))
-        state.commit(Step(suspect=[forgotten(copy("b", "1"))]))
-        state.commit(Step(removed=["b"], now=1))
+        state.commit(StateTransaction(installed=[copy("b", "1")]))
+        state.commit(StateTransaction(suspect=[forgotten(copy("b", "1"))]))
+        state.commit(StateTransaction(removed=["b"], now=1))
         assert told(state) == [("updated", "a"), ("updated", "b"), ("deleted", "b")]
     with sqlite3.connect(tmp_path / "s") as db:
         assert db.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
@@ -198,7 +202,7 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
 
 def test_what_was_proven_longest_ago_comes_first(state: SqliteMirrorState) -> None:
     state.commit(
-        Step(
+        StateTransaction(
             installed=[copy(uri, "1", moment) for uri, moment in zip("abc", (5, 3, 4), strict=True)]
         )
     )
@@ -211,7 +215,7 @@ def test_it_is_remembered_when_each_change_came_and_how_the_source_dates_it(
     state: SqliteMirrorState,
 ) -> None:
     put(state, copy("a", "1", 5)._replace(lastmod=3), None)
-    state.commit(Step(removed=["a"], now=7))
+    state.commit(StateTransaction(removed=["a"], now=7))
     put(state, copy("b", "1", 9), None)
 
     found = [(it.time, it.kind, it.uri, it.dated) for it in state.arrivals(0, 100)]

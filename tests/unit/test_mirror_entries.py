@@ -7,11 +7,11 @@ import pytest
 from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.entries import entry_of, write_entries
-from resourcesync.destination.plan import FILTERED, Listed, forgotten
+from resourcesync.destination.plan import FILTERED, ListedEntry, forgotten
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import Copy, Step
+from resourcesync.ports.mirror import Copy, StateTransaction
 
 ABOUT = '[["describedby","http://h/meta","","",null,null]]'
 
@@ -20,14 +20,14 @@ def copy(uri: str) -> Copy:
     return Copy(uri, uri, 3, "md5:x", "", None, "", "", "sig", "weak", 0)
 
 
-def row(uri: str, entry: str = ABOUT, change: str = "") -> Listed:
-    return Listed(uri, uri, uri, "", None, None, change, entry=entry)
+def row(uri: str, entry: str = ABOUT, change: str = "") -> ListedEntry:
+    return ListedEntry(uri, uri, uri, "", None, None, change, entry=entry)
 
 
 @pytest.fixture
 def state() -> SqliteMirrorState:
     made = SqliteMirrorState(":memory:")
-    made.commit(Step(installed=[copy("a"), copy("b")]))
+    made.commit(StateTransaction(installed=[copy("a"), copy("b")]))
     return made
 
 
@@ -40,26 +40,30 @@ def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
 ) -> None:
     for generation in (1, 2):
         rows = [EntryRow("a", ABOUT, generation), EntryRow("not here", ABOUT, generation)]
-        state.commit(Step(entries=rows, now=7))
+        state.commit(StateTransaction(entries=rows, now=7))
     assert kinds(state) == [("touched", "a")]
     assert (state.entry_links("a"), state.entry_changed("a")) == (ABOUT, 3)
-    state.commit(Step(outdated=3, now=8))
+    state.commit(StateTransaction(outdated=3, now=8))
     assert kinds(state) == [("touched", "a"), ("touched", "a")]
     assert (state.entry_links("a"), state.entry_changed("a")) == ("", 4)
     assert state.has_entries()
-    state.commit(Step(removed=["a"], now=9))
+    state.commit(StateTransaction(removed=["a"], now=9))
     assert not state.has_entries()
 
 
 def test_of_what_is_changing_now_no_touch_is_told(state: SqliteMirrorState) -> None:
-    state.commit(Step(suspect=[forgotten(copy("a"))]))
-    state.commit(Step(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7))
+    state.commit(StateTransaction(suspect=[forgotten(copy("a"))]))
+    state.commit(
+        StateTransaction(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7)
+    )
     assert kinds(state) == [("touched", "b")]
 
 
 def test_who_links_to_a_thing_is_found(state: SqliteMirrorState) -> None:
     other = ABOUT.replace("meta", "other")
-    state.commit(Step(entries=[EntryRow("b", ABOUT, 1), EntryRow("a", other, 1)], now=1))
+    state.commit(
+        StateTransaction(entries=[EntryRow("b", ABOUT, 1), EntryRow("a", other, 1)], now=1)
+    )
     assert state.entries_linking(["http://h/meta", "x"]) == ["b"]
     assert state.entries_linking(["http://h/meta", "http://h/other"]) == ["a", "b"]
     assert state.entries_linking(["describedby", ""]) == []
@@ -103,5 +107,5 @@ def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None
         assert (old.has_entries(), old.entry_links("a"), old.entry_changed("a")) == (False, "", 0)
         assert old.entries_linking(["a"]) == []
     with SqliteMirrorState(path) as new:
-        new.commit(Step(entries=[EntryRow("a", ABOUT, 1)], now=1))
+        new.commit(StateTransaction(entries=[EntryRow("a", ABOUT, 1)], now=1))
         assert new.entry_links("a") == ABOUT

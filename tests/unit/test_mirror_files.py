@@ -17,7 +17,7 @@ from resourcesync.errors import (
     DiskFullError,
     StorageError,
 )
-from resourcesync.ports import Installation, Removal
+from resourcesync.ports import CopyInstallation, CopyRemoval
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def put(
     staged = copies.stage(["sha-256"])
     staged.write(content)
     staged.seal()
-    return copies.install([Installation(staged=staged, path=path, replaces=replaces)])[0]
+    return copies.install([CopyInstallation(staged=staged, path=path, replaces=replaces)])[0]
 
 
 def quarantine(mirror: MirrorFolder) -> list[bytes]:
@@ -75,7 +75,7 @@ def test_a_copy_gets_the_time_that_the_source_lists(mirror: MirrorFolder) -> Non
     length, digests = staged.seal()
     when = datetime(2020, 2, 3, 4, 5, 6, tzinfo=UTC)
 
-    copies.install([Installation(staged=staged, path="x", lastmod=when)])
+    copies.install([CopyInstallation(staged=staged, path="x", lastmod=when)])
 
     assert length == 1
     assert [d.value for d in digests] == [
@@ -94,7 +94,7 @@ def test_a_time_no_file_system_can_hold_is_bent_to_one_it_can(
     staged.seal()
 
     result = copies.install(
-        [Installation(staged=staged, path="x", lastmod=datetime(year, 1, 1, tzinfo=UTC))]
+        [CopyInstallation(staged=staged, path="x", lastmod=datetime(year, 1, 1, tzinfo=UTC))]
     )
 
     assert isinstance(result[0], str)
@@ -172,7 +172,7 @@ def test_more_folders_than_are_held_at_once_all_get_their_copies(mirror: MirrorF
         staged = copies.stage([])
         staged.write(b"%d" % number)
         staged.seal()
-        batch.append(Installation(staged=staged, path=f"d{number}/e/f"))
+        batch.append(CopyInstallation(staged=staged, path=f"d{number}/e/f"))
     before = len(os.listdir("/proc/self/fd"))
 
     results = copies.install(batch)
@@ -187,7 +187,7 @@ def test_a_removed_copy_waits_in_the_trash_and_its_empty_folders_go(mirror: Mirr
     put(mirror, "a/d", b"stays")
     assert isinstance(signature, str)
 
-    [place] = copies_of(mirror).remove([Removal(path="a/b/c", signature=signature)], "deleted")
+    [place] = copies_of(mirror).remove([CopyRemoval(path="a/b/c", signature=signature)], "deleted")
 
     assert isinstance(place, str)
     assert (mirror.root / ".resourcesync/trash" / place).read_bytes() == b"content"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resourcesync.adapters.mirror.neighbours import neighbours
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.ports.naming import folders_of, near
 
 BASE = "http://source.example/"
@@ -31,7 +31,9 @@ def rows(named: dict[str, tuple[str, bool]]) -> tuple[list[Copy], list[Pending]]
         if number % 3:
             copies.append(Copy(uri, path, 3, "sha-256:x", "", None, "", "", "s", "weak", 5))
         else:
-            row = Pending(uri, uri, path, Task.FETCH, "", None, None, "404", "gone", 1, 0, 1, 2, 1)
+            row = Pending(
+                uri, uri, path, PendingTask.FETCH, "", None, None, "404", "gone", 1, 0, 1, 2, 1
+            )
             tasks.append(row)
     return copies, tasks
 
@@ -53,7 +55,7 @@ def test_what_is_looked_up_is_what_reading_all_finds(
     everything = [(it.uri, it.path) for it in copies] + [(it.uri, it.path) for it in tasks]
     (tmp_path / "s").unlink(missing_ok=True)
     with SqliteMirrorState(tmp_path / "s") as state:
-        state.commit(Step(installed=copies, pending=tasks, now=1))
+        state.commit(StateTransaction(installed=copies, pending=tasks, now=1))
 
         found = list(state.neighbours(BASE, paths, None))
 

@@ -13,11 +13,11 @@ from resourcesync.ports.mirror import (
     LARGE,
     Copy,
     Pending,
+    PendingTask,
     ProcessedDocument,
-    Refused,
+    RefusedRow,
     RunRow,
-    Step,
-    Task,
+    StateTransaction,
     TrashRow,
 )
 
@@ -26,7 +26,7 @@ def copy(uri: str) -> Copy:
     return Copy(uri, uri, 3, "sha-256:x", "", None, "", "", "sig", "weak", 5)
 
 
-def pending(uri: str, task: Task = Task.FETCH, **more: Any) -> Pending:
+def pending(uri: str, task: PendingTask = PendingTask.FETCH, **more: Any) -> Pending:
     row = Pending(uri, uri, uri, task, "", None, None, "404", "gone", 1, 0, 100, 200, 1)
     return row._replace(**more)
 
@@ -40,7 +40,7 @@ def test_a_step_is_remembered_when_the_file_is_opened_again(tmp_path: Path) -> N
     seen = ProcessedDocument("list", 7, None, 3, "digest", '"e"', "then")
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(
-            Step(
+            StateTransaction(
                 installed=[copy("b"), copy("a")],
                 pending=[pending("p")],
                 documents=[seen],
@@ -63,57 +63,59 @@ def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) ->
     broken = copy("b")._replace(path=None)  # type: ignore[arg-type]  # that is what is wrong
 
     with pytest.raises(StateError):
-        state.commit(Step(installed=[copy("a"), broken], notes={"k": "v"}))
+        state.commit(StateTransaction(installed=[copy("a"), broken], notes={"k": "v"}))
 
     assert state.count() == 0
     assert state.note("k") is None
 
 
 def test_installing_removing_and_settling_end_what_was_pending(state: SqliteMirrorState) -> None:
-    state.commit(Step(pending=[pending(uri) for uri in "abcd"], installed=[copy("b")]))
-    state.commit(Step(installed=[copy("a")], removed=["b"], completed=["c"]))
+    state.commit(StateTransaction(pending=[pending(uri) for uri in "abcd"], installed=[copy("b")]))
+    state.commit(StateTransaction(installed=[copy("a")], removed=["b"], completed=["c"]))
 
-    assert [row.uri for row in state.pending(Task.FETCH)] == ["d"]
+    assert [row.uri for row in state.pending(PendingTask.FETCH)] == ["d"]
     assert [c.uri for c in state.copies()] == ["a"]
 
 
 def test_the_first_meeting_of_a_task_is_kept_and_a_new_task_starts_anew(
     state: SqliteMirrorState,
 ) -> None:
-    state.commit(Step(pending=[pending("a", first=1, first_at=2)]))
-    state.commit(Step(pending=[pending("a", first=50, first_at=60, tries=9)]))
+    state.commit(StateTransaction(pending=[pending("a", first=1, first_at=2)]))
+    state.commit(StateTransaction(pending=[pending("a", first=50, first_at=60, tries=9)]))
     kept = state.pending_of("a")
-    state.commit(Step(pending=[pending("a", Task.DELETE, first=70, first_at=80)]))
+    state.commit(
+        StateTransaction(pending=[pending("a", PendingTask.DELETE, first=70, first_at=80)])
+    )
     anew = state.pending_of("a")
 
     assert kept is not None
     assert (kept.first, kept.first_at, kept.tries) == (1, 2, 9)
     assert anew is not None
-    assert (anew.first, anew.first_at, anew.task) == (70, 80, Task.DELETE)
+    assert (anew.first, anew.first_at, anew.task) == (70, 80, PendingTask.DELETE)
 
 
 def test_rows_may_be_written_behind_the_reader(state: SqliteMirrorState) -> None:
     many = [copy(f"{number:06}") for number in range(5_000)]
-    state.commit(Step(installed=many))
+    state.commit(StateTransaction(installed=many))
     read = []
 
     for each in state.copies():
         read.append(each.uri)
         if each.uri.endswith("000"):
-            state.commit(Step(installed=[each._replace(length=9)], removed=[]))
+            state.commit(StateTransaction(installed=[each._replace(length=9)], removed=[]))
 
     assert read == [each.uri for each in many]
 
 
 def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMirrorState) -> None:
     rows = [TrashRow(f"{n:06}", f"u{n}", f"p{n}", n % 7, "why") for n in range(100_003)]
-    state.commit(Step(trashed=rows))
+    state.commit(StateTransaction(trashed=rows))
     read = []
 
     for row in state.trash(removed_before=6):
         read.append(row)
         if len(read) % 20_000 == 0:
-            state.commit(Step(purged=[it.place for it in read[-20_000:]]))
+            state.commit(StateTransaction(purged=[it.place for it in read[-20_000:]]))
 
     assert read == [row for row in rows if row.removed < 6]
     assert state.trash_at("000000") is None
@@ -122,41 +124,43 @@ def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMir
 
 def test_uris_come_in_the_order_of_their_code_points(state: SqliteMirrorState) -> None:
     uris = ["http://h/é", "http://h/z", "http://h/Z", "http://h/~", "http://h/\U0001f600"]
-    state.commit(Step(installed=[copy(uri) for uri in uris]))
+    state.commit(StateTransaction(installed=[copy(uri) for uri in uris]))
 
     assert [each.uri for each in state.copies()] == sorted(uris)
 
 
 def test_deletions_are_counted_by_when_they_were_met(state: SqliteMirrorState) -> None:
     state.commit(
-        Step(
+        StateTransaction(
             pending=[
-                pending("a", Task.DELETE, first=10, first_at=10),
-                pending("b", Task.DELETE, first=20, first_at=10),
-                pending("c", Task.DELETE, first=10, first_at=20),
-                pending("d", Task.FETCH, first=10, first_at=10),
+                pending("a", PendingTask.DELETE, first=10, first_at=10),
+                pending("b", PendingTask.DELETE, first=20, first_at=10),
+                pending("c", PendingTask.DELETE, first=10, first_at=20),
+                pending("d", PendingTask.FETCH, first=10, first_at=10),
             ]
         )
     )
 
-    assert state.pending_count(Task.DELETE, met_before=99, listed_before=99) == 3
-    assert state.pending_count(Task.DELETE, met_before=10, listed_before=20) == 1
+    assert state.pending_count(PendingTask.DELETE, met_before=99, listed_before=99) == 3
+    assert state.pending_count(PendingTask.DELETE, met_before=10, listed_before=20) == 1
 
 
 def test_rows_that_are_due_only_later_are_counted_with_the_moment_of_the_first(
     state: SqliteMirrorState,
 ) -> None:
     dues = {"a": 5, "b": 30, "c": 20}
-    rows = [pending(uri, Task.FETCH)._replace(due=due) for uri, due in dues.items()]
-    state.commit(Step(pending=[*rows, pending("d", Task.DELETE)._replace(due=99)]))
+    rows = [pending(uri, PendingTask.FETCH)._replace(due=due) for uri, due in dues.items()]
+    state.commit(
+        StateTransaction(pending=[*rows, pending("d", PendingTask.DELETE)._replace(due=99)])
+    )
 
-    assert state.pending_after(Task.FETCH, 5) == (2, 20)
-    assert state.pending_after(Task.FETCH, 30) == (0, 0)
+    assert state.pending_after(PendingTask.FETCH, 5) == (2, 20)
+    assert state.pending_after(PendingTask.FETCH, 30) == (0, 0)
 
 
 def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
-    state.commit(Step(pending=[pending("a", generation=1), pending("b", generation=2)]))
-    state.commit(Step(outdated=2))
+    state.commit(StateTransaction(pending=[pending("a", generation=1), pending("b", generation=2)]))
+    state.commit(StateTransaction(outdated=2))
 
     assert state.pending_of("a") is None
     assert state.pending_of("b") is not None
@@ -165,8 +169,8 @@ def test_rows_of_older_readings_are_dropped(state: SqliteMirrorState) -> None:
 def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> None:
     old = ProcessedDocument("list", 1, 5, 3, "x", "e1", "")
     new = ProcessedDocument("list", 5, None, 0, "y", "e2", "")
-    state.commit(Step(documents=[old]))
-    state.commit(Step(documents=[new]))
+    state.commit(StateTransaction(documents=[old]))
+    state.commit(StateTransaction(documents=[new]))
 
     assert state.document("list", 1) == old
     assert state.document("list", 5) == new
@@ -175,8 +179,8 @@ def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> N
 
 
 def test_only_the_newest_refusals_and_runs_are_told(state: SqliteMirrorState) -> None:
-    state.replace_refused([Refused("a", "c", "r")], 1)
-    state.replace_refused([Refused("b", "c", "r")], 2)
+    state.replace_refused([RefusedRow("a", "c", "r")], 1)
+    state.replace_refused([RefusedRow("b", "c", "r")], 2)
     for number in range(3):
         state.add_run(
             RunRow(run=str(number), started=0, ended=number, mode="m", outcome="ok", counts="{}")
@@ -191,11 +195,11 @@ def test_only_the_newest_refusals_and_runs_are_told(state: SqliteMirrorState) ->
 def test_a_reader_sees_a_mirror_that_is_being_written(
     state: SqliteMirrorState, tmp_path: Path
 ) -> None:
-    state.commit(Step(installed=[copy("a")]))
+    state.commit(StateTransaction(installed=[copy("a")]))
 
     with SqliteMirrorState(tmp_path / "state.db", read_only=True) as reader:
         assert reader.count() == 1
-        state.commit(Step(installed=[copy("b")]))
+        state.commit(StateTransaction(installed=[copy("b")]))
         assert reader.count() == 2
 
 
@@ -231,7 +235,7 @@ def test_another_program_s_database_is_refused(tmp_path: Path) -> None:
 
 def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
     with SqliteMirrorState(tmp_path / "s") as state:
-        state.commit(Step(installed=[copy(f"{n:05}") for n in range(5_000)]))
+        state.commit(StateTransaction(installed=[copy(f"{n:05}") for n in range(5_000)]))
     content = bytearray((tmp_path / "s").read_bytes())
     content[40_000:44_000] = b"\xff" * 4_000
     (tmp_path / "s").write_bytes(bytes(content))
@@ -246,7 +250,7 @@ LARGE_ONE = copy("a")._replace(digests="sha-256:aa", length=LARGE)
 def test_large_copies_are_found_by_their_first_digest(state: SqliteMirrorState) -> None:
     several = LARGE_ONE._replace(uri="b", digests="sha-256:bb md5:cc")
     small = LARGE_ONE._replace(uri="c", digests="sha-256:dd", length=LARGE - 1)
-    state.commit(Step(installed=[LARGE_ONE, several, small]))
+    state.commit(StateTransaction(installed=[LARGE_ONE, several, small]))
 
     assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
     assert state.copy_with("sha-256:bb", LARGE) == several
@@ -285,8 +289,8 @@ def test_a_memory_without_places_is_brought_forward(tmp_path: Path) -> None:
     with SqliteMirrorState(tmp_path / "s") as state:
         assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
         assert state.pending_of("p") == pending("p")
-        state.commit(Step(pending=[pending("p", elsewhere="\nhttp://m/")]))
-        assert [row.elsewhere for row in state.pending(Task.FETCH)] == ["\nhttp://m/"]
+        state.commit(StateTransaction(pending=[pending("p", elsewhere="\nhttp://m/")]))
+        assert [row.elsewhere for row in state.pending(PendingTask.FETCH)] == ["\nhttp://m/"]
 
 
 def test_a_trash_without_digests_is_read_and_brought_forward(tmp_path: Path) -> None:
@@ -304,7 +308,7 @@ def test_a_trash_without_digests_is_read_and_brought_forward(tmp_path: Path) -> 
         assert state.trash_of("u") == state.trash_at("t") == row
     newer = TrashRow("v", "w", "q", 9, "why", "sha-256:aa")
     with SqliteMirrorState(path) as state:
-        state.commit(Step(trashed=[newer]))
+        state.commit(StateTransaction(trashed=[newer]))
         assert list(state.trash(removed_before=10)) == [row, newer]
         assert row.digests == ""
 
@@ -314,7 +318,7 @@ def test_a_memory_without_places_can_be_read_as_it_is(tmp_path: Path) -> None:
     before = (tmp_path / "s").read_bytes()
 
     with SqliteMirrorState(tmp_path / "s", read_only=True) as state:
-        assert list(state.pending(Task.FETCH)) == [pending("p")]
+        assert list(state.pending(PendingTask.FETCH)) == [pending("p")]
         assert state.pending_of("p") == pending("p")
     assert (tmp_path / "s").read_bytes() == before
 

@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.ports import Installation
+from resourcesync.ports import CopyInstallation
 
 COUNT = 100
 
@@ -62,13 +62,13 @@ def copies(tmp_path: Path) -> Iterator[FileTreeCopies]:
     os.close(own)
 
 
-def batch(copies: FileTreeCopies, count: int) -> list[Installation]:
+def batch(copies: FileTreeCopies, count: int) -> list[CopyInstallation]:
     made = []
     for number in range(count):
         staged = copies.stage(["sha-256"])
         staged.write(f"{number}".encode())
         staged.seal()
-        made.append(Installation(staged=staged, path=f"{number}.txt"))
+        made.append(CopyInstallation(staged=staged, path=f"{number}.txt"))
     return made
 
 

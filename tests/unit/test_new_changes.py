@@ -5,13 +5,13 @@ from io import BytesIO
 from operator import attrgetter
 
 from resourcesync.destination.cursor import span_of
-from resourcesync.destination.history import History
-from resourcesync.destination.mapping import Profile, TreeMapping
-from resourcesync.destination.new_changes import NewChanges
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.history import ChangeHistory
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
+from resourcesync.destination.new_changes import ChangeListScan
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.pulling import _dump, _load
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writing import write
 from resourcesync.model.capabilities import Header
@@ -42,7 +42,7 @@ def read(
     undated: bool = False,
     ended: datetime | None = None,
     lastmods: bool = False,
-) -> History:
+) -> ChangeHistory:
     header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=ended)
     changes = [
         Change(
@@ -54,8 +54,8 @@ def read(
     ]
     fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
-    spool = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
-    history = History(
+    spool = ExternalSorter(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
+    history = ChangeHistory(
         head=fetched.uri,
         spool=spool,
         known=since,
@@ -65,26 +65,26 @@ def read(
         listed=to_microseconds(NOON - 10 * HOUR),
         undated=undated,
     )
-    selection = Selection(
+    selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
-        TreeMapping(base=BASE, profile=Profile.POSIX),
+        TreeMapping(base=BASE, profile=FileSystemProfile.POSIX),
         Refusals(lambda _: None),
     )
     now = to_microseconds(NOON + HOUR)
     span = span_of(fetched.uri, header)
     with fetched:
-        NewChanges(fetched, span, history, selection=selection, now=now, ended=span.until).read(
+        ChangeListScan(fetched, span, history, selection=selection, now=now, ended=span.until).read(
             None
         )
     return history
 
 
-def moments(history: History) -> tuple[datetime, datetime]:
+def moments(history: ChangeHistory) -> tuple[datetime, datetime]:
     history.spool.close()
     return from_microseconds(history.through), from_microseconds(history.listed)
 
 
-def new(history: History) -> list[str]:
+def new(history: ChangeHistory) -> list[str]:
     with history.spool as spool:
         return [row.uri.removeprefix(BASE) for row in spool]
 

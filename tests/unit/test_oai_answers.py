@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.oai.answers import Answer, AnswerLimits
-from resourcesync.documents.oai.values import Fault, ListToken, MetadataFormat, Record
+from resourcesync.documents.oai.answers import OaiResponse, ResponseLimits
+from resourcesync.documents.oai.values import ListToken, MetadataFormat, OaiFault, OaiRecord
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -42,12 +42,14 @@ def page(*records: str, token: str = "") -> bytes:
     return (AROUND % listed).encode("utf-8", "surrogateescape")
 
 
-def read(content: bytes, **limits: int) -> tuple[list[Record], Answer]:
-    answer = Answer(BytesIO(content), uri="https://repo.example/oai", limits=AnswerLimits(**limits))
+def read(content: bytes, **limits: int) -> tuple[list[OaiRecord], OaiResponse]:
+    answer = OaiResponse(
+        BytesIO(content), uri="https://repo.example/oai", limits=ResponseLimits(**limits)
+    )
     return list(answer.records()), answer
 
 
-def identifiers(records: list[Record]) -> list[str]:
+def identifiers(records: list[OaiRecord]) -> list[str]:
     return [it.header.identifier if it.header else "" for it in records]
 
 
@@ -196,7 +198,7 @@ def test_records_are_the_same_beside_a_broken_one(texts: list[str]) -> None:
 def test_the_errors_of_a_provider_are_read() -> None:
     _, answer = read((AROUND % '<error code="noRecordsMatch">none</error>').encode())
 
-    assert answer.faults == (Fault(code="noRecordsMatch", text="none"),)
+    assert answer.faults == (OaiFault(code="noRecordsMatch", text="none"),)
     assert answer.verb == ""
 
 

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from resourcesync.adapters.oai.naming import file_name, path_of, uri_of
-from resourcesync.adapters.oai.options import Choice, parse
-from resourcesync.documents.oai.finding import Findings, FoundFile, find
+from resourcesync.adapters.oai.options import OaiOptions, parse
+from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, find
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
 from tests.support import oai_metadata
@@ -80,16 +80,16 @@ def test_metadata_that_is_no_xml_is_refused(text: bytes) -> None:
         find(text)
 
 
-def chosen(*files: FoundFile, **values: str) -> list[str]:
+def chosen(*files: MetadataFile, **values: str) -> list[str]:
     choice = parse("oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()})
-    return [it.uri for it in choice.select_files(Findings(files=files))]
+    return [it.uri for it in choice.select_files(ItemMetadata(files=files))]
 
 
 def test_files_are_chosen_by_bundle_and_pattern() -> None:
-    thesis = FoundFile(uri="https://r.example/1/a.pdf", bundle="ORIGINAL")
-    text = FoundFile(uri="https://r.example/1/a.txt", bundle="TEXT")
-    plain = FoundFile(uri="https://r.example/2/b.pdf")
-    page = FoundFile(uri="https://r.example/1", is_listed=False)
+    thesis = MetadataFile(uri="https://r.example/1/a.pdf", bundle="ORIGINAL")
+    text = MetadataFile(uri="https://r.example/1/a.txt", bundle="TEXT")
+    plain = MetadataFile(uri="https://r.example/2/b.pdf")
+    page = MetadataFile(uri="https://r.example/1", is_listed=False)
     everything = (thesis, text, plain, page)
 
     assert chosen(*everything) == [thesis.uri, plain.uri]
@@ -100,7 +100,7 @@ def test_files_are_chosen_by_bundle_and_pattern() -> None:
 
 def test_addresses_of_files_can_be_rewritten() -> None:
     pages = [
-        FoundFile(uri=f"https://j.example/article/view/{it}", is_listed=False)
+        MetadataFile(uri=f"https://j.example/article/view/{it}", is_listed=False)
         for it in ("1", "1/2", "1/3")
     ]
 
@@ -127,13 +127,13 @@ def test_addresses_of_files_can_be_rewritten() -> None:
     ],
 )
 def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted: bool) -> None:
-    choice = Choice(endpoint="https://r.example/oai")
+    choice = OaiOptions(endpoint="https://r.example/oai")
 
-    assert choice.is_restricted(Findings(rights=("Somebody", text))) is is_restricted
+    assert choice.is_restricted(ItemMetadata(rights=("Somebody", text))) is is_restricted
 
 
 def test_what_restricts_can_be_chosen() -> None:
-    told = Findings(rights=("info:eu-repo/semantics/closedAccess", "Campus only"))
+    told = ItemMetadata(rights=("info:eu-repo/semantics/closedAccess", "Campus only"))
     address = "oai:https://r.example/oai"
 
     assert not parse(address, {"restricted": "no"}).is_restricted(told)

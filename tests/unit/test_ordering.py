@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.destination.ordering import Spool, SpoolClosedError
+from resourcesync.destination.ordering import ExternalSorter, SorterClosedError
 from resourcesync.errors import DiskFullError, StorageError
 
 Pair = tuple[str, int]
@@ -56,8 +56,10 @@ def load(data: bytes) -> Pair:
     return key, int(number)
 
 
-def spool_on(disk: Disk, run_length: int = 4) -> Spool[Pair]:
-    return Spool(key=itemgetter(0), dump=dump, load=load, spill=disk.open, run_length=run_length)
+def spool_on(disk: Disk, run_length: int = 4) -> ExternalSorter[Pair]:
+    return ExternalSorter(
+        key=itemgetter(0), dump=dump, load=load, spill=disk.open, run_length=run_length
+    )
 
 
 def shuffled(count: int) -> list[Pair]:
@@ -65,7 +67,7 @@ def shuffled(count: int) -> list[Pair]:
     return [(f"{number * 7919 % 1009:04d}", number) for number in range(count)]
 
 
-def fill(spool: Spool[Pair], pairs: Iterable[Pair]) -> None:
+def fill(spool: ExternalSorter[Pair], pairs: Iterable[Pair]) -> None:
     for pair in pairs:
         spool.add(pair)
 
@@ -182,13 +184,13 @@ def test_a_spool_takes_nothing_after_its_end_and_gives_nothing_when_closed() -> 
     spool.add(("a", 1))
     assert list(spool) == [("a", 1)]
 
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         spool.add(("b", 2))
     assert list(spool) == [("a", 1)]
     spool.close()
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         iter(spool)
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         spool.add(("b", 2))
 
 
@@ -212,7 +214,7 @@ def test_a_disk_that_fails_while_writing_ends_the_spool(
 
     assert type(raised.value) is kind
     assert disk.still_open == []
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         iter(spool)
 
 
@@ -228,7 +230,7 @@ def test_a_disk_that_fails_while_merging_ends_the_spool(room: int) -> None:
 
     assert len(disk.files) == 2
     assert disk.still_open == []
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         iter(spool)
 
 
@@ -236,11 +238,13 @@ def test_a_disk_that_gives_no_file_ends_the_spool() -> None:
     def refuse() -> BinaryIO:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    spool = Spool[Pair](key=itemgetter(0), dump=dump, load=load, spill=refuse, run_length=1)
+    spool = ExternalSorter[Pair](
+        key=itemgetter(0), dump=dump, load=load, spill=refuse, run_length=1
+    )
 
     with pytest.raises(StorageError, match="Too many open files"):
         spool.add(("a", 1))
-    with pytest.raises(SpoolClosedError):
+    with pytest.raises(SorterClosedError):
         iter(spool)
 
 
@@ -250,7 +254,9 @@ def test_a_file_whose_last_bytes_do_not_fit_is_closed_without_a_word() -> None:
             super().close()
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    spool = Spool[Pair](key=itemgetter(0), dump=dump, load=load, spill=Stubborn, run_length=1)
+    spool = ExternalSorter[Pair](
+        key=itemgetter(0), dump=dump, load=load, spill=Stubborn, run_length=1
+    )
     spool.add(("a", 1))
 
     spool.close()
@@ -272,7 +278,7 @@ def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None
 
 
 def test_entries_of_real_files_come_back() -> None:
-    spool = Spool[Pair](
+    spool = ExternalSorter[Pair](
         key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=3
     )
     with spool:
@@ -291,7 +297,7 @@ def pairs(count: int) -> Iterator[Pair]:
 
 def peak(count: int) -> int:
     """The most bytes of memory that putting so many pairs in order takes."""
-    spool: Spool[Pair] = Spool(
+    spool: ExternalSorter[Pair] = ExternalSorter(
         key=itemgetter(0),
         dump=dump,
         load=load,

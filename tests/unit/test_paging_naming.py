@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.source import naming, paging
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits, Pages
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits, Paginator
 
 
 @pytest.mark.parametrize("base", ["https://h.example/data", "https://h.example/data/"])
 def test_documents_are_below_the_base_and_the_description_at_the_well_known_place(
     base: str,
 ) -> None:
-    names = Naming(base_uri=base)
+    names = SourceNaming(base_uri=base)
 
     assert names.uri(naming.RESOURCE_LIST) == "https://h.example/data/resourcesync/resourcelist.xml"
     assert names.uri(naming.CHANGE_LIST) == "https://h.example/data/resourcesync/changelist.xml"
@@ -26,7 +26,7 @@ def test_documents_are_below_the_base_and_the_description_at_the_well_known_plac
 
 
 def test_documents_may_be_somewhere_else() -> None:
-    names = Naming(base_uri="https://h.example", documents_uri="https://lists.example/h")
+    names = SourceNaming(base_uri="https://h.example", documents_uri="https://lists.example/h")
 
     assert names.uri(naming.CAPABILITY_LIST) == "https://lists.example/h/capabilitylist.xml"
     assert names.uri(naming.DESCRIPTION) == "https://h.example/.well-known/resourcesync"
@@ -37,9 +37,9 @@ def test_documents_may_be_somewhere_else() -> None:
 )
 def test_what_is_no_folder_on_the_web_is_refused(uri: str) -> None:
     with pytest.raises(ConfigurationError):
-        Naming(base_uri=uri)
+        SourceNaming(base_uri=uri)
     with pytest.raises(ConfigurationError):
-        Naming(base_uri="https://h/", documents_uri=uri or "x")
+        SourceNaming(base_uri="https://h/", documents_uri=uri or "x")
 
 
 def test_parts_carry_the_moment_so_that_a_name_never_means_two_things() -> None:
@@ -77,18 +77,18 @@ def test_no_head_and_nothing_of_somebody_else_is_ever_cleared_away(name: str) ->
 )
 def test_limits_beyond_the_specification_are_refused(entries: int, size: int) -> None:
     with pytest.raises(ConfigurationError):
-        Limits(max_entries=entries, max_bytes=size)
+        PageLimits(max_entries=entries, max_bytes=size)
 
 
 def test_the_limits_of_the_specification_are_the_default() -> None:
-    assert Limits().allow(50_000, 52_428_800)
-    assert not Limits().allow(50_001, 52_428_800)
-    assert not Limits().allow(50_000, 52_428_801)
+    assert PageLimits().allow(50_000, 52_428_800)
+    assert not PageLimits().allow(50_001, 52_428_800)
+    assert not PageLimits().allow(50_000, 52_428_801)
 
 
 @pytest.mark.parametrize(("entries", "expected"), [(50_000, [50_000]), (50_001, [50_000, 1])])
 def test_a_page_holds_fifty_thousand_and_not_one_more(entries: int, expected: list[int]) -> None:
-    pages = Pages([b"x"] * entries, joined, Limits())
+    pages = Paginator([b"x"] * entries, joined, PageLimits())
     found = []
     while pages:
         found.append(sum(len(part.entries) for part in pages.page(0)))
@@ -107,10 +107,10 @@ def joined(fragments: Sequence[bytes]) -> bytes:
 def test_pages_hold_everything_once_in_order_and_each_as_much_as_it_may(
     fragments: list[bytes], entries: int, size: int, overhead: int, block: int
 ) -> None:
-    limits = Limits(max_entries=entries, max_bytes=size)
+    limits = PageLimits(max_entries=entries, max_bytes=size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paging, "_BLOCK", block)
-        pages = Pages(fragments, joined, limits)
+        pages = Paginator(fragments, joined, limits)
         found = []
         while pages:
             found.append([item for part in pages.page(overhead) for item in part.entries])
@@ -125,7 +125,7 @@ def test_pages_hold_everything_once_in_order_and_each_as_much_as_it_may(
 
 
 def test_a_page_that_is_begun_already_takes_only_what_is_left() -> None:
-    pages = Pages([b"1", b"2", b"3", b"4"], joined, Limits(max_entries=3, max_bytes=100))
+    pages = Paginator([b"1", b"2", b"3", b"4"], joined, PageLimits(max_entries=3, max_bytes=100))
 
     first = joined([part.text for part in pages.page(98, entries=1)])
     nothing = list(pages.page(100, entries=2))
@@ -144,7 +144,7 @@ def test_pages_read_no_further_than_one_block_ahead(monkeypatch: pytest.MonkeyPa
             taken.append(number)
             yield b"x"
 
-    pages = Pages(fragments(), joined, Limits(max_entries=3))
+    pages = Paginator(fragments(), joined, PageLimits(max_entries=3))
 
     list(pages.page(0))
 

@@ -11,7 +11,7 @@ from resourcesync.destination.patch_links import (
     of_line,
     patch_of,
 )
-from resourcesync.destination.plan import Fetch, Listed, decide
+from resourcesync.destination.plan import Fetch, ListedEntry, decide
 from resourcesync.destination.tasks import listed_again, pending_delete, pending_fetch
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -97,7 +97,7 @@ def test_a_copy_is_the_version_before_only_when_it_was_proven(
 
 
 def test_a_patch_is_remembered_with_what_waits() -> None:
-    row = Listed("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
+    row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
     task = pending_fetch(row, known=None, now=0, at=0, generation=1, failed=False)
     assert listed_again(task) == row
     assert listed_again(task._replace(elsewhere="")).patch is None
@@ -106,7 +106,7 @@ def test_a_patch_is_remembered_with_what_waits() -> None:
 
 
 def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:
-    row = Listed("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
+    row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
     (found,) = decide([COPY], [row], sweeping=False)
     assert isinstance(found, Fetch)
     assert found.listed.patch is None

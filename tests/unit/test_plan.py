@@ -13,10 +13,10 @@ from resourcesync.destination.plan import (
     Delete,
     DeletionLimit,
     Fetch,
-    InStep,
-    Listed,
+    ListedEntry,
     Match,
     Retain,
+    UpToDate,
     algorithms_for,
     apply_deletion_policy,
     as_it_is,
@@ -40,8 +40,8 @@ def copy(uri: str = "u", **more: Any) -> Copy:
     return base._replace(**more)
 
 
-def listed(uri: str = "u", **more: Any) -> Listed:
-    return Listed(uri, uri, uri, "", None, None, "")._replace(**more)
+def listed(uri: str = "u", **more: Any) -> ListedEntry:
+    return ListedEntry(uri, uri, uri, "", None, None, "")._replace(**more)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,9 @@ def listed(uri: str = "u", **more: Any) -> Listed:
         (listed(), Match.UNKNOWN),
     ],
 )
-def test_a_copy_is_compared_by_hash_then_length_and_lastmod(told: Listed, expected: Match) -> None:
+def test_a_copy_is_compared_by_hash_then_length_and_lastmod(
+    told: ListedEntry, expected: Match
+) -> None:
     assert match_copy(copy(), told) is expected
 
 
@@ -85,7 +87,7 @@ def test_each_case_of_a_baseline_is_decided() -> None:
     decisions = list(decide(copies, rows, sweeping=True))
 
     assert decisions == [
-        InStep(copies[0]),
+        UpToDate(copies[0]),
         Fetch(rows[1], copies[1]),
         Delete(copies[2], "deleted by the Source"),
         Retain(copies[3], listed=True),
@@ -124,7 +126,7 @@ def test_a_copy_of_which_the_list_tells_nothing_is_asked_about() -> None:
 
 def test_the_plan_counts_what_was_decided() -> None:
     decisions: list[Decision] = [
-        InStep(copy()),
+        UpToDate(copy()),
         Retain(copy()),
         Delete(copy(), "gone"),
         Fetch(listed(hash=SHA, length=5), None),
@@ -150,7 +152,9 @@ rows_of_one_uri = st.lists(
 
 
 @given(rows_of_one_uri)
-def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(rows: list[Listed]) -> None:
+def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(
+    rows: list[ListedEntry],
+) -> None:
     rows.sort(key=lambda row: row.uri)
     conflicts: list[str] = []
 

@@ -18,7 +18,7 @@ import pytest
 import resourcesync
 from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
-from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Listed, Retain
+from resourcesync.destination.plan import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,
@@ -240,9 +240,9 @@ def test_a_value_that_cannot_work_is_refused_at_once(
 # --- plans ---------------------------------------------------------------------------------------
 
 
-def listed(number: int, content: str = "1", length: int | None = 5) -> Listed:
+def listed(number: int, content: str = "1", length: int | None = 5) -> ListedEntry:
     uri = f"http://h/{number:06}"
-    return Listed(uri, uri, f"{number:06}", f"md5:{content * 32}", length, 0, "")
+    return ListedEntry(uri, uri, f"{number:06}", f"md5:{content * 32}", length, 0, "")
 
 
 def copy(number: int) -> Copy:
@@ -252,7 +252,7 @@ def copy(number: int) -> Copy:
 def decisions(content: str = "1") -> Iterator[Decision]:
     yield Fetch(listed(1, content), None)
     yield Fetch(listed(2, length=None), copy(2))
-    yield InStep(copy(3))
+    yield UpToDate(copy(3))
     yield Delete(copy(4), "no longer listed")
     yield Retain(copy(5))
 
@@ -297,7 +297,7 @@ def test_what_is_in_step_or_kept_does_not_make_another_plan(plan: resourcesync.P
 
 def test_a_plan_without_deeds_is_empty(tmp_path: Path) -> None:
     plan = PlanValue(tmp_path, "auto")
-    plan.record(Mode.BASELINE, lambda: iter([InStep(copy(1))]))
+    plan.record(Mode.BASELINE, lambda: iter([UpToDate(copy(1))]))
 
     assert plan.is_empty
     assert plan.mode is resourcesync.Mode.UNCHANGED

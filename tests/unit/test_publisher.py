@@ -10,8 +10,8 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher, Publication
 from tests.support.publishing import (
     BASE,
     SMALL,
@@ -101,7 +101,7 @@ def test_documents_may_live_at_another_address() -> None:
     source.put("a")
     source.scan()
 
-    publication = Publisher(
+    publication = ListPublisher(
         source.catalogue,
         source.documents,
         base_uri="https://h.example/data",
@@ -244,7 +244,7 @@ def test_the_limit_of_bytes_makes_parts_too_and_no_document_exceeds_it() -> None
     whole.put(*"abcdefgh")
     size = next(item.bytes for item in whole.publish().written)
     for limit in (size, size - 1, size // 2, 900):
-        source = Source(limits=Limits(max_bytes=limit))
+        source = Source(limits=PageLimits(max_bytes=limit))
         source.put(*"abcdefgh")
 
         publication = source.publish()
@@ -260,7 +260,7 @@ def test_the_limit_of_bytes_makes_parts_too_and_no_document_exceeds_it() -> None
 
 
 def test_an_entry_larger_than_the_limit_still_gets_a_document() -> None:
-    source = Source(limits=Limits(max_bytes=1))
+    source = Source(limits=PageLimits(max_bytes=1))
     source.put(*"abc")
     source.publish()
     source.put(*"def")
@@ -343,7 +343,7 @@ def test_a_later_split_closes_the_open_list_in_place_and_never_touches_closed_on
 
 @pytest.mark.conformance("G20")
 def test_the_limit_of_bytes_splits_change_lists_too_and_none_exceeds_it() -> None:
-    source = Source(limits=Limits(max_bytes=1_400))
+    source = Source(limits=PageLimits(max_bytes=1_400))
     source.publish()
     for number in range(12):
         source.put(f"{number}", f"{number}b")
@@ -366,10 +366,10 @@ def test_other_limits_leave_what_is_closed_as_it_is() -> None:
     source.put(*"abcd")
     source.publish()
     closed = content_of(source.documents, "resourcesync/changelist-000001.xml")
-    source.limits = Limits(max_entries=2)
+    source.limits = PageLimits(max_entries=2)
     source.put(*"efgh")
     source.publish()
-    source.limits = Limits()
+    source.limits = PageLimits()
     source.put(*"ijkl")
     source.publish()
 

@@ -9,7 +9,7 @@ from resourcesync.adapters.memory import MemoryDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.source import about, naming
 from resourcesync.source.foreign import refuse_foreign
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 from tests.support.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 
 
@@ -38,7 +38,7 @@ def test_a_document_about_the_set_that_is_lost_or_altered_comes_back() -> None:
 
 
 def test_an_address_with_special_characters_is_still_xml() -> None:
-    names = Naming(base_uri="https://h.example/a&b'<\">/")
+    names = SourceNaming(base_uri="https://h.example/a&b'<\">/")
 
     root = ET.fromstring(about.render(names))
 

@@ -4,8 +4,8 @@ import pytest
 
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, Step
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import (
     DOCUMENTS,
@@ -26,7 +26,7 @@ DAY = 24 * HOUR
 @pytest.mark.parametrize("count", [2, 9])
 def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
     source = Source(
-        limits=Limits(max_entries=4),
+        limits=PageLimits(max_entries=4),
         policy=Policy(rotate=HOUR, keep=30 * HOUR, rebase=20 * HOUR, archive=5 * DAY),
     )
     source.put(*"abcdefghi"[:count])
@@ -91,10 +91,10 @@ def test_an_archive_holds_lists_of_every_version_that_was_written() -> None:
     source = Source(policy=Policy(archive=90 * DAY))
     source.put("a")
     source.publish()
-    source.publish(step=Step.REBASE)
+    source.publish(step=PublicationStep.REBASE)
     source.policy = Policy(archive=90 * DAY, dialect=Dialect.V1_0)
-    source.publish(step=Step.REBASE)
-    source.publish(step=Step.REBASE)
+    source.publish(step=PublicationStep.REBASE)
+    source.publish(step=PublicationStep.REBASE)
 
     found = parts_of(source, naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE])
 
@@ -127,7 +127,7 @@ def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive(
     source.publish()
     source.documents.delete(naming.RESOURCE_LIST)
 
-    source.publish(step=Step.REBASE)
+    source.publish(step=PublicationStep.REBASE)
 
     assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
     assert view(source) == source.truth()

@@ -13,8 +13,8 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryDocuments
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher, Publication
 from tests.support.publishing import (
     BASE,
     SMALL,
@@ -85,7 +85,7 @@ def test_documents_that_were_copied_with_other_times_are_recognised_by_their_byt
 def test_another_base_writes_every_document_anew() -> None:
     source = split_source()
 
-    publication = Publisher(
+    publication = ListPublisher(
         source.catalogue,
         source.documents,
         base_uri=BASE,
@@ -189,7 +189,7 @@ def test_a_publisher_killed_at_any_step_is_healed_by_the_next(rounds: int, meanw
             source.remove("d")
             source.scan()
         if meanwhile == "roomier":
-            source.limits = Limits()
+            source.limits = PageLimits()
 
         source.publish_only()
 

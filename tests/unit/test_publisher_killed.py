@@ -19,7 +19,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.commands import environment
 from tests.support.forking import Forked
@@ -115,7 +115,7 @@ def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> No
         clock = ManualClock()
         with FileCatalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
             originals = Endless(count)
-            publisher = Publisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
+            publisher = ListPublisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
             tracemalloc.start()
             scan(originals, catalogue, clock.now())
             assert publisher.publish().written[0].entries == count

@@ -4,14 +4,14 @@ import pytest
 
 from resourcesync.adapters.memory import MemoryOriginals
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from tests.support.publishing import SMALL, Source, content_of, header_of, names_of
 
 
-@pytest.mark.parametrize("limits", [Limits(), SMALL])
-def test_another_base_starts_anew_and_lists_nothing_of_the_old_origin(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [PageLimits(), SMALL])
+def test_another_base_starts_anew_and_lists_nothing_of_the_old_origin(limits: PageLimits) -> None:
     source = Source(limits=limits)
     source.put("a")
     source.publish()
@@ -25,7 +25,7 @@ def test_another_base_starts_anew_and_lists_nothing_of_the_old_origin(limits: Li
     scan(moved, source.catalogue, source.clock.now())
 
     def publish() -> Publication:
-        return Publisher(
+        return ListPublisher(
             source.catalogue,
             source.documents,
             base_uri="https://new.example/",

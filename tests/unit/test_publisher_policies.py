@@ -9,8 +9,8 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import ledger, naming, policy
 from resourcesync.source.ledger import Offer
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import (
     BASE,
@@ -50,7 +50,7 @@ def test_the_steps_of_dspace_leave_the_files_of_dspace(
         ChangeLists.PER_RUN: Capability.CHANGE_LIST,
     }
 
-    source.publish(step=Step.INITIALISE)
+    source.publish(step=PublicationStep.INITIALISE)
 
     assert files_of(source) == ["capabilitylist.xml", "resourcelist.xml"]
     assert offered(source) == [Capability.RESOURCE_LIST]
@@ -58,7 +58,7 @@ def test_the_steps_of_dspace_leave_the_files_of_dspace(
 
     clock.set(datetime(2013, 5, 22, 17, 20, 39, tzinfo=UTC))
     source.put("item/3")
-    source.publish(step=Step.UPDATE)
+    source.publish(step=PublicationStep.UPDATE)
 
     assert files_of(source) == sorted(
         ["capabilitylist.xml", "resourcelist.xml", head, "changelist_2013-05-22T172139.000001Z.xml"]
@@ -68,7 +68,7 @@ def test_the_steps_of_dspace_leave_the_files_of_dspace(
 
     clock.set(datetime(2013, 5, 22, 17, 37, 37, tzinfo=UTC))
     source.remove("item/1")
-    source.publish(step=Step.REBASE)
+    source.publish(step=PublicationStep.REBASE)
 
     assert files_of(source) == sorted(
         [
@@ -116,14 +116,14 @@ def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None
 
 
 def test_starting_over_lists_no_change_and_uses_no_name_again() -> None:
-    source = Source(limits=Limits(max_entries=2))
+    source = Source(limits=PageLimits(max_entries=2))
     source.put("a")
     source.publish()
     source.put(*"bcdef")
     source.publish()
     before = set(files_of(source))
 
-    publication = source.publish(step=Step.INITIALISE)
+    publication = source.publish(step=PublicationStep.INITIALISE)
 
     assert (publication.created, publication.first) == (0, False)
     found = Reader(source.documents).view()
@@ -199,7 +199,7 @@ def test_update_writes_no_resource_list_however_old_it_is() -> None:
     source.clock.advance(hours=100)
     source.put("b")
 
-    assert names_of(source.publish(step=Step.UPDATE)) == [naming.CHANGE_LIST]
+    assert names_of(source.publish(step=PublicationStep.UPDATE)) == [naming.CHANGE_LIST]
     assert naming.RESOURCE_LIST in names_of(source.publish())
 
 
@@ -217,7 +217,7 @@ def test_old_lists_are_dropped_once_nobody_can_need_them_and_removed_a_day_later
     listed = parts_of(source, naming.CHANGE_LIST)
     assert len(listed) == 8  # the Resource List is as old as they are
 
-    source.publish(step=Step.REBASE)
+    source.publish(step=PublicationStep.REBASE)
     assert len(parts_of(source, naming.CHANGE_LIST)) == 9  # somebody may just have read the old one
 
     source.clock.advance(hours=25)
@@ -287,7 +287,7 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
 
 
 def test_every_policy_goes_on_from_every_other() -> None:
-    source = Source(limits=Limits(max_entries=3))
+    source = Source(limits=PageLimits(max_entries=3))
     source.put(*"abcd")
     source.publish()
     shapes = [ChangeLists.PER_RUN, ChangeLists.APPEND, ChangeLists.ARCHIVE, ChangeLists.APPEND]
@@ -339,19 +339,19 @@ def test_a_policy_that_cannot_be_is_refused(choice: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "step", "gone"),
     [
-        (ChangeLists.APPEND, ChangeLists.ARCHIVE, Step.DUE, naming.CHANGE_LIST),
-        (ChangeLists.PER_RUN, ChangeLists.ARCHIVE, Step.DUE, naming.CHANGE_LIST),
-        (ChangeLists.PER_RUN, ChangeLists.PER_RUN, Step.INITIALISE, naming.CHANGE_LIST),
+        (ChangeLists.APPEND, ChangeLists.ARCHIVE, PublicationStep.DUE, naming.CHANGE_LIST),
+        (ChangeLists.PER_RUN, ChangeLists.ARCHIVE, PublicationStep.DUE, naming.CHANGE_LIST),
+        (ChangeLists.PER_RUN, ChangeLists.PER_RUN, PublicationStep.INITIALISE, naming.CHANGE_LIST),
         (
             ChangeLists.ARCHIVE,
             ChangeLists.PER_RUN,
-            Step.DUE,
+            PublicationStep.DUE,
             naming.ARCHIVES[Capability.CHANGE_LIST_ARCHIVE],
         ),
     ],
 )
 def test_a_head_that_is_offered_no_more_goes_at_once_and_what_stood_below_it_stays_a_day(
-    before: ChangeLists, after: ChangeLists, step: Step, gone: str
+    before: ChangeLists, after: ChangeLists, step: PublicationStep, gone: str
 ) -> None:
     source = Source(policy=Policy(change_lists=before))
     source.put("a")

@@ -11,8 +11,8 @@ from resourcesync.documents import reading
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.ledger import read_record, write_record
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import ChangeLists, Policy, Step
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import Reader, Source, content_of, files_of, view
 
@@ -27,7 +27,7 @@ DAY = 24 * HOUR
 def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
     count: int, parts: int
 ) -> None:
-    source = Source(limits=Limits(max_entries=3), policy=Policy(sitemap=True))
+    source = Source(limits=PageLimits(max_entries=3), policy=Policy(sitemap=True))
     source.put(*"abcd"[:count])
 
     publication = source.publish()
@@ -128,7 +128,7 @@ def test_what_does_not_read_back_replaces_nothing(name: str, old: bytes, new: by
         source.policy = Policy(change_lists=ChangeLists.ARCHIVE)
 
     with pytest.raises(StorageError) as caught:
-        source.publish(step=Step.REBASE)
+        source.publish(step=PublicationStep.REBASE)
 
     assert caught.value.code == "read-back"
     assert ("kept", "what was published before") in caught.value.evidence
@@ -197,7 +197,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_rotation_leaves_what_was_there(
     for room in range(8):
         documents = Full()
         source = Source(
-            limits=Limits(max_entries=2),
+            limits=PageLimits(max_entries=2),
             documents=documents,
             policy=Policy(change_lists=shape, rotate=HOUR, rebase=HOUR, archive=DAY, sitemap=True),
         )

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring import inventory_units
 from resourcesync.wiring.inventory_units import ListUnit
 from resourcesync.wiring.publishing import PublishRequest
@@ -104,7 +104,7 @@ def test_another_type_of_the_same_bytes_comes_with_the_next_resource_list(
     world.tell(typed)
 
     assert world.publish().publication.written == ()
-    world.publish(PublishRequest(step=Step.REBASE))
+    world.publish(PublishRequest(step=PublicationStep.REBASE))
 
     assert world.changes() == []
     assert world.listed()[1] == typed
@@ -132,7 +132,7 @@ def test_what_is_no_longer_listed_goes_after_a_day(world: TableWorld) -> None:
     world.publish(max_entries=50)
     old = {name for name in world.bytes() if "sha256" in name}
     world.clock.advance(hours=1)
-    world.publish(PublishRequest(step=Step.REBASE))
+    world.publish(PublishRequest(step=PublicationStep.REBASE))
     assert old < world.bytes().keys()
 
     world.clock.advance(hours=25)
@@ -152,7 +152,7 @@ def test_documents_that_were_altered_are_written_again_as_they_were(
     former = world.bytes()
     world.clock.advance(hours=1)
     world.tell(many(MANY - 2))
-    world.publish(PublishRequest(step=Step.REBASE))
+    world.publish(PublishRequest(step=PublicationStep.REBASE))
     before = world.bytes()
     named = [name for name in before if before[name] != former.get(name)]
     assert len(named) == 8
@@ -196,7 +196,7 @@ def test_what_cannot_be_written_again_as_it_was_is_told_until_the_lists_start_ov
 
     with pytest.raises(StorageError):
         world.publish()
-    world.publish(PublishRequest(step=Step.INITIALISE))
+    world.publish(PublishRequest(step=PublicationStep.INITIALISE))
 
     assert world.changes() == []
     assert world.listed()[1] == many(MANY - 1)
@@ -225,7 +225,7 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
         it.clock.advance(hours=1)
         it.tell(many(MANY - 60))
     former = other.bytes().keys()
-    other.publish(PublishRequest(step=Step.REBASE))
+    other.publish(PublishRequest(step=PublicationStep.REBASE))
 
     class Stop(BaseException):
         pass
@@ -242,7 +242,7 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
 
         monkeypatch.setattr(inventory_units, "_written", some)
         with pytest.raises(Stop):
-            world.publish(PublishRequest(step=Step.REBASE))
+            world.publish(PublishRequest(step=PublicationStep.REBASE))
         world.clock.advance(hours=1)
     monkeypatch.setattr(inventory_units, "_written", written)
     lost = min(world.bytes().keys() & other.bytes().keys() - former)
@@ -258,7 +258,7 @@ def test_change_lists_go_on_without_a_gap_over_new_resource_lists(world: TableWo
     for names in ("ab", "ab", "abc", "abc", "abcd"):
         world.clock.advance(hours=25)
         world.tell(rows(*names))
-        world.publish(PublishRequest(step=Step.REBASE))
+        world.publish(PublishRequest(step=PublicationStep.REBASE))
 
     assert [it.uri.removeprefix(BASE) for it in world.changes()] == ["b", "c", "d"]
     assert world.followed() == rows(*"abcd")
@@ -292,7 +292,7 @@ def test_a_clock_that_is_far_behind_is_not_believed(world: TableWorld) -> None:
         world.publish()
     assert refused.value.code == "clock-behind"
 
-    world.publish(PublishRequest(step=Step.INITIALISE))
+    world.publish(PublishRequest(step=PublicationStep.INITIALISE))
     header, listed = world.listed()
     assert header.at == world.clock.now()
     assert listed == rows("a", "b")
@@ -305,11 +305,11 @@ def test_times_rise_though_the_clock_steps_back(world: TableWorld) -> None:
     assert first is not None
     world.clock.set(world.clock.now() - timedelta(hours=1))
 
-    world.publish(PublishRequest(step=Step.REBASE))
+    world.publish(PublishRequest(step=PublicationStep.REBASE))
     second = world.listed()[0].at
     assert second == first + timedelta(microseconds=1)
     world.tell(rows("a", "b", "c"))
-    world.publish(PublishRequest(step=Step.UPDATE))
+    world.publish(PublishRequest(step=PublicationStep.UPDATE))
 
     assert [it.time for it in world.changes()] == [
         second + timedelta(microseconds=number) for number in (1, 2)
@@ -322,7 +322,7 @@ def test_another_address_starts_the_lists_over(world: TableWorld) -> None:
     world.publish()
     world.clock.advance(hours=1)
     world.tell(rows("a"))
-    world.publish(PublishRequest(step=Step.UPDATE))
+    world.publish(PublishRequest(step=PublicationStep.UPDATE))
     assert len(world.changes()) == 1
     world.clock.advance(hours=1)
 

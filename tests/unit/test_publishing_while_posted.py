@@ -16,9 +16,9 @@ from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, Step
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.publisher import ListPublisher
 
 BASE = "https://h.example/"
 SIZE = 40
@@ -77,14 +77,21 @@ def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, re
 
         documents = _Busy(post)
         with closing(FileCatalogue(path, clock)) as catalogue:
-            for step in (Step.DUE, Step.DUE, Step.REBASE, Step.DUE, Step.INITIALISE, Step.DUE):
+            for step in (
+                PublicationStep.DUE,
+                PublicationStep.DUE,
+                PublicationStep.REBASE,
+                PublicationStep.DUE,
+                PublicationStep.INITIALISE,
+                PublicationStep.DUE,
+            ):
                 clock.advance(hours=1)
-                Publisher(
+                ListPublisher(
                     catalogue,
                     documents,
                     base_uri=BASE,
                     clock=clock,
-                    limits=Limits(max_entries=7),
+                    limits=PageLimits(max_entries=7),
                     policy=Policy(rebase=rebase),
                 ).publish(step)
                 check(documents, list(log.values()), first=dict.fromkeys(range(SIZE), 1))

@@ -2,9 +2,9 @@
 
 import pytest
 
-from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import MOST_REFUSED, Refusals, Selection
+from resourcesync.destination.selection import MOST_REFUSED, Refusals, ResourceSelection
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -69,10 +69,12 @@ def test_an_entry_that_could_not_be_read_is_refused_no_more_after_a_change_that_
 ) -> None:
     scope, mapping = (
         Scope(origins=frozenset({BASE[:-1]})),
-        TreeMapping(base=BASE, profile=Profile.POSIX),
+        TreeMapping(base=BASE, profile=FileSystemProfile.POSIX),
     )
     found = refusals(home + name)
-    selection = Selection(scope, mapping, found, homes=[(THERE, BASE)] if home == THERE else [])
+    selection = ResourceSelection(
+        scope, mapping, found, homes=[(THERE, BASE)] if home == THERE else []
+    )
     selection.refuse(RefusedEntry(line=7, code="bad-change", reason="no change", uri=home + name))
     assert found.count == 1
 

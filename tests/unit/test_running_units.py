@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import TRIES, run
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from tests.support.mortal_engine import Death, MortalEngine, Task, do_task
 
 
@@ -22,11 +22,11 @@ def outcomes(
     engine: MortalEngine,
     units: Iterator[Task] | list[Task],
     *,
-    work: Work = do_task,
+    work: UnitFunction = do_task,
     clock: ManualClock | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Iterator[Outcome]:
-    return run(engine, work, units, manners=Manners(), clock=clock or ManualClock(), stop=stop)
+) -> Iterator[UnitOutcome]:
+    return run(engine, work, units, manners=HostLimits(), clock=clock or ManualClock(), stop=stop)
 
 
 @given(
@@ -53,18 +53,18 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
             assert "its worker died" in failed[unit.name][1]
 
 
-class Third(Future[Outcome]):
+class Third(Future[UnitOutcome]):
     """The promise of the unit that breaks an engine, which tells that first."""
 
-    def __init__(self, others: list[tuple[Future[Outcome], Unit]]) -> None:
+    def __init__(self, others: list[tuple[Future[UnitOutcome], WorkUnit]]) -> None:
         super().__init__()
         self.others = others
         self.set_exception(BrokenExecutor("a worker died"))
 
-    def add_done_callback(self, fn: Callable[[Future[Outcome]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[Future[UnitOutcome]], object]) -> None:
         super().add_done_callback(fn)
         for done, unit in self.others:
-            done.set_result(Outcome(unit.name))
+            done.set_result(UnitOutcome(unit.name))
 
 
 class Breaking(MortalEngine):
@@ -72,17 +72,17 @@ class Breaking(MortalEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.held: list[tuple[Future[Outcome], Unit]] = []
+        self.held: list[tuple[Future[UnitOutcome], WorkUnit]] = []
         self.given: list[str] = []
         self.mended = False
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Future[Outcome]:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
         self.given.append(unit.name)
         if len(self.held) == 2 and not self.mended:
             return Third(self.held)
-        future: Future[Outcome] = Future()
+        future: Future[UnitOutcome] = Future()
         if self.mended:
-            future.set_result(Outcome(unit.name))
+            future.set_result(UnitOutcome(unit.name))
         else:
             self.held.append((future, unit))
         return future
@@ -116,7 +116,7 @@ def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
 ) -> None:
     tried: list[str] = []
 
-    def work(task: Task, share: Share) -> Outcome:
+    def work(task: Task, share: HostShare) -> UnitOutcome:
         tried.append(task.name)
         return do_task(task, share)
 
@@ -143,7 +143,7 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
     engine = MortalEngine(1)
     units = [Task("bad", what), Task("good")]
     found = list(
-        run(engine, do_task, units, manners=Manners(), clock=ManualClock(), tell=told.append)
+        run(engine, do_task, units, manners=HostLimits(), clock=ManualClock(), tell=told.append)
     )
     engine.close()
 
@@ -178,7 +178,7 @@ def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None
     clock = ManualClock()
     asked: list[tuple[str, float]] = []
 
-    def work(task: Task, share: Share) -> Outcome:
+    def work(task: Task, share: HostShare) -> UnitOutcome:
         asked.append((task.name, clock.monotonic()))
         return do_task(task, share)
 
@@ -209,12 +209,12 @@ def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
     begun = count()
     asked = count()
 
-    def work(task: Task, share: Share) -> Outcome:
+    def work(task: Task, share: HostShare) -> UnitOutcome:
         dies = next(begun) < TRIES - 1
         threading.Event().wait(0.1 if dies else 0.3)
         if dies:
             raise Death
-        return Outcome(task.name)
+        return UnitOutcome(task.name)
 
     engine = MortalEngine(slots=1)
     units = [Task("one"), Task("other")]  # both are under way when the first dies
@@ -234,11 +234,11 @@ class Endless:
         self.begun = 0
         self.cancelled = 0
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         self.begun += 1
         return self
 
-    def result(self) -> Outcome:
+    def result(self) -> UnitOutcome:
         raise AssertionError
 
     def cancel(self) -> None:
@@ -259,7 +259,12 @@ def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing
     asked = count()
     units = [Task(f"{number}") for number in range(9)]
     found = run(
-        engine, do_task, units, manners=Manners(), clock=ManualClock(), stop=lambda: next(asked) > 0
+        engine,
+        do_task,
+        units,
+        manners=HostLimits(),
+        clock=ManualClock(),
+        stop=lambda: next(asked) > 0,
     )
 
     assert list(found) == []
@@ -275,10 +280,12 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
     engine = Endless()
     units = [Task("one")]
     with pytest.raises(KeyboardInterrupt):
-        list(run(engine, do_task, units, manners=Manners(), clock=ManualClock(), stop=interrupted))
+        list(
+            run(engine, do_task, units, manners=HostLimits(), clock=ManualClock(), stop=interrupted)
+        )
 
     assert engine.begun == engine.cancelled == 1
 
 
 def test_a_run_of_nothing_ends_at_once() -> None:
-    assert list(run(Endless(), do_task, [], manners=Manners(), clock=ManualClock())) == []
+    assert list(run(Endless(), do_task, [], manners=HostLimits(), clock=ManualClock())) == []

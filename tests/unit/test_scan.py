@@ -10,7 +10,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Omission, Original
-from resourcesync.source.scan import Left, ScanReport, scan
+from resourcesync.source.scan import LeftFile, ScanReport, scan
 from tests.support.publishing import BASE, Source
 
 
@@ -151,7 +151,7 @@ def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
         updated=1,
         changing=2,
         omitted=1,
-        left=(Left(code="original-changed", reason="it moves"),) * 2,
+        left=(LeftFile(code="original-changed", reason="it moves"),) * 2,
     )
     assert next(iter(catalogue.catalogued())) == held[0]
     assert [item.uri.removeprefix(BASE) for item in catalogue.catalogued()] == ["a", "b", "d"]
@@ -222,8 +222,8 @@ def test_what_was_left_is_named_up_to_a_hundred() -> None:
     report = scan(originals, catalogue, ManualClock().now())
 
     assert (report.unreadable, report.changing) == (119, 1)
-    assert report.left[0] == Left(code="unreadable-file", reason=f"{BASE}000 is denied")
-    assert report.left[1] == Left(code="original-changed", reason="001 changed")
+    assert report.left[0] == LeftFile(code="unreadable-file", reason=f"{BASE}000 is denied")
+    assert report.left[1] == LeftFile(code="original-changed", reason="001 changed")
     assert len(report.left) == 100
 
 

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 
-from resourcesync.destination.scope import Scope, Verdict
+from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.resources import Resource
 from tests.support.hostile_uris import hostile_uris
@@ -28,7 +28,7 @@ MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_a_source_speaks_for_its_own_origin_however_it_is_written(uri: str) -> None:
-    assert Scope(origins=ORIGINS).judge(Resource(uri=uri)) is Verdict.SELECTED
+    assert Scope(origins=ORIGINS).judge(Resource(uri=uri)) is FilterVerdict.SELECTED
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_the_filters_leave_out_is_not_refused_wherever_it_is() -> None:
     scope = Scope(origins=ORIGINS, include=("/docs/**",), max_size=1)
 
     for uri in ("https://evil.example/x", "https://evil.example/docs/x"):
-        assert scope.judge(Resource(uri=uri, length=5)) is Verdict.FILTERED
+        assert scope.judge(Resource(uri=uri, length=5)) is FilterVerdict.FILTERED
     with pytest.raises(OutOfScopeError) as raised:
         scope.judge(Resource(uri="https://evil.example/docs/x", length=1))
 
@@ -61,7 +61,7 @@ def test_what_the_filters_leave_out_is_not_refused_wherever_it_is() -> None:
 def test_an_allowed_origin_is_as_good_as_the_sources_own() -> None:
     scope = Scope(origins=ORIGINS | {"http://files.example:8080"})
 
-    assert scope.judge(Resource(uri="http://FILES.example:8080/a")) is Verdict.SELECTED
+    assert scope.judge(Resource(uri="http://FILES.example:8080/a")) is FilterVerdict.SELECTED
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_only_the_origins_given_are_ever_selected(uri: str) -> None:
     except OutOfScopeError:
         assert not uri.startswith(f"{HOME}/")
     else:
-        assert verdict is Verdict.SELECTED
+        assert verdict is FilterVerdict.SELECTED
         host = uri.lower().replace("%2e", ".").replace(":443", "").replace("example.", "example")
         assert host.startswith(HOME)
         assert host[len(HOME) : len(HOME) + 1] in {"", "/", "?", "#"}
@@ -101,21 +101,21 @@ def test_only_the_origins_given_are_ever_selected(uri: str) -> None:
 @pytest.mark.parametrize(
     ("types", "media_type", "verdict"),
     [
-        ((), "image/png", Verdict.SELECTED),
-        (("text/html",), "text/html", Verdict.SELECTED),
-        (("text/html",), "Text/HTML; charset=UTF-8", Verdict.SELECTED),
-        ((" TEXT/html ",), "text/html", Verdict.SELECTED),
-        (("text/html",), "text/htmlx", Verdict.FILTERED),
-        (("text/html", "image/*"), "image/png", Verdict.SELECTED),
-        (("image/*",), "text/html", Verdict.FILTERED),
-        (("image/*",), "image", Verdict.FILTERED),
-        (("*/*",), "anything", Verdict.SELECTED),
-        (("text/html",), "", Verdict.SELECTED),
-        (("text/html",), " ; charset=x", Verdict.SELECTED),
+        ((), "image/png", FilterVerdict.SELECTED),
+        (("text/html",), "text/html", FilterVerdict.SELECTED),
+        (("text/html",), "Text/HTML; charset=UTF-8", FilterVerdict.SELECTED),
+        ((" TEXT/html ",), "text/html", FilterVerdict.SELECTED),
+        (("text/html",), "text/htmlx", FilterVerdict.FILTERED),
+        (("text/html", "image/*"), "image/png", FilterVerdict.SELECTED),
+        (("image/*",), "text/html", FilterVerdict.FILTERED),
+        (("image/*",), "image", FilterVerdict.FILTERED),
+        (("*/*",), "anything", FilterVerdict.SELECTED),
+        (("text/html",), "", FilterVerdict.SELECTED),
+        (("text/html",), " ; charset=x", FilterVerdict.SELECTED),
     ],
 )
 def test_a_media_type_that_is_known_must_fit(
-    types: tuple[str, ...], media_type: str, verdict: Verdict
+    types: tuple[str, ...], media_type: str, verdict: FilterVerdict
 ) -> None:
     scope = Scope(origins=ORIGINS, types=types)
 
@@ -133,13 +133,13 @@ def test_what_is_no_media_type_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("length", "verdict"),
     [
-        (0, Verdict.SELECTED),
-        (100, Verdict.SELECTED),
-        (101, Verdict.FILTERED),
-        (None, Verdict.SELECTED),
+        (0, FilterVerdict.SELECTED),
+        (100, FilterVerdict.SELECTED),
+        (101, FilterVerdict.FILTERED),
+        (None, FilterVerdict.SELECTED),
     ],
 )
-def test_a_length_that_is_known_must_fit(length: int | None, verdict: Verdict) -> None:
+def test_a_length_that_is_known_must_fit(length: int | None, verdict: FilterVerdict) -> None:
     scope = Scope(origins=ORIGINS, max_size=100)
 
     assert scope.judge(Resource(uri=f"{HOME}/a", length=length)) is verdict
@@ -148,13 +148,13 @@ def test_a_length_that_is_known_must_fit(length: int | None, verdict: Verdict) -
 @pytest.mark.parametrize(
     ("lastmod", "verdict"),
     [
-        (MOMENT, Verdict.SELECTED),
-        (MOMENT + timedelta(seconds=1), Verdict.SELECTED),
-        (MOMENT - timedelta(seconds=1), Verdict.FILTERED),
-        (None, Verdict.SELECTED),
+        (MOMENT, FilterVerdict.SELECTED),
+        (MOMENT + timedelta(seconds=1), FilterVerdict.SELECTED),
+        (MOMENT - timedelta(seconds=1), FilterVerdict.FILTERED),
+        (None, FilterVerdict.SELECTED),
     ],
 )
-def test_a_time_that_is_known_must_fit(lastmod: datetime | None, verdict: Verdict) -> None:
+def test_a_time_that_is_known_must_fit(lastmod: datetime | None, verdict: FilterVerdict) -> None:
     scope = Scope(origins=ORIGINS, since=MOMENT)
 
     assert scope.judge(Resource(uri=f"{HOME}/a", lastmod=lastmod)) is verdict
@@ -163,8 +163,8 @@ def test_a_time_that_is_known_must_fit(lastmod: datetime | None, verdict: Verdic
 def test_a_deletion_is_judged_by_its_uri_alone() -> None:
     scope = Scope(origins=ORIGINS, include=("/a",), types=("text/html",), max_size=1, since=MOMENT)
 
-    assert scope.judge(Resource(uri=f"{HOME}/a")) is Verdict.SELECTED
-    assert scope.judge(Resource(uri=f"{HOME}/b")) is Verdict.FILTERED
+    assert scope.judge(Resource(uri=f"{HOME}/a")) is FilterVerdict.SELECTED
+    assert scope.judge(Resource(uri=f"{HOME}/b")) is FilterVerdict.FILTERED
 
 
 # --- nonsense, and the fingerprint ---

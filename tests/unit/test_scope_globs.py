@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.scope import Glob, Scope, Verdict, parse_glob
+from resourcesync.destination.scope import FilterVerdict, Glob, Scope, parse_glob
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Resource
 
@@ -17,7 +17,7 @@ ORIGINS = frozenset({HOME})
 def fits(glob: str, rest: str) -> bool:
     """Whether a URI with this path and query is selected by one ``--include``."""
     scope = Scope(origins=ORIGINS, include=(glob,))
-    return scope.judge(Resource(uri=HOME + rest)) is Verdict.SELECTED
+    return scope.judge(Resource(uri=HOME + rest)) is FilterVerdict.SELECTED
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_exclusion_wins_over_an_inclusion() -> None:
     selected = [
         rest
         for rest in ("/docs/a", "/x.pdf", "/x", "/docs/drafts/a", "/x.pdf?draft", "/drafts/a.pdf")
-        if scope.judge(Resource(uri=HOME + rest)) is Verdict.SELECTED
+        if scope.judge(Resource(uri=HOME + rest)) is FilterVerdict.SELECTED
     ]
 
     assert selected == ["/docs/a", "/x.pdf"]
@@ -108,8 +108,8 @@ def test_an_exclusion_wins_over_an_inclusion() -> None:
 def test_exclusions_alone_select_all_the_rest() -> None:
     scope = Scope(origins=ORIGINS, exclude=("*.zip",))
 
-    assert scope.judge(Resource(uri=f"{HOME}/a.html")) is Verdict.SELECTED
-    assert scope.judge(Resource(uri=f"{HOME}/a.zip")) is Verdict.FILTERED
+    assert scope.judge(Resource(uri=f"{HOME}/a.html")) is FilterVerdict.SELECTED
+    assert scope.judge(Resource(uri=f"{HOME}/a.zip")) is FilterVerdict.FILTERED
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Installation, Move
+from resourcesync.ports import CopyInstallation, CopyMove
 from tests.support.storing import ShelfStore
 
 
@@ -42,7 +42,7 @@ def put(copies: StoredCopies, path: str, body: bytes, replaces: str | None = Non
     staged = copies.stage(["sha-256"])
     staged.write(body)
     staged.seal()
-    (found,) = copies.install([Installation(staged=staged, path=path, replaces=replaces)])
+    (found,) = copies.install([CopyInstallation(staged=staged, path=path, replaces=replaces)])
     assert isinstance(found, str), found
     return found
 
@@ -64,7 +64,7 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     shelf.spoil("a.txt", b"somebody's")
     with monkeypatch.context() as racing:
         racing.setattr(copies, "_look", lambda path: and_then_another_writes(shelf, path))
-        (found,) = copies.install([Installation(staged=staged, path="a.txt", replaces=version)])
+        (found,) = copies.install([CopyInstallation(staged=staged, path="a.txt", replaces=version)])
     assert isinstance(found, StorageError)
     assert found.code == "local-change"
     assert shelf.contents() == {"a.txt": b"somebody's"}
@@ -85,7 +85,7 @@ def test_a_store_that_is_down_is_not_asked_for_each_copy(
     for number in range(50):
         staged = copies.stage(["sha-256"])
         staged.seal()
-        batch.append(Installation(staged=staged, path=f"{number}.txt"))
+        batch.append(CopyInstallation(staged=staged, path=f"{number}.txt"))
     with monkeypatch.context() as broken:
         broken.setattr(ShelfStore, "put", down)
         found = copies.install(batch)
@@ -100,7 +100,7 @@ def test_a_move_that_was_cut_short_goes_on_and_sets_nothing_aside(
     version = put(copies, "a.txt", b"ours")
     shelf.spoil("b.txt", b"ours")  # as a run leaves it that is killed while a store copies
 
-    (found,) = copies.move([Move(path="a.txt", to="b.txt", signature=version)])
+    (found,) = copies.move([CopyMove(path="a.txt", to="b.txt", signature=version)])
 
     assert found == copies.signature("b.txt")
     assert shelf.contents() == {"b.txt": b"ours"}
@@ -115,7 +115,7 @@ def test_what_was_moved_before_is_ours_if_its_bytes_are(
     shelf.spoil("b.txt", body)  # a store may give the same bytes another version at another key
     digests = (Digest("sha-256", sha256(b"ours").hexdigest()),)
 
-    (found,) = copies.move([Move(path="a.txt", to="b.txt", signature=version, digests=digests)])
+    (found,) = copies.move([CopyMove(path="a.txt", to="b.txt", signature=version, digests=digests)])
 
     assert found == (copies.signature("b.txt") if is_ours else version)
     assert shelf.contents() == {"b.txt": body}

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import Content
+from resourcesync.ports.storing import ObjectContent
 from tests.support.storing import ShelfStore
 
 NAME = "resourcesync/resourcelist.xml"
@@ -77,7 +77,9 @@ def test_who_writes_at_the_same_time_is_not_overwritten(
     documents.write(NAME, [b"<one/>"], passed)
     put = ShelfStore.put
 
-    def after_another(self: ShelfStore, key: str, content: Content, replaces: str | None) -> object:
+    def after_another(
+        self: ShelfStore, key: str, content: ObjectContent, replaces: str | None
+    ) -> object:
         self.spoil(key, b"<another/>")
         return put(self, key, content, replaces)
 

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 
 from resourcesync.errors import StorageError
-from resourcesync.source.ledger import Plan, Span, Superseded
-from resourcesync.source.policy import Step, supersede
-from resourcesync.source.publisher import Publisher
+from resourcesync.source.ledger import PublicationPlan, Span, SupersededList
+from resourcesync.source.policy import PublicationStep, supersede
+from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.world import BASE, World
 
-PLAN = Plan(
+PLAN = PublicationPlan(
     base_uri=BASE,
     documents_uri=BASE,
     at=20,
     number=1,
     closed=(),
     open=Span(after=0, last=0, start=0, reached=0),
-    superseded=(Superseded(at=5, since=10), Superseded(at=10, since=20, name="kept.xml")),
+    superseded=(SupersededList(at=5, since=10), SupersededList(at=10, since=20, name="kept.xml")),
 )
-FORMER = Superseded(at=20, since=90, name="own.xml")
+FORMER = SupersededList(at=20, since=90, name="own.xml")
 
 
 def test_a_list_that_was_public_is_superseded_by_the_next() -> None:
@@ -42,13 +42,13 @@ def test_a_list_of_the_same_moment_supersedes_nothing() -> None:
 def test_the_list_that_still_stands_is_held_once_and_keeps_its_name(at: int) -> None:
     plan = supersede(PLAN, at, FORMER, 10)
 
-    held = Superseded(at=10, since=90, name="kept.xml")
+    held = SupersededList(at=10, since=90, name="kept.xml")
     assert (plan.at, plan.superseded) == (at, (PLAN.superseded[0], held))
     assert supersede(plan, at, FORMER, 10).superseded == plan.superseded
 
 
 def test_a_list_that_was_forgotten_and_still_stands_is_held_again() -> None:
-    assert supersede(PLAN, 20, FORMER, 7).superseded[-1] == Superseded(at=7, since=90)
+    assert supersede(PLAN, 20, FORMER, 7).superseded[-1] == SupersededList(at=7, since=90)
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def test_a_source_that_cannot_begin_anew_goes_on_from_the_list_that_stands(tmp_p
     world.put("index.txt", "at first")
     world.publish()
     before = time_of(world, "resourcelist.xml", "at")
-    steps = [Step.INITIALISE, Step.DUE, Step.DUE]
+    steps = [PublicationStep.INITIALISE, PublicationStep.DUE, PublicationStep.DUE]
     for number, step in enumerate(steps):
         world.clock.advance(hours=1)
         world.put("index.txt", f"{number}")
@@ -103,7 +103,7 @@ def test_documents_that_moved_lead_to_no_old_place_also_after_a_kill(
         world.put(f"{number}.txt", "x")
         world.publish()
     scan(world.originals, world.catalogue, world.clock.now())
-    moved = Publisher(
+    moved = ListPublisher(
         world.catalogue,
         world.documents,
         base_uri=BASE,

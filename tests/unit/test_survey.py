@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.survey import REMAINING_TYPES, Survey
-from resourcesync.documents.reading import Row
+from resourcesync.discovery.survey import REMAINING_TYPES, DocumentSurvey
+from resourcesync.documents.reading import TextRow
 from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -36,12 +36,12 @@ RESOURCES = st.builds(
 )
 
 
-def row(**values: str | None) -> Row:
-    texts = dict.fromkeys(Row._fields, None) | {"uri": "http://h.example/a"} | values
-    return Row(**{**texts, "line": 1, "column": 1})  # type: ignore[arg-type]  # texts, mostly None
+def row(**values: str | None) -> TextRow:
+    texts = dict.fromkeys(TextRow._fields, None) | {"uri": "http://h.example/a"} | values
+    return TextRow(**{**texts, "line": 1, "column": 1})  # type: ignore[arg-type]  # texts, mostly None
 
 
-def row_of(resource: Resource) -> Row:
+def row_of(resource: Resource) -> TextRow:
     return row(
         lastmod_text=None if resource.lastmod is None else format_w3c(resource.lastmod),
         hash_text=format_digests(resource.digests) or None,
@@ -52,7 +52,7 @@ def row_of(resource: Resource) -> Row:
 
 @given(st.lists(RESOURCES, max_size=20))
 def test_rows_are_counted_as_values_are(resources: list[Resource]) -> None:
-    by_row, by_value = Survey(), Survey()
+    by_row, by_value = DocumentSurvey(), DocumentSurvey()
 
     for resource in resources:
         by_row.add_row(row_of(resource))
@@ -66,7 +66,7 @@ def test_rows_are_counted_as_values_are(resources: list[Resource]) -> None:
 
 @given(st.lists(RESOURCES, max_size=10), st.lists(RESOURCES, max_size=10))
 def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
-    whole, one, other = Survey(), Survey(), Survey()
+    whole, one, other = DocumentSurvey(), DocumentSurvey(), DocumentSurvey()
     for resource in left:
         whole.add_entry(resource)
         one.add_entry(resource)
@@ -81,7 +81,7 @@ def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
 def test_texts_that_say_nothing_do_no_harm(hashes: str, kind: str, time: str) -> None:
-    found = Survey()
+    found = DocumentSurvey()
 
     found.add_row(row(hash_text=hashes, media_type=kind, lastmod_text=time, length_text=kind))
 
@@ -89,7 +89,7 @@ def test_texts_that_say_nothing_do_no_harm(hashes: str, kind: str, time: str) ->
 
 
 def test_invented_media_types_do_not_fill_the_memory() -> None:
-    found = Survey()
+    found = DocumentSurvey()
 
     for number in range(10_000):
         found.add_row(row(media_type=f"x/{number}", hash_text=f"alg{number}:00"))
@@ -101,7 +101,7 @@ def test_invented_media_types_do_not_fill_the_memory() -> None:
 
 
 def test_a_time_that_is_none_hides_no_other() -> None:
-    found = Survey()
+    found = DocumentSurvey()
 
     for text in ("2026-01-01T00:00:00Z", "9999-99-99T99:99:99Z", "2026-01-02", string.digits):
         found.add_row(row(lastmod_text=text))
@@ -111,7 +111,7 @@ def test_a_time_that_is_none_hides_no_other() -> None:
 
 @given(st.text("md5:sha-26 \tA0f", max_size=80) | HASHES)
 def test_a_hash_counts_where_verification_could_use_it(text: str) -> None:
-    found = Survey()
+    found = DocumentSurvey()
     digests = usable(parse_digests(text))
 
     found.add_row(row(hash_text=text))

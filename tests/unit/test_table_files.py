@@ -27,7 +27,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports.mirror import Copy
-from resourcesync.ports.tables import DoneRow, ListedRow, Part
+from resourcesync.ports.tables import DoneRow, ListedRow, TablePart
 
 
 def row(uri: str, length: int | None = 1) -> ListedRow:
@@ -44,7 +44,7 @@ def tables(tmp_path: Path) -> ParquetTables:
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> list[tuple[Part, str]]:
+def parts(tmp_path: Path) -> list[tuple[TablePart, str]]:
     held = (copy(f"http://a.example/{number:04}") for number in range(3_000))
     return copies_to_parts(held, into=tmp_path, stem="p", rows=1_000)
 
@@ -110,7 +110,7 @@ def rot(file: Path) -> None:
 @pytest.mark.parametrize("harm", [cut, empty, rot, Path.unlink])
 def test_a_part_that_is_damaged_is_named(
     tables: ParquetTables,
-    parts: list[tuple[Part, str]],
+    parts: list[tuple[TablePart, str]],
     tmp_path: Path,
     harm: Callable[[Path], None],
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_file_of_another_kind_is_no_part(tables: ParquetTables, tmp_path: Path
 
 
 def test_a_join_without_enough_memory_is_told(
-    parts: list[tuple[Part, str]], tmp_path: Path
+    parts: list[tuple[TablePart, str]], tmp_path: Path
 ) -> None:
     tables = ParquetTables(tmp_path / "scratch", memory=1 << 10, threads=1)
 
@@ -154,7 +154,7 @@ def test_a_join_without_enough_memory_is_told(
 
 
 def test_only_the_columns_that_are_named_are_read(
-    tables: ParquetTables, parts: list[tuple[Part, str]]
+    tables: ParquetTables, parts: list[tuple[TablePart, str]]
 ) -> None:
     found = list(tables.read_copies([file for _, file in parts], columns=("lastmod", "uri")))
 

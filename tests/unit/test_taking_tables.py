@@ -172,7 +172,7 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
     batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
 
     with files.writing(tmp_path / "rows.parquet") as stream:
-        writer = files.GroupWriter(stream, batches[0].schema)
+        writer = files.RowGroupWriter(stream, batches[0].schema)
         for batch in batches:
             writer.add(batch)
         writer.close()

@@ -14,11 +14,18 @@ from resourcesync.errors import (
     StoppedError,
     StorageError,
 )
-from resourcesync.ports import Failure, Fetcher, Part, Purpose, Request, Response
+from resourcesync.ports import (
+    Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    PartialBody,
+    Purpose,
+)
 from tests.support.fetching import KeepingSink, kept
 
 LIMITS = dict.fromkeys(Purpose, 10)
-Way = Callable[[Iterator[Request]], Iterator[Any]]
+Way = Callable[[Iterator[FetchRequest]], Iterator[Any]]
 
 
 class Told:
@@ -28,7 +35,7 @@ class Told:
         self._way = way
         self.closed = 0
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         return self._way(iter(requests))
 
     def close(self) -> None:
@@ -36,71 +43,71 @@ class Told:
         raise RuntimeError("nobody should see this")
 
 
-def good(requests: Iterator[Request]) -> Iterator[Any]:
+def good(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     for request in requests:
         request.sink.write(request.uri[-1:].encode())
-        yield Response(request=request, status=200, uri=request.uri, headers={"ETag": "x"})
+        yield FetchResponse(request=request, status=200, uri=request.uri, headers={"ETag": "x"})
 
 
-def raises(requests: Iterator[Request]) -> Iterator[Any]:
+def raises(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     next(requests)
     raise RuntimeError("no luck today")
 
 
-def answers_a_stranger(requests: Iterator[Request]) -> Iterator[Any]:
+def answers_a_stranger(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     next(requests)
-    yield Response(request=asked("shelf://h/zz"), status=200, uri="shelf://h/zz")
+    yield FetchResponse(request=asked("shelf://h/zz"), status=200, uri="shelf://h/zz")
 
 
-def stops(requests: Iterator[Request]) -> Iterator[Any]:
+def stops(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     return iter(())
 
 
-def takes_nothing(_: Iterator[Request]) -> Iterator[Any]:
+def takes_nothing(_: Iterator[FetchRequest]) -> Iterator[Any]:
     return iter(())
 
 
-def answers_twice(requests: Iterator[Request]) -> Iterator[Any]:
+def answers_twice(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     request = next(requests)
     for _ in range(2):
-        yield Response(request=request, status=200, uri=request.uri)
+        yield FetchResponse(request=request, status=200, uri=request.uri)
 
 
 def of_status(status: int) -> Way:
-    def way(requests: Iterator[Request]) -> Iterator[Any]:
+    def way(requests: Iterator[FetchRequest]) -> Iterator[Any]:
         for request in requests:
-            yield Response(request=request, status=status, uri=request.uri)
+            yield FetchResponse(request=request, status=status, uri=request.uri)
 
     return way
 
 
-def does_not_care(requests: Iterator[Request]) -> Iterator[Any]:
+def does_not_care(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     for request in requests:
         with suppress(Exception):
             request.sink.write(b"x")
-        yield Response(request=request, status=200, uri=request.uri)
+        yield FetchResponse(request=request, status=200, uri=request.uri)
 
 
-def brings_too_much(requests: Iterator[Request]) -> Iterator[Any]:
+def brings_too_much(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     for request in requests:
         with suppress(SourceError):  # it does not care
             request.sink.write(b"x" * 11)
-        yield Response(request=request, status=200, uri=request.uri)
+        yield FetchResponse(request=request, status=200, uri=request.uri)
 
 
-def answers_nonsense(requests: Iterator[Request]) -> Iterator[Any]:
+def answers_nonsense(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     for request in requests:
         yield type("Odd", (), {"request": request})()
 
 
-def answers_without_fields(requests: Iterator[Request]) -> Iterator[Any]:
+def answers_without_fields(requests: Iterator[FetchRequest]) -> Iterator[Any]:
     for request in requests:
         nothing: Any = None
-        yield Response(request=request, status=200, uri=request.uri, headers=nothing)
+        yield FetchResponse(request=request, status=200, uri=request.uri, headers=nothing)
 
 
-def asked(uri: str, **fields: Any) -> Request:
-    return Request(uri=uri, sink=KeepingSink(), **fields)
+def asked(uri: str, **fields: Any) -> FetchRequest:
+    return FetchRequest(uri=uri, sink=KeepingSink(), **fields)
 
 
 def transports(way: Way, http: Way = good) -> Transports:
@@ -129,13 +136,13 @@ def transports(way: Way, http: Way = good) -> Transports:
 def test_what_a_transport_does_wrongly_is_a_failure_of_its_requests(way: Way) -> None:
     requests = [asked(f"shelf://h/{name}") for name in "abc"]
     outcomes = list(transports(way).fetch(requests))
-    assert {type(it) for it in outcomes} == {Failure}
+    assert {type(it) for it in outcomes} == {FetchFailure}
     assert [it.request for it in outcomes] == requests
 
 
 def test_a_request_that_is_answered_twice_has_its_first_answer() -> None:
     outcomes = list(transports(answers_twice).fetch([asked("shelf://h/a")]))
-    assert [type(it) for it in outcomes] == [Response]
+    assert [type(it) for it in outcomes] == [FetchResponse]
 
 
 def test_requests_find_the_transport_for_their_scheme_in_their_order() -> None:
@@ -144,10 +151,10 @@ def test_requests_find_the_transport_for_their_scheme_in_their_order() -> None:
     outcomes = list(fetcher.fetch(map(asked, uris)))
     assert [it.request.uri for it in outcomes] == uris
     assert [kept(it) for it in outcomes] == [b"1", b"2", b"3", b"4", b""]
-    assert isinstance(outcomes[-1], Failure)
+    assert isinstance(outcomes[-1], FetchFailure)
     assert outcomes[-1].error.code == "no-plugin"
     second = outcomes[1]
-    assert isinstance(second, Response)
+    assert isinstance(second, FetchResponse)
     assert (second.headers, second.received) == ({"etag": "x"}, 1)
     assert fetcher.traffic == (2, 2)
     fetcher.close()
@@ -165,18 +172,18 @@ class Full(KeepingSink):
 
 
 def test_a_full_disk_is_told_as_such_and_the_end_of_the_run_ends_it() -> None:
-    full = Request(uri="shelf://h/a", sink=Full(DiskFullError("no room")))
+    full = FetchRequest(uri="shelf://h/a", sink=Full(DiskFullError("no room")))
     (outcome,) = transports(good).fetch([full])
-    assert isinstance(outcome, Failure)
+    assert isinstance(outcome, FetchFailure)
     assert isinstance(outcome.error, StorageError)
     for way in (good, does_not_care):
-        over = Request(uri="shelf://h/a", sink=Full(StoppedError("enough")))
+        over = FetchRequest(uri="shelf://h/a", sink=Full(StoppedError("enough")))
         with pytest.raises(StoppedError):
             list(transports(way).fetch([over]))
 
 
 def test_what_the_list_of_requests_raises_is_no_fault_of_the_transport() -> None:
-    def requests() -> Iterator[Request]:
+    def requests() -> Iterator[FetchRequest]:
         yield asked("shelf://h/a")
         raise StoppedError("enough")
 
@@ -186,22 +193,22 @@ def test_what_the_list_of_requests_raises_is_no_fault_of_the_transport() -> None
 
 
 def test_what_it_says_is_missing_is_missing_and_where_it_leads_is_its_own() -> None:
-    def way(requests: Iterator[Request]) -> Iterator[Any]:
+    def way(requests: Iterator[FetchRequest]) -> Iterator[Any]:
         first = next(requests)
-        yield Failure(request=first, error=ResourceMissingError("gone", uri=first.uri))
+        yield FetchFailure(request=first, error=ResourceMissingError("gone", uri=first.uri))
         second = next(requests)
-        yield Response(request=second, status=200, uri="http://evil.example/")
+        yield FetchResponse(request=second, status=200, uri="http://evil.example/")
 
     outcomes = list(transports(way).fetch([asked("shelf://h/a"), asked("shelf://h/b")]))
-    assert isinstance(outcomes[0], Failure)
+    assert isinstance(outcomes[0], FetchFailure)
     assert isinstance(outcomes[0].error, ResourceMissingError)
-    assert isinstance(outcomes[1], Response)
+    assert isinstance(outcomes[1], FetchResponse)
     assert outcomes[1].uri == "shelf://h/b"
 
 
 def test_a_part_of_an_earlier_run_is_not_gone_on_from() -> None:
     sink = KeepingSink()
     sink.write(b"old")
-    request = Request(uri="shelf://h/a", sink=sink, part=Part(length=3, validator="x"))
+    request = FetchRequest(uri="shelf://h/a", sink=sink, part=PartialBody(length=3, validator="x"))
     (outcome,) = transports(good).fetch([request])
     assert kept(outcome) == b"a"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from resourcesync.destination.mapping import Profile, TreeMapping, normalise, origin
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.hostile_uris import BASE
 
-POSIX = TreeMapping(base=BASE, profile=Profile.POSIX)
+POSIX = TreeMapping(base=BASE, profile=FileSystemProfile.POSIX)
 
 REFUSED = [
     *(

@@ -13,7 +13,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.versions import Version, VersionPatch
+from resourcesync.ports.versions import ResourceVersion, VersionPatch
 
 A, B = "https://h/a", "https://h/b"
 
@@ -22,11 +22,11 @@ def sha(number: int) -> str:
     return f"{number:064x}"
 
 
-def version(uri: str, moment: int, content: int, patch: int | None = None) -> Version:
+def version(uri: str, moment: int, content: int, patch: int | None = None) -> ResourceVersion:
     kept = (
         None if patch is None else VersionPatch(sha256=sha(patch), length=7, media_type="x/patch")
     )
-    return Version(
+    return ResourceVersion(
         uri=uri,
         moment=moment,
         since=moment,

@@ -11,9 +11,9 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.source.policy import Step
-from resourcesync.wiring.publishing import CATALOGUE, Published, PublishRequest
-from resourcesync.wiring.watching import Pace, PublishLoop
+from resourcesync.source.policy import PublicationStep
+from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, PublishRequest
+from resourcesync.wiring.watching import PublishLoop, WatchIntervals
 from tests.support.listening import Listener
 
 URL = {"url": "https://h.example/"}
@@ -44,15 +44,15 @@ class Script:
 
 
 class Kept:
-    def __init__(self, tree: Path, pace: Pace | None = None) -> None:
+    def __init__(self, tree: Path, pace: WatchIntervals | None = None) -> None:
         self.tree = tree
         self.clock = ManualClock()
-        self.runs: list[Published] = []
+        self.runs: list[PublicationResult] = []
         self.failures: list[tuple[ResourceSyncError, float]] = []
         self.keeper = PublishLoop(
             tree,
             self.clock,
-            pace or Pace(),
+            pace or WatchIntervals(),
             self.runs.append,
             self.failed,
         )
@@ -98,10 +98,10 @@ def test_what_no_hint_told_of_is_found_by_the_second_look_and_by_the_rescan(kept
 
     script = kept.keep(kept.write("x.txt"), None, None, unseen)
 
-    pause = Pace().least
-    assert script.waits[0] == Pace().quiet - pause  # something was written
-    assert script.waits[1] == Pace().quiet - pause
-    assert script.waits[2] == Pace().rescan - pause  # nothing was
+    pause = WatchIntervals().least
+    assert script.waits[0] == WatchIntervals().quiet - pause  # something was written
+    assert script.waits[1] == WatchIntervals().quiet - pause
+    assert script.waits[2] == WatchIntervals().rescan - pause  # nothing was
     assert kept.created == [0, 1, 0, 0, 1]
 
 
@@ -113,7 +113,7 @@ def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path)
     with pytest.raises(DoneError):
         kept.keeper.run(script, URL | {"rotate": 3_600.0}, PublishRequest())
 
-    assert 3_600 - Pace().least in script.waits
+    assert 3_600 - WatchIntervals().least in script.waits
     assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
 
 
@@ -125,7 +125,9 @@ def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
         with pytest.raises(DoneError):
             kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, PublishRequest())
 
-    assert script.waits[2] == Pace().most - Pace().least  # nothing was written, but not told either
+    assert (
+        script.waits[2] == WatchIntervals().most - WatchIntervals().least
+    )  # nothing was written, but not told either
     assert len(hub.posts()) >= 4
 
 
@@ -133,7 +135,7 @@ def test_a_step_is_forced_in_the_first_run_alone(kept: Kept) -> None:
     kept.keep()
     kept.runs.clear()
 
-    kept.keep(kept.write("b.txt"), asked=PublishRequest(step=Step.REBASE))
+    kept.keep(kept.write("b.txt"), asked=PublishRequest(step=PublicationStep.REBASE))
 
     lists = [[it.name for it in run.publication.written] for run in kept.runs]
     assert lists == [["resourcesync/resourcelist.xml"], ["resourcesync/changelist.xml"]]

@@ -3,14 +3,14 @@
 import pytest
 
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
-from resourcesync.validator.rule import Checked, Level, Profile
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import CheckScope, Level, RuleProfile
 from resourcesync.validator.rules import RULES
 from tests.support.rule_cases import CASES, Case
 from tests.support.rule_documents import CH_1_0, GOOD
 
 
-def judged(text: str, *, uri: str, profile: Profile = Profile.RS_1_1) -> list[Finding]:
+def judged(text: str, *, uri: str, profile: RuleProfile = RuleProfile.RS_1_1) -> list[RuleFinding]:
     return list(validate_document([text.encode()], uri=uri, profile=profile))
 
 
@@ -24,7 +24,7 @@ def test_a_good_document_has_no_finding(kind: str) -> None:
 
 
 def test_a_good_document_of_version_1_0_has_no_finding() -> None:
-    assert judged(CH_1_0, uri="x", profile=Profile.RS_1_0) == []
+    assert judged(CH_1_0, uri="x", profile=RuleProfile.RS_1_0) == []
 
 
 def test_a_channel_of_framework_notifications_may_stand_beside_the_sets() -> None:
@@ -68,7 +68,7 @@ def test_a_finding_points_at_what_is_at_fault(case: Case) -> None:
 
 
 def test_every_rule_of_one_document_has_its_cases() -> None:
-    of_documents = {rule.id for rule in RULES.values() if rule.checked is Checked.DOCUMENT}
+    of_documents = {rule.id for rule in RULES.values() if rule.checked is CheckScope.DOCUMENT}
     too_large = {"G20"}  # has a test of its own
 
     assert of_documents - too_large <= {case.rule for case in CASES}

@@ -1,11 +1,11 @@
 """Findings, one after the other."""
 
-from resourcesync.validator.findings import Finding, by_place
+from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rules import RULES
 
 
-def finding(line: int, column: int = 1) -> Finding:
-    return Finding(rule=RULES["G12"], uri="list.xml", message="m", line=line, column=column)
+def finding(line: int, column: int = 1) -> RuleFinding:
+    return RuleFinding(rule=RULES["G12"], uri="list.xml", message="m", line=line, column=column)
 
 
 def test_findings_are_told_from_the_top_to_the_bottom() -> None:

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from resourcesync.model.vocabulary import MAX_BYTES
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
-from resourcesync.validator.rule import Profile, Severity
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleProfile, Severity
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import ListedResource
 from tests.support.rule_documents import CH, GOOD, NS, PLAIN, RL
 
 
-def judged(data: bytes, *, size: int = 65_536) -> list[Finding]:
+def judged(data: bytes, *, size: int = 65_536) -> list[RuleFinding]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     return list(validate_document(pieces, uri="u"))
 
 
-def ids(findings: list[Finding]) -> list[str]:
+def ids(findings: list[RuleFinding]) -> list[str]:
     return [finding.rule.id for finding in findings]
 
 
@@ -92,7 +92,7 @@ def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
         yield b"</urlset>"
 
     tracemalloc.start()
-    examination = validate_document(pieces(), uri="u", profile=Profile.SITEMAP)
+    examination = validate_document(pieces(), uri="u", profile=RuleProfile.SITEMAP)
     found = list(examination)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -105,7 +105,7 @@ def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
 def test_a_bomb_is_not_unpacked() -> None:
     bomb = gzip.compress(f"<urlset {NS}>".encode() + b" " * 80 * 2**20)
 
-    examination = validate_document([bomb], uri="u", profile=Profile.SITEMAP)
+    examination = validate_document([bomb], uri="u", profile=RuleProfile.SITEMAP)
 
     assert ids(list(examination)) == ["G20"]
     assert not examination.summary.complete
@@ -156,8 +156,8 @@ def test_no_bytes_raise(data: bytes) -> None:
     assert {"G01", "G02"} & set(ids(judged(data)))
 
 
-@given(at=st.integers(0, len(RL)), put=st.text(max_size=8), profile=st.sampled_from(Profile))
-def test_no_edit_raises(at: int, put: str, profile: Profile) -> None:
+@given(at=st.integers(0, len(RL)), put=st.text(max_size=8), profile=st.sampled_from(RuleProfile))
+def test_no_edit_raises(at: int, put: str, profile: RuleProfile) -> None:
     text = RL[:at] + put + RL[at + len(put) :]
     found = list(validate_document([text.encode("utf-8", "replace")], uri="u", profile=profile))
 
@@ -166,11 +166,11 @@ def test_no_edit_raises(at: int, put: str, profile: Profile) -> None:
 
 
 def test_a_plain_sitemap_is_judged_as_one() -> None:
-    def under(profile: Profile) -> list[str]:
+    def under(profile: RuleProfile) -> list[str]:
         return ids(list(validate_document([PLAIN.encode()], uri="u", profile=profile)))
 
-    assert under(Profile.SITEMAP) == []
-    assert under(Profile.RS_1_1) == ["G05"]
+    assert under(RuleProfile.SITEMAP) == []
+    assert under(RuleProfile.RS_1_1) == ["G05"]
 
 
 def test_every_resource_is_handed_on() -> None:
@@ -192,7 +192,7 @@ def test_entries_without_end_are_told_and_not_all_judged() -> None:
         for _ in range(200):
             yield b"<url><loc>x:y</loc></url>" * 1_000
 
-    examination = validate_document(pieces(), uri="u", profile=Profile.SITEMAP)
+    examination = validate_document(pieces(), uri="u", profile=RuleProfile.SITEMAP)
 
     assert ids(list(examination)) == ["G19", "G01"]
     assert not examination.summary.complete

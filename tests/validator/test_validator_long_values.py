@@ -10,7 +10,7 @@ from resourcesync.documents.reading import read
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from tests.support.documents import CountingStream, document, tell, uris, url
 
 ROOT = '<rs:ln rel="up" href="https://s.example/capabilitylist.xml"/>'
@@ -23,7 +23,7 @@ WORDS = {
 }
 
 
-def judged(data: bytes, size: int = 65_536) -> list[Finding]:
+def judged(data: bytes, size: int = 65_536) -> list[RuleFinding]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     return list(validate_document(pieces, uri="u"))
 

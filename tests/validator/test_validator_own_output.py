@@ -2,14 +2,14 @@
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.validator.together import judge_again, judge_together
 from tests.support.dumping import DumpedSource
 from tests.support.publishing import BASE, Source, split_source
 
 
-def examined(source: Source) -> tuple[list[DocumentSummary], list[Finding]]:
+def examined(source: Source) -> tuple[list[DocumentSummary], list[RuleFinding]]:
     summaries, findings = [], []
     for name, data in source.contents().items():
         examination = validate_document([data], uri=BASE + name)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from resourcesync.validator.delivery import (
-    Response,
+    DeliveredResponse,
     judge_document_response,
     judge_resource,
     judge_robots,
 )
-from resourcesync.validator.packages import Member, judge_package
-from resourcesync.validator.rule import Checked
+from resourcesync.validator.packages import PackageFile, judge_package
+from resourcesync.validator.rule import CheckScope
 from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
 from resourcesync.validator.together import judge_again, judge_announced
 from tests.support.rule_cases import CASES
@@ -102,20 +102,22 @@ def test_every_rule_has_a_case_or_says_why_not() -> None:
     tried |= {facts.rule for facts in FACTS} | {"G20", "SD08", "RM10"}
     left = {rule.id for rule in RULES.values()} - tried
 
-    assert left == {rule.id for rule in RULES.values() if rule.checked is Checked.LIVE}
+    assert left == {rule.id for rule in RULES.values() if rule.checked is CheckScope.LIVE}
     assert all(
-        rule.reason for rule in RULES.values() if rule.checked in (Checked.LIVE, Checked.PARTLY)
+        rule.reason
+        for rule in RULES.values()
+        if rule.checked in (CheckScope.LIVE, CheckScope.PARTLY)
     )
 
 
 def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
     plain = summarize("https://e.example/sitemap.xml", PLAIN)
-    packed = Response(
+    packed = DeliveredResponse(
         uri="https://e.example/rl.xml.gz",
         status=200,
         headers={"content-type": "application/gzip"},
     )
-    lone = Member(name="a.html", length=10)
+    lone = PackageFile(name="a.html", length=10)
 
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
     assert list(judge_document_response(packed)) == []

@@ -16,21 +16,21 @@ from resourcesync.watch.rota import (
     LOCKED_PAUSE,
     LONGEST_PAUSE,
     TURN,
-    Ended,
-    Errand,
-    Kind,
+    JobKind,
+    JobOutcome,
+    JobStatus,
     MirrorHistory,
-    Rota,
-    Verdict,
-    Wanted,
-    Why,
+    MirrorJob,
+    MirrorSchedule,
+    PullReason,
+    Scheduler,
     retry_pause,
 )
 from resourcesync.watch.times import Cron, Every, Now
 
-DONE = Ended(verdict=Verdict.DONE)
-FAILED = Ended(verdict=Verdict.FAILED)
-PULL = Errand(mirror="m", kind=Kind.PULL)
+DONE = JobOutcome(verdict=JobStatus.DONE)
+FAILED = JobOutcome(verdict=JobStatus.FAILED)
+PULL = MirrorJob(mirror="m", kind=JobKind.PULL)
 WALL = 1_700_000_000.0
 
 
@@ -38,13 +38,13 @@ def at(steady: float) -> Now:
     return Now(WALL + steady, steady)
 
 
-def rota_of(wanted: Wanted, past: MirrorHistory | None = None) -> Rota:
-    rota = Rota(Random(1))
+def rota_of(wanted: MirrorSchedule, past: MirrorHistory | None = None) -> Scheduler:
+    rota = Scheduler(Random(1))
     rota.want({"m": wanted}, {} if past is None else {"m": past}, at(0))
     return rota
 
 
-def begun(rota: Rota, steady: float) -> list[Kind]:
+def begun(rota: Scheduler, steady: float) -> list[JobKind]:
     return [it.kind for it in rota.begin(at(steady), 9, 9)]
 
 
@@ -54,14 +54,14 @@ class _Life:
 
     seed: int
     most: int
-    running: dict[Errand, float] = field(default_factory=dict)
-    begins: dict[Errand, list[float]] = field(default_factory=dict)
+    running: dict[MirrorJob, float] = field(default_factory=dict)
+    begins: dict[MirrorJob, list[float]] = field(default_factory=dict)
     owed: set[str] = field(default_factory=set)
     now: float = 0.0
 
-    def live(self, wanted: dict[str, Wanted], until: float) -> None:
+    def live(self, wanted: dict[str, MirrorSchedule], until: float) -> None:
         dice = Random(self.seed)
-        rota = Rota(dice)
+        rota = Scheduler(dice)
         rota.want(wanted, {}, at(0))
         while self.now < until:
             for errand in rota.begin(at(self.now), *self._room()):
@@ -69,31 +69,35 @@ class _Life:
             self._advance(rota, dice)
 
     def _room(self) -> tuple[int, int]:
-        telling = sum(it.kind is Kind.HAND_ON for it in self.running)
+        telling = sum(it.kind is JobKind.HAND_ON for it in self.running)
         return self.most - len(self.running) + telling, self.most - telling
 
-    def _begin(self, errand: Errand, dice: Random) -> None:
+    def _begin(self, errand: MirrorJob, dice: Random) -> None:
         assert errand not in self.running
-        if errand.kind is Kind.HAND_ON:
+        if errand.kind is JobKind.HAND_ON:
             self.owed.discard(errand.mirror)
         else:
-            rivals = {Errand(mirror=errand.mirror, kind=it) for it in (Kind.PULL, Kind.AUDIT)}
+            rivals = {
+                MirrorJob(mirror=errand.mirror, kind=it) for it in (JobKind.PULL, JobKind.AUDIT)
+            }
             assert not rivals & self.running.keys(), "a pull and an audit at once"
         self.running[errand] = self.now + dice.choice([0.0, 1.0, 100.0])
         assert min(self._room()) >= 0
         self.begins.setdefault(errand, []).append(self.now)
 
-    def _advance(self, rota: Rota, dice: Random) -> None:
+    def _advance(self, rota: Scheduler, dice: Random) -> None:
         ends = min(self.running.values(), default=inf)
         work, tell = self._room()
         starts = rota.next_moment(work=work > 0, tell=tell > 0)
         self.now = max(self.now, min(ends, starts))
         for errand in [it for it, end in self.running.items() if end <= self.now]:
             del self.running[errand]
-            verdict = dice.choice([Verdict.DONE, Verdict.DONE, Verdict.FAILED, Verdict.LOCKED])
-            changed = errand.kind is Kind.PULL and dice.random() < 0.5
-            rota.ended(errand, Ended(verdict=verdict, changed=changed), at(self.now))
-            if changed or (errand.kind is Kind.HAND_ON and verdict is not Verdict.DONE):
+            verdict = dice.choice(
+                [JobStatus.DONE, JobStatus.DONE, JobStatus.FAILED, JobStatus.LOCKED]
+            )
+            changed = errand.kind is JobKind.PULL and dice.random() < 0.5
+            rota.ended(errand, JobOutcome(verdict=verdict, changed=changed), at(self.now))
+            if changed or (errand.kind is JobKind.HAND_ON and verdict is not JobStatus.DONE):
                 self.owed.add(errand.mirror)
         if dice.random() < 0.1:
             rota.hint(dice.choice("abc"))
@@ -105,7 +109,7 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     life = _Life(seed, most)
     every = Every(3_600.0)
     wanted = {
-        name: Wanted(
+        name: MirrorSchedule(
             pull=every, audit=Every(20_000.0), hands_on=name != "c", accepts_hints=name == "a"
         )
         for name in "abc"
@@ -114,31 +118,31 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     life.live(wanted, 3 * LONGEST_PAUSE)
 
     for name in "abc":
-        for kind in (Kind.PULL, Kind.AUDIT):
-            moments = life.begins[Errand(mirror=name, kind=kind)]
+        for kind in (JobKind.PULL, JobKind.AUDIT):
+            moments = life.begins[MirrorJob(mirror=name, kind=kind)]
             gaps = [later - earlier for earlier, later in pairwise(moments)]
             assert max([*gaps, life.now - moments[-1]]) <= 1.11 * LONGEST_PAUSE
     owing = life.owed - {"c"} - {it.mirror for it in life.running}
     for name in owing:  # a change is handed on, or tried again within the longest pause
-        last = life.begins[Errand(mirror=name, kind=Kind.HAND_ON)][-1]
+        last = life.begins[MirrorJob(mirror=name, kind=JobKind.HAND_ON)][-1]
         assert life.now - last <= 3_600 * 1.11 + 200
-    assert Errand(mirror="c", kind=Kind.HAND_ON) not in life.begins
+    assert MirrorJob(mirror="c", kind=JobKind.HAND_ON) not in life.begins
 
 
 def test_a_mirror_that_was_just_pulled_waits_for_its_turn_after_a_restart() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)), MirrorHistory(pulled=WALL - 100))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)), MirrorHistory(pulled=WALL - 100))
     assert 500 <= rota.next_moment() <= 560
 
 
 def test_a_mirror_that_is_overdue_is_pulled_soon_after_a_restart() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)), MirrorHistory(pulled=WALL - 7_200))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)), MirrorHistory(pulled=WALL - 7_200))
     assert 0 <= rota.next_moment() <= 60
 
 
 def test_each_failure_doubles_the_pause_up_to_a_day() -> None:
-    rota, now, pauses = rota_of(Wanted(pull=Every(60.0))), 0.0, []
+    rota, now, pauses = rota_of(MirrorSchedule(pull=Every(60.0))), 0.0, []
     for _ in range(12):
-        assert begun(rota, now) == [Kind.PULL]
+        assert begun(rota, now) == [JobKind.PULL]
         due = rota.ended(PULL, FAILED, at(now))
         pauses.append(due - now)
         now = due
@@ -160,12 +164,12 @@ def test_the_first_retry_comes_within_a_minute_or_as_soon_as_the_next_pull_would
 
 
 def test_a_pull_by_the_clock_on_the_wall_is_tried_again_within_a_minute() -> None:
-    rota = rota_of(Wanted(pull=Cron("5 2 * * *")))
+    rota = rota_of(MirrorSchedule(pull=Cron("5 2 * * *")))
     begun(rota, 0)
     assert 54.0 <= rota.ended(PULL, FAILED, at(0)) <= 60.0
 
 
-def failed(rota: Rota, times: int) -> float:
+def failed(rota: Scheduler, times: int) -> float:
     """Let a pull fail so many times in a row; return when it is tried again."""
     due = 0.0
     for _ in range(times):
@@ -175,26 +179,26 @@ def failed(rota: Rota, times: int) -> float:
 
 
 def test_who_asks_for_it_has_all_tried_again_at_once() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     now = failed(rota, 8) - 1_000
     rota.retry(at(now))
 
-    assert begun(rota, now) == [Kind.PULL]
+    assert begun(rota, now) == [JobKind.PULL]
     assert rota.ended(PULL, FAILED, at(now)) <= now + FIRST_PAUSE
 
 
 def test_a_source_that_asked_to_be_left_alone_is_so_whoever_asks() -> None:
-    rota = rota_of(Wanted(pull=Every(60.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(60.0)))
     begun(rota, 0)
-    rota.ended(PULL, Ended(verdict=Verdict.FAILED, retry_after=5_000.0), at(0))
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.FAILED, retry_after=5_000.0), at(0))
     rota.retry(at(10))
 
     assert rota.next_moment() == 5_000.0
-    assert rota.planned("m") == (5_000.0, Why.RETRY_AFTER, 0)
+    assert rota.planned("m") == (5_000.0, PullReason.RETRY_AFTER, 0)
 
 
 def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     now = failed(rota, 8) - 1_000
     assert rota.failing().keys() == {"m"}
     rota.pulled("m", WALL + now - 5, at(now))
@@ -204,19 +208,19 @@ def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
 
 
 def test_the_next_pull_is_known_with_its_reason() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
-    assert rota.planned("m") == (0.0, Why.SCHEDULED, 0)
+    rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
+    assert rota.planned("m") == (0.0, PullReason.SCHEDULED, 0)
     begun(rota, 0)
-    assert rota.planned("m") == (inf, Why.RUNNING, 0)
+    assert rota.planned("m") == (inf, PullReason.RUNNING, 0)
     due = rota.ended(PULL, FAILED, at(0))
-    assert rota.planned("m") == (due, Why.RETRY, 1)
+    assert rota.planned("m") == (due, PullReason.RETRY, 1)
     begun(rota, due)
-    assert rota.ended(PULL, Ended(verdict=Verdict.LOCKED), at(due)) == due + LOCKED_PAUSE
-    assert rota.planned("m") == (due + LOCKED_PAUSE, Why.LOCKED, 1)
+    assert rota.ended(PULL, JobOutcome(verdict=JobStatus.LOCKED), at(due)) == due + LOCKED_PAUSE
+    assert rota.planned("m") == (due + LOCKED_PAUSE, PullReason.LOCKED, 1)
     begun(rota, due + 60)
     rota.ended(PULL, DONE, at(due + 60))
     rota.hint("m")
-    assert rota.planned("m") == (due + 60 + HINT_GAP, Why.NOTIFIED, 0)
+    assert rota.planned("m") == (due + 60 + HINT_GAP, PullReason.NOTIFIED, 0)
     assert rota.planned("nobody") is None
 
 
@@ -229,7 +233,7 @@ class _Crowd:
     now: float = 0.0
     done: dict[str, list[float]] = field(default_factory=dict)
 
-    def live(self, rota: Rota, until: float) -> None:
+    def live(self, rota: Scheduler, until: float) -> None:
         left, running = dict(self.needs), dict[str, float]()
         while self.now < until:
             room = self.places - len(running)
@@ -242,12 +246,12 @@ class _Crowd:
             for name in [it for it, began in running.items() if self.now - began >= left[it]]:
                 left[name] = self.needs[name]
                 self.done.setdefault(name, []).append(self.now)
-                rota.ended(Errand(mirror=name, kind=Kind.PULL), DONE, at(self.now))
+                rota.ended(MirrorJob(mirror=name, kind=JobKind.PULL), DONE, at(self.now))
                 ended.discard(name)
                 del running[name]
             for name in ended:
-                stopped = Ended(verdict=Verdict.CUT)
-                rota.ended(Errand(mirror=name, kind=Kind.PULL), stopped, at(self.now))
+                stopped = JobOutcome(verdict=JobStatus.CUT)
+                rota.ended(MirrorJob(mirror=name, kind=JobKind.PULL), stopped, at(self.now))
                 del running[name]
             self.now += 20.0
 
@@ -256,8 +260,8 @@ class _Crowd:
 def test_sources_that_take_days_hold_no_place_that_others_wait_for(places: int) -> None:
     slow = {f"slow-{number}": 15_000.0 * (number + 1) for number in range(5)}
     quick = {f"quick-{number}": 20.0 for number in range(3)}
-    crowd, rota = _Crowd(slow | quick, places), Rota(Random(1))
-    rota.want({it: Wanted(pull=Every(3_600.0)) for it in crowd.needs}, {}, at(0))
+    crowd, rota = _Crowd(slow | quick, places), Scheduler(Random(1))
+    rota.want({it: MirrorSchedule(pull=Every(3_600.0)) for it in crowd.needs}, {}, at(0))
 
     crowd.live(rota, 400_000.0)
 
@@ -271,22 +275,22 @@ def test_sources_that_take_days_hold_no_place_that_others_wait_for(places: int) 
 
 
 def test_a_pull_that_nobody_waits_for_goes_on_for_as_long_as_it_takes() -> None:
-    rota = rota_of(Wanted(pull=Every(60.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(60.0)))
     begun(rota, 0)
     assert rota.begin(at(90 * TURN), 0, 9) == []
     assert rota.had_turn(at(90 * TURN), 0) == []
 
 
 def test_a_failure_of_a_mirror_of_each_night_is_tried_again_sooner_than_tomorrow() -> None:
-    rota = rota_of(Wanted(pull=Every(86_400.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(86_400.0)))
     begun(rota, 0)
     assert rota.ended(PULL, FAILED, at(0)) <= FIRST_PAUSE
 
 
 def test_a_source_that_asks_to_be_left_alone_is() -> None:
-    rota = rota_of(Wanted(pull=Every(60.0), accepts_hints=True))
+    rota = rota_of(MirrorSchedule(pull=Every(60.0), accepts_hints=True))
     begun(rota, 0)
-    busy = Ended(verdict=Verdict.FAILED, retry_after=5_000.0)
+    busy = JobOutcome(verdict=JobStatus.FAILED, retry_after=5_000.0)
     assert rota.ended(PULL, busy, at(0)) == 5_000.0
 
     rota.hint("m")
@@ -294,7 +298,7 @@ def test_a_source_that_asks_to_be_left_alone_is() -> None:
 
 
 def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
     for _ in range(1_000):
         assert rota.hint("m")
@@ -302,24 +306,24 @@ def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
     rota.ended(PULL, DONE, at(1))
 
     assert rota.next_moment() == 1 + HINT_GAP
-    assert begun(rota, 1 + HINT_GAP) == [Kind.PULL]
+    assert begun(rota, 1 + HINT_GAP) == [JobKind.PULL]
     rota.ended(PULL, DONE, at(2))
     assert rota.next_moment() > 500
 
 
 @pytest.mark.parametrize(
-    ("how", "gap"), [(Verdict.FAILED, HINT_GAP_FAILING), (Verdict.LOCKED, LOCKED_PAUSE)]
+    ("how", "gap"), [(JobStatus.FAILED, HINT_GAP_FAILING), (JobStatus.LOCKED, LOCKED_PAUSE)]
 )
-def test_hints_do_not_drive_what_fails(how: Verdict, gap: float) -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), accepts_hints=True))
+def test_hints_do_not_drive_what_fails(how: JobStatus, gap: float) -> None:
+    rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
-    rota.ended(PULL, Ended(verdict=how), at(0))
+    rota.ended(PULL, JobOutcome(verdict=how), at(0))
     rota.hint("m")
     assert 0.9 * gap <= rota.next_moment() <= gap
 
 
 def test_hints_for_others_are_not_heeded() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
     rota.ended(PULL, DONE, at(0))
     assert not rota.hint("m")
@@ -328,75 +332,77 @@ def test_hints_for_others_are_not_heeded() -> None:
 
 
 def test_changes_that_come_while_others_are_handed_on_are_handed_on_after_them() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True))
-    assert begun(rota, 0) == [Kind.PULL]
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(0))
-    assert begun(rota, 0) == [Kind.HAND_ON]
-    assert begun(rota, 11) == [Kind.PULL]
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(11))
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True))
+    assert begun(rota, 0) == [JobKind.PULL]
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(0))
+    assert begun(rota, 0) == [JobKind.HAND_ON]
+    assert begun(rota, 11) == [JobKind.PULL]
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(11))
     assert begun(rota, 11) == []
 
-    rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(12))
-    assert begun(rota, 12) == [Kind.HAND_ON]
-    assert rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), DONE, at(13)) == inf
+    rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), DONE, at(12))
+    assert begun(rota, 12) == [JobKind.HAND_ON]
+    assert rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), DONE, at(13)) == inf
 
 
 def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), audit=Every(100.0), hands_on=True))
-    assert begun(rota, 0) == [Kind.PULL]
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), audit=Every(100.0), hands_on=True))
+    assert begun(rota, 0) == [JobKind.PULL]
     rota.ended(PULL, FAILED, at(1))
     assert begun(rota, 5) == []
 
     later = 12.0
-    assert begun(rota, later) == [Kind.PULL]
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(later))
-    assert sorted(begun(rota, later)) == [Kind.AUDIT, Kind.HAND_ON]
+    assert begun(rota, later) == [JobKind.PULL]
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(later))
+    assert sorted(begun(rota, later)) == [JobKind.AUDIT, JobKind.HAND_ON]
 
 
 def test_what_waited_to_be_handed_on_when_all_stopped_is_handed_on_at_the_start() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0), hands_on=True), MirrorHistory(pulled=WALL - 100))
-    assert begun(rota, 0) == [Kind.HAND_ON]
+    rota = rota_of(
+        MirrorSchedule(pull=Every(600.0), hands_on=True), MirrorHistory(pulled=WALL - 100)
+    )
+    assert begun(rota, 0) == [JobKind.HAND_ON]
 
 
 def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
-    assert begun(rota, 0) == [Kind.HAND_ON]
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
+    assert begun(rota, 0) == [JobKind.HAND_ON]
     begun(rota, 11)
-    due = rota.ended(Errand(mirror="m", kind=Kind.HAND_ON), FAILED, at(11))
+    due = rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), FAILED, at(11))
     assert 0.9 * FIRST_PAUSE <= due - 11 <= FIRST_PAUSE
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(12))
-    assert begun(rota, 24) == [Kind.PULL]
-    assert begun(rota, due) == [Kind.HAND_ON]
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(12))
+    assert begun(rota, 24) == [JobKind.PULL]
+    assert begun(rota, due) == [JobKind.HAND_ON]
 
 
 def test_changes_that_come_while_a_failed_hand_over_is_tried_again_are_handed_on() -> None:
-    rota = rota_of(Wanted(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
-    hand_on = Errand(mirror="m", kind=Kind.HAND_ON)
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
+    hand_on = MirrorJob(mirror="m", kind=JobKind.HAND_ON)
     begun(rota, 0)
     due = rota.ended(hand_on, FAILED, at(0))
-    assert sorted(begun(rota, due + 5)) == [Kind.HAND_ON, Kind.PULL]
-    rota.ended(PULL, Ended(verdict=Verdict.DONE, changed=True), at(due + 6))
+    assert sorted(begun(rota, due + 5)) == [JobKind.HAND_ON, JobKind.PULL]
+    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(due + 6))
 
     rota.ended(hand_on, DONE, at(due + 7))
 
-    assert begun(rota, due + 7) == [Kind.HAND_ON]
+    assert begun(rota, due + 7) == [JobKind.HAND_ON]
 
 
 def test_what_is_wanted_anew_counts_from_the_last_time_and_keeps_the_pause_of_a_failure() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
     rota.ended(PULL, DONE, at(1))
-    rota.want({"m": Wanted(pull=Every(60.0))}, {}, at(10))
+    rota.want({"m": MirrorSchedule(pull=Every(60.0))}, {}, at(10))
     assert 60 <= rota.next_moment() <= 66
 
     begun(rota, 66)
     rota.ended(PULL, FAILED, at(66))
-    rota.want({"m": Wanted(pull=Every(61.0))}, {}, at(67))
+    rota.want({"m": MirrorSchedule(pull=Every(61.0))}, {}, at(67))
     assert rota.next_moment() >= 66 + FIRST_PAUSE * 0.9
 
 
 def test_a_mirror_that_is_wanted_no_more_is_let_go_while_it_is_pulled() -> None:
-    rota = rota_of(Wanted(pull=Every(600.0)))
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
     rota.want({}, {}, at(1))
     assert rota.ended(PULL, DONE, at(2)) == inf

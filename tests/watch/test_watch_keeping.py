@@ -10,11 +10,19 @@ from random import Random
 
 import pytest
 
-from resourcesync.watch.keeping import Bell, Done, IsStopped, Watch
-from resourcesync.watch.rota import TURN, Ended, Errand, Kind, Rota, Verdict, Wanted
+from resourcesync.watch.keeping import FinishedJob, IsStopped, WakeUp, WatchLoop
+from resourcesync.watch.rota import (
+    TURN,
+    JobKind,
+    JobOutcome,
+    JobStatus,
+    MirrorJob,
+    MirrorSchedule,
+    Scheduler,
+)
 from resourcesync.watch.times import Cron, Every
 
-GOOD = Ended(verdict=Verdict.DONE)
+GOOD = JobOutcome(verdict=JobStatus.DONE)
 
 
 class _SetClock:
@@ -34,23 +42,23 @@ class _SetClock:
         time.sleep(seconds)
 
 
-Work = Callable[[Errand, IsStopped], tuple[Ended, object]]
+Work = Callable[[MirrorJob, IsStopped], tuple[JobOutcome, object]]
 
 
-def watch_of(work: Work, told: list[Done], clock: _SetClock, most: int = 4) -> Watch:
-    return Watch(Rota(Random(1)), work, told.append, clock, most)
+def watch_of(work: Work, told: list[FinishedJob], clock: _SetClock, most: int = 4) -> WatchLoop:
+    return WatchLoop(Scheduler(Random(1)), work, told.append, clock, most)
 
 
 def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
 
-    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
         if errand.mirror == "bad":
             raise RuntimeError("boom")
         return GOOD, "fine"
 
     watch = watch_of(work, told, _SetClock())
-    watch.want({name: Wanted(pull=Every(600)) for name in ("bad", "good")}, {})
+    watch.want({name: MirrorSchedule(pull=Every(600)) for name in ("bad", "good")}, {})
     while len(told) < 2:
         watch.turn(5)
 
@@ -60,11 +68,11 @@ def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
 
 
 def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     busy: list[int] = [0, 0]
     lock = threading.Lock()
 
-    def work(_errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+    def work(_errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
         with lock:
             busy[0] += 1
             busy[1] = max(busy)
@@ -74,7 +82,7 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
         return GOOD, None
 
     watch = watch_of(work, told, _SetClock(), most=3)
-    watch.want({str(it): Wanted(pull=Every(600)) for it in range(12)}, {})
+    watch.want({str(it): MirrorSchedule(pull=Every(600)) for it in range(12)}, {})
     while len(told) < 12:
         watch.turn(5)
 
@@ -84,18 +92,20 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
 
 
 def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     clock, go_on = _SetClock(), threading.Event()
 
-    def work(errand: Errand, is_stopped: IsStopped) -> tuple[Ended, object]:
+    def work(errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, object]:
         while errand.mirror.startswith("a slow") and not go_on.is_set():
             if is_stopped():
-                return Ended(verdict=Verdict.CUT), "stopped"
+                return JobOutcome(verdict=JobStatus.CUT), "stopped"
             time.sleep(0.005)
         return GOOD, "done"
 
     watch = watch_of(work, told, clock, most=2)
-    watch.want({it: Wanted(pull=Every(6_000)) for it in ("a slow one", "a slow two", "quick")}, {})
+    watch.want(
+        {it: MirrorSchedule(pull=Every(6_000)) for it in ("a slow one", "a slow two", "quick")}, {}
+    )
     for _ in range(3):
         watch.turn(0.01)
     assert {it.mirror for it in watch.running} == {"a slow one", "a slow two"}
@@ -117,25 +127,25 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
 
 
 def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     go_on = threading.Event()
 
-    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
-        if errand.kind is Kind.HAND_ON:
+    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
+        if errand.kind is JobKind.HAND_ON:
             go_on.wait(20)
-        return Ended(verdict=Verdict.DONE, changed=True), None
+        return JobOutcome(verdict=JobStatus.DONE, changed=True), None
 
     watch = watch_of(work, told, _SetClock(), most=2)
     names = ("a", "b", "c")
-    watch.want({it: Wanted(pull=Every(600), hands_on=True) for it in names}, {})
+    watch.want({it: MirrorSchedule(pull=Every(600), hands_on=True) for it in names}, {})
     while len(told) < 3:
         watch.turn(5)
     watch.turn(0)
-    watch.want({it: Wanted(pull=Every(600), hands_on=True) for it in (*names, "late")}, {})
+    watch.want({it: MirrorSchedule(pull=Every(600), hands_on=True) for it in (*names, "late")}, {})
     while len(told) < 4:
         watch.turn(5)
 
-    assert [it.kind for it in watch.running] == [Kind.HAND_ON] * 2
+    assert [it.kind for it in watch.running] == [JobKind.HAND_ON] * 2
     began = time.monotonic()
     watch.turn(0.2)  # a third is due to be told, and waits for its turn
     assert time.monotonic() - began > 0.1
@@ -145,9 +155,9 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
 
 
 def test_a_hint_wakes_the_loop() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
-    watch.want({"m": Wanted(pull=Every(600), accepts_hints=True)}, {})
+    watch.want({"m": MirrorSchedule(pull=Every(600), accepts_hints=True)}, {})
     while not told:
         watch.turn(5)
 
@@ -162,16 +172,16 @@ def test_a_hint_wakes_the_loop() -> None:
 
 
 def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     go_on = threading.Event()
 
-    def work(errand: Errand, is_stopped: IsStopped) -> tuple[Ended, object]:
+    def work(errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, object]:
         while not (go_on.is_set() if errand.mirror == "deaf" else is_stopped()):
             time.sleep(0.005)
         return GOOD, None
 
     watch = watch_of(work, told, _SetClock())
-    watch.want({name: Wanted(pull=Every(600)) for name in ("deaf", "good")}, {})
+    watch.want({name: MirrorSchedule(pull=Every(600)) for name in ("deaf", "good")}, {})
     watch.turn(0.01)
 
     assert not watch.finish(0.2)
@@ -182,17 +192,17 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
 
 
 def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     began: list[str] = []
     go_on = threading.Event()
 
-    def work(errand: Errand, _stop: IsStopped) -> tuple[Ended, object]:
+    def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
         began.append(errand.mirror)
         go_on.wait(20)
         return GOOD, len(began)
 
     watch = watch_of(work, told, _SetClock())
-    wanted = {"m": Wanted(pull=Every(600))}
+    wanted = {"m": MirrorSchedule(pull=Every(600))}
     watch.want(wanted, {})
     watch.turn(0.01)
     watch.want({}, {})
@@ -209,10 +219,10 @@ def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
 
 
 def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
-    told: list[Done] = []
+    told: list[FinishedJob] = []
     clock = _SetClock()
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, clock)
-    watch.want({"m": Wanted(pull=Cron("0 13 * * *"))}, {})
+    watch.want({"m": MirrorSchedule(pull=Cron("0 13 * * *"))}, {})
     while not told:
         watch.turn(0.05)
     watch.turn(0)
@@ -229,7 +239,7 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
 
 @pytest.mark.parametrize("times", [1, 100_000])
 def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
-    bell = Bell()
+    bell = WakeUp()
     for _ in range(times):
         bell.ring()
     began = time.monotonic()
@@ -240,7 +250,7 @@ def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
 
 
 def test_a_bell_is_heard_where_many_files_are_open() -> None:
-    bell = Bell()
+    bell = WakeUp()
     high = 1_500  # more than ``select`` can name
     try:
         os.dup2(bell._heard.fileno(), high)

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
 from resourcesync.websub.hub import Hub, Submission
-from resourcesync.websub.messages import Answer, link_field
+from resourcesync.websub.messages import TextResponse, link_field
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 from tests.support.hubs import KEY, TOPIC, payload
@@ -38,7 +38,7 @@ class Desk:
     def _wake(self) -> None:
         self.woken += 1
 
-    def wish(self, peer: str = "192.0.2.1", **said: str) -> Answer:
+    def wish(self, peer: str = "192.0.2.1", **said: str) -> TextResponse:
         usual = {"mode": "subscribe", "topic": TOPIC, "callback": CALLBACK}
         fields = {f"hub.{name}": value for name, value in (usual | said).items()}
         return self.hub.handle_form(urlencode(fields).encode(), peer)
@@ -281,7 +281,7 @@ def test_a_wish_that_waits_is_answered_when_it_is_settled(desk: Desk) -> None:
     assert desk.hub.outcome(body) is None
     [intent] = desk.store.due_intents(0, 10, [])
     desk.store.confirm(intent, 10**18)
-    assert desk.hub.outcome(body) == Answer(status=204)
+    assert desk.hub.outcome(body) == TextResponse(status=204)
     gone = body.replace(b"subscribe", b"unsubscribe")
     desk.hub.handle_form(gone, "x")
     [intent] = desk.store.due_intents(0, 10, [])

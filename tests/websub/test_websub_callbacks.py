@@ -14,12 +14,12 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.server import callbacks
 from resourcesync.server.bodies import read_body
 from resourcesync.server.callbacks import CallbackApplication
-from resourcesync.server.exchange import Reply
+from resourcesync.server.exchange import HttpReply
 from resourcesync.server.running import ServerThread
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.finding import Found, find_channels
+from resourcesync.websub.finding import FoundChannels, find_channels
 from resourcesync.websub.signatures import sign
-from resourcesync.websub.standing import Fault
+from resourcesync.websub.standing import DeliveryFault
 from tests.support.fetching import quick_fetcher
 from tests.support.hostile_server import HostileServer, answer
 from tests.support.hubs import payload, post, said
@@ -104,7 +104,7 @@ def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
     callback = f"{uri}{active.token}"
     assert b" 413 " in raw(callback, b"Content-Length: 1048577", b"")
     [found] = world.subscriber.standings()
-    assert found.refusals == ((Fault.SIZE, 1),)
+    assert found.refusals == ((DeliveryFault.SIZE, 1),)
     assert b" 400 " in raw(callback, b"Content-Length: x", b"")
 
     assert world.hints == ["arxiv"]
@@ -119,7 +119,7 @@ def test_an_endless_body_is_read_no_further_than_its_limit() -> None:
         return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
 
     reply = asyncio.run(read_body(receive, most=10_000, seconds=5.0))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, HttpReply)
     assert reply.status == 413
     assert asked == 11
 
@@ -168,7 +168,7 @@ def found(server: HostileServer, *targets: str) -> list[Channel]:
     return all_found(server, *targets).channels
 
 
-def all_found(server: HostileServer, *targets: str) -> Found:
+def all_found(server: HostileServer, *targets: str) -> FoundChannels:
     fetcher = quick_fetcher(server.origin)
     try:
         documents = DocumentFetcher(fetcher, io.BytesIO)

@@ -11,9 +11,9 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
-from resourcesync.ports.subscriptions import Follower, Following
+from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.pushing import Push, PushState
+from resourcesync.wiring.pushing import PushState, PushSubscriptions
 from tests.support.commands import free_port
 from tests.support.pushing import served_with_hub, wait_until
 
@@ -21,9 +21,9 @@ CALLBACK = "https://aggregator.example/push/"
 
 
 @contextmanager
-def service(state: PushState) -> Iterator[Push]:
+def service(state: PushState) -> Iterator[PushSubscriptions]:
     port = free_port()
-    with Push(
+    with PushSubscriptions(
         callback=f"http://127.0.0.1:{port}/push",
         listen=("127.0.0.1", port),
         state=state,
@@ -89,12 +89,12 @@ def test_a_configuration_is_known_by_its_real_path(tmp_path: Path) -> None:
     assert PushState(folder=tmp_path, configuration=tmp_path / "two.toml").path not in found
 
 
-def row(name: str, base: str, token: str) -> Follower:
-    return Follower(
+def row(name: str, base: str, token: str) -> ChannelSubscription:
+    return ChannelSubscription(
         name=name,
         topic=f"https://{name}.example/channel",
         hub="https://hub.example/",
-        state=Following.ACTIVE,
+        state=FollowerState.ACTIVE,
         token=token,
         secret=b"secret",
         lease_until=1_796_083_200_000_000,

@@ -11,8 +11,8 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Failure, Request, Response
-from resourcesync.ports.subscriptions import Intent, Payload
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.subscriptions import Payload, SubscriptionIntent
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.leases import DAY, HOUR
 from resourcesync.websub.messages import read_fields
@@ -20,25 +20,25 @@ from resourcesync.websub.rules import HubRules
 from tests.support.hubs import TOPIC, payload
 from tests.support.subscribing import StandingClock
 
-Answer = Callable[[Request], Response | Failure]
+Answer = Callable[[FetchRequest], FetchResponse | FetchFailure]
 
 
-def agreed(request: Request) -> Response:
+def agreed(request: FetchRequest) -> FetchResponse:
     """Repeat a challenge, or take a delivery."""
     if request.message is None:
         fields = read_fields(request.uri.partition("?")[2].encode())
         assert fields is not None
         request.sink.write(fields["hub.challenge"].encode())
-    return Response(request=request, status=200, uri=request.uri)
+    return FetchResponse(request=request, status=200, uri=request.uri)
 
 
-def away(request: Request) -> Failure:
-    return Failure(request=request, error=SourceUnavailableError("away", uri=request.uri))
+def away(request: FetchRequest) -> FetchFailure:
+    return FetchFailure(request=request, error=SourceUnavailableError("away", uri=request.uri))
 
 
 def status(number: int, **headers: str) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return lambda it: Response(request=it, status=number, uri=it.uri, headers=named)
+    return lambda it: FetchResponse(request=it, status=number, uri=it.uri, headers=named)
 
 
 class Loop:
@@ -49,7 +49,7 @@ class Loop:
         self.clock = clock or StandingClock()
         self.store = FileHub(self.path)
         self.answer: Answer = agreed
-        self.sent: list[Request] = []
+        self.sent: list[FetchRequest] = []
         self._rules = HubRules(
             address="https://museum.example/hub", topics=frozenset({TOPIC}), **rules
         )
@@ -79,7 +79,7 @@ class Loop:
         return [it.uri.partition("?")[0] for it in self.sent[before:]]
 
     def wish(self, callback: str, *, lease: int = 10 * DAY, mode: str = "subscribe") -> None:
-        intent = Intent(
+        intent = SubscriptionIntent(
             mode=mode,
             topic=TOPIC,
             callback=callback,
@@ -134,7 +134,9 @@ def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> No
 
 
 def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
-    loop.answer = lambda it: Failure(request=it, error=BadResponseError("too long", uri=it.uri))
+    loop.answer = lambda it: FetchFailure(
+        request=it, error=BadResponseError("too long", uri=it.uri)
+    )
     loop.wish(ONE)
     assert loop.turn() == [ONE]
     assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
@@ -196,7 +198,7 @@ def test_a_renewed_subscription_is_told_at_once_what_it_missed(loop: Loop) -> No
 
 
 def test_what_is_published_while_a_receiver_confirms_is_not_missed(loop: Loop) -> None:
-    def answer(request: Request) -> Response:
+    def answer(request: FetchRequest) -> FetchResponse:
         if request.message is None:
             loop.accept(5)
         return agreed(request)
@@ -263,7 +265,7 @@ def test_no_origin_has_more_than_its_places_and_none_is_forgotten(tmp_path: Path
     assert loop.turn() == []
 
 
-def _flying(loop: Loop) -> Iterator[Request]:
+def _flying(loop: Loop) -> Iterator[FetchRequest]:
     """Yield what is sent when nothing comes back."""
     for request in loop.deliveries.requests():
         if request is None:

@@ -18,7 +18,7 @@ from flask_websub.subscriber import (
 from werkzeug.serving import make_server
 
 from resourcesync.adapters.clock import SystemClock
-from resourcesync.ports.subscriptions import Following
+from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.wiring.publishing import publish_tree
 from tests.support.pushing import served_with_hub, subscriber, wait_until
@@ -71,7 +71,7 @@ def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> No
         publish_tree(root, {"hubs": (hub,)}, clock=SystemClock())
         mine.follow("museum", [Channel(topic=topic, hubs=(hub,))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.followers()] == [Following.ACTIVE])
+        wait_until(lambda: [it.state for it in store.followers()] == [FollowerState.ACTIVE])
         wait_until(lambda: hints == ["museum"])
         wait_until(lambda: list(storage.get_callbacks(topic)))
 

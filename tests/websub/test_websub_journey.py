@@ -12,7 +12,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.subscriptions import Following
+from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
 from resourcesync.wiring import own_hub, publishing
@@ -37,7 +37,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         assert "link" not in said(f"{base}resourcesync/changelist.xml").fields
         mine.follow("museum", [Channel(topic=topic, hubs=(f"{base}hub",))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.followers()] == [Following.ACTIVE])
+        wait_until(lambda: [it.state for it in store.followers()] == [FollowerState.ACTIVE])
         wait_until(lambda: hints == ["museum"])
 
         (root / "b.txt").write_text("b")

@@ -11,9 +11,9 @@ from resourcesync.documents import read
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.websub import leases, messages, payloads
-from resourcesync.websub.flow import Allowance
-from resourcesync.websub.leases import MICROSECONDS, SteadyTime
-from resourcesync.websub.messages import Mode, SubscriptionRequest
+from resourcesync.websub.flow import RateLimiter
+from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
+from resourcesync.websub.messages import HubMode, SubscriptionRequest
 from resourcesync.websub.signatures import METHODS, is_signed, sign
 from tests.support.hubs import TOPIC, payload
 
@@ -78,7 +78,7 @@ def test_a_delay_grows_and_never_over_its_bound(attempts: int, chance: float) ->
 @given(steps=st.lists(st.tuples(st.integers(-(10**9), 10**9), st.floats(0.0, 1e4)), max_size=20))
 def test_time_for_leases_never_goes_back(steps: list[tuple[int, float]]) -> None:
     wall, elapsed = 10**12, 5.0
-    time = SteadyTime(wall, elapsed, latest=wall + 77)
+    time = MonotonicTime(wall, elapsed, latest=wall + 77)
     last = time.at(wall, elapsed)
     assert last == wall + 77
     for jump, passed in steps:
@@ -95,7 +95,7 @@ def test_time_for_leases_never_goes_back(steps: list[tuple[int, float]]) -> None
     gaps=st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100),
 )
 def test_an_allowance_is_never_exceeded(most: int, gaps: list[float]) -> None:
-    allowance = Allowance(most)
+    allowance = RateLimiter(most)
     now, begin, granted = 100.0, 100.0, 0
     for gap in gaps:
         now += gap
@@ -105,7 +105,7 @@ def test_an_allowance_is_never_exceeded(most: int, gaps: list[float]) -> None:
 
 
 def test_an_allowance_forgets_who_asked_longest_ago() -> None:
-    allowance = Allowance(1)
+    allowance = RateLimiter(1)
     for number in range(10_001):
         assert allowance.acquire(str(number), 0.0)
     assert allowance.acquire("0", 0.0)
@@ -125,15 +125,15 @@ callbacks = st.builds(
 
 @few
 @given(
-    mode=st.sampled_from([Mode.SUBSCRIBE, Mode.UNSUBSCRIBE]),
+    mode=st.sampled_from([HubMode.SUBSCRIBE, HubMode.UNSUBSCRIBE]),
     callback=callbacks,
     secret=st.text(string.printable[:95], max_size=150),
     lease=st.integers(3_600, 2_592_000),
 )
 def test_a_wish_is_read_as_it_was_written(
-    mode: Mode, callback: str, secret: str, lease: int
+    mode: HubMode, callback: str, secret: str, lease: int
 ) -> None:
-    is_wanted = mode is Mode.SUBSCRIBE
+    is_wanted = mode is HubMode.SUBSCRIBE
     wish = SubscriptionRequest(
         mode=mode,
         topic=TOPIC,
@@ -151,7 +151,7 @@ def test_a_wish_is_read_as_it_was_written(
 def test_a_question_keeps_the_callback_and_is_understood(
     callback: str, challenge: str, echo: str
 ) -> None:
-    wish = SubscriptionRequest(mode=Mode.SUBSCRIBE, topic=TOPIC, callback=callback, echo=echo)
+    wish = SubscriptionRequest(mode=HubMode.SUBSCRIBE, topic=TOPIC, callback=callback, echo=echo)
     uri = messages.verification_uri(wish, challenge, 4_000)
     assert uri.startswith(callback + ("&" if "?" in callback else "?"))
     ours = uri[len(callback) + 1 :].encode()

@@ -20,7 +20,7 @@ from resourcesync.model.resources import Change
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
 from resourcesync.wiring import channels, notifying
-from resourcesync.wiring.publishing import Published, publish_tree
+from resourcesync.wiring.publishing import PublicationResult, publish_tree
 from tests.support.listening import Heard, Listener, Reply
 
 BASE = "https://museum.example/"
@@ -37,7 +37,7 @@ class Tree:
         for name in names:
             (self.root / name).write_text(content or name, encoding="utf-8")
 
-    def publish(self, **chosen: Any) -> Published:
+    def publish(self, **chosen: Any) -> PublicationResult:
         return publish_tree(self.root, chosen, clock=self.clock)
 
     def notify(self) -> notifying.Notified:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.ports.subscriptions import Following
+from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.leases import DAY
-from resourcesync.websub.standing import Fault, Standing, Subscribed
+from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
 from tests.support.hubs import payload
 from tests.support.subscribing import HUB, TOPIC, World
 
@@ -20,7 +20,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def stands(world: World) -> Subscribed:
+def stands(world: World) -> SubscriptionReport:
     [found] = world.subscriber.standings()
     return found
 
@@ -34,12 +34,12 @@ def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> Non
     for _ in range(2):
         found = stands(world)
         assert (found.mirror, found.topic, found.hub) == ("arxiv", TOPIC, HUB)
-        assert (found.standing, found.until, found.why) == (Standing.PENDING, None, "")
+        assert (found.standing, found.until, found.why) == (SubscriptionStatus.PENDING, None, "")
         world.subscriber.tick()
     assert world.ask("token-1", lease_seconds="7200").status == 200
 
     found = stands(world)
-    assert (found.standing, found.accepted, found.last) == (Standing.VERIFIED, 0, None)
+    assert (found.standing, found.accepted, found.last) == (SubscriptionStatus.VERIFIED, 0, None)
     assert found.until == world.clock.now() + timedelta(hours=2)
 
 
@@ -48,18 +48,18 @@ def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(world: Wo
     follow(world)
     world.subscriber.tick()
     assert (stands(world).standing, stands(world).why) == (
-        Standing.REFUSED,
+        SubscriptionStatus.REFUSED,
         "the hub refuses it: 403",
     )
     world.hubs.answer = lambda _: (0, {})
     world.clock.sleep(DAY)
     world.subscriber.tick()
-    assert (stands(world).standing, stands(world).why) == (Standing.PENDING, "away")
+    assert (stands(world).standing, stands(world).why) == (SubscriptionStatus.PENDING, "away")
     world.hubs.answer = lambda _: (202, {})
     world.clock.sleep(DAY)
     world.subscriber.tick()
     assert world.ask(world.follower().next_token).status == 200
-    assert (stands(world).standing, stands(world).why) == (Standing.VERIFIED, "")
+    assert (stands(world).standing, stands(world).why) == (SubscriptionStatus.VERIFIED, "")
 
 
 def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(world: World) -> None:
@@ -70,7 +70,7 @@ def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(wor
     world.clock.sleep(601)
     world.subscriber.tick()
 
-    assert stands(world).standing is Standing.PENDING
+    assert stands(world).standing is SubscriptionStatus.PENDING
     assert stands(world).why.endswith("can it reach the callback?")
 
 
@@ -79,17 +79,17 @@ def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: Wo
     world.hubs.answer = lambda _: (500, {})
     world.clock.sleep(0.65 * 10 * DAY)
     world.subscriber.tick()
-    assert world.follower().state is Following.WANTED
-    assert stands(world).standing is Standing.VERIFIED
+    assert world.follower().state is FollowerState.WANTED
+    assert stands(world).standing is SubscriptionStatus.VERIFIED
     assert stands(world).why == "the hub refuses it: 500"
     world.clock.sleep(0.36 * 10 * DAY)
-    assert stands(world).standing is Standing.REFUSED
+    assert stands(world).standing is SubscriptionStatus.REFUSED
 
 
 def test_a_subscription_that_its_hub_ended_is_refused(world: World) -> None:
     active = world.subscribed()
     assert world.ask(active.token, mode="denied", reason="too many").status == 200
-    assert stands(world).standing is Standing.REFUSED
+    assert stands(world).standing is SubscriptionStatus.REFUSED
     assert stands(world).why == "the hub ended it: too many"
 
 
@@ -100,8 +100,8 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
     came = world.clock.now()
     world.clock.sleep(60)
     assert world.deliver(active, BODY, secret=b"forged").status == 202
-    world.subscriber.refuse(active.token, Fault.SIZE)
-    world.subscriber.refuse("nobody", Fault.SIZE)
+    world.subscriber.refuse(active.token, DeliveryFault.SIZE)
+    world.subscriber.refuse("nobody", DeliveryFault.SIZE)
     world.clock.sleep(0.65 * 10 * DAY)
     world.subscriber.tick()
     assert world.ask(world.follower().next_token).status == 200
@@ -109,13 +109,17 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
 
     found = stands(world)
     assert (found.accepted, found.last, found.refused, found.late) == (1, came, 2, 1)
-    assert dict(found.refusals) == {Fault.SIGNATURE: 1, Fault.SIZE: 1, Fault.ENDED: 1}
+    assert dict(found.refusals) == {
+        DeliveryFault.SIGNATURE: 1,
+        DeliveryFault.SIZE: 1,
+        DeliveryFault.ENDED: 1,
+    }
 
 
 def test_what_is_ended_is_ending_and_then_forgotten(world: World) -> None:
     active = world.subscribed()
     world.subscriber.leave("arxiv")
-    assert stands(world).standing is Standing.ENDING
+    assert stands(world).standing is SubscriptionStatus.ENDING
     world.subscriber.tick()
     assert world.ask(active.token, mode="unsubscribe").status == 200
     assert world.subscriber.standings() == []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.ports import Request
-from resourcesync.ports.subscriptions import Following
+from resourcesync.ports import FetchRequest
+from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub import leases
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.leases import DAY, HOUR, MICROSECONDS
@@ -40,7 +40,7 @@ def test_a_subscription_is_asked_for_with_a_secret_and_a_callback_of_its_own(wor
             "hub.secret": "token-2",
         }
     ]
-    assert world.follower().state is Following.REQUESTED
+    assert world.follower().state is FollowerState.REQUESTED
     world.subscriber.tick()
     assert len(world.hubs.asked) == 1  # once is enough
 
@@ -54,7 +54,11 @@ def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: World) -> None
 
     assert (found.status, found.text) == (200, "c0ffee")
     active = world.follower()
-    assert (active.state, active.token, active.secret) == (Following.ACTIVE, "token-1", b"token-2")
+    assert (active.state, active.token, active.secret) == (
+        FollowerState.ACTIVE,
+        "token-1",
+        b"token-2",
+    )
     assert world.hints == ["arxiv"]
     assert world.ask("token-1", lease_seconds="7200").status == 404
 
@@ -103,7 +107,7 @@ def test_a_denial_loses_nothing_and_is_asked_again_later(world: World) -> None:
 
     assert world.ask(active.token, mode="denied", reason="\x1b[31m").status == 200
     doubted = world.follower()
-    assert doubted.state is Following.WANTED
+    assert doubted.state is FollowerState.WANTED
     assert world.deliver(doubted, BODY).status == 202  # it still counts
     wait = (doubted.due - active.due) / MICROSECONDS
     assert wait < 0  # long before it would have been renewed
@@ -221,7 +225,7 @@ def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(world: W
     world.subscriber.tick()
     asked = world.follower()
 
-    assert asked.state is Following.REQUESTED
+    assert asked.state is FollowerState.REQUESTED
     assert world.deliver(asked, BODY).status == 202  # the old one still counts
     assert world.ask(asked.next_token).status == 200
     second = world.follower()
@@ -264,13 +268,13 @@ def test_a_hub_that_refuses_is_asked_again_later(world: World, status: int) -> N
     world.subscriber.tick()
 
     assert len(world.hubs.asked) == 1
-    assert world.follower().state is Following.WANTED
+    assert world.follower().state is FollowerState.WANTED
     assert world.follower().due > leases_now(world)
 
 
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) -> None:
-    def answer(request: Request) -> tuple[int, dict[str, str]]:
+    def answer(request: FetchRequest) -> tuple[int, dict[str, str]]:
         return (status, {"location": "/second"}) if request.uri == HUB else (202, {})
 
     world.hubs.answer = answer
@@ -278,7 +282,7 @@ def test_a_hub_that_leads_to_another_hub_is_followed(world: World, status: int) 
     world.subscriber.tick()
 
     assert [it.uri for it in world.hubs.asked] == [HUB, "https://hub.example/second"]
-    assert world.follower().state is Following.REQUESTED
+    assert world.follower().state is FollowerState.REQUESTED
 
 
 @pytest.mark.parametrize("location", [HUB, "http://hub.example/hub", "", "http://["])
@@ -288,12 +292,12 @@ def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
     world.subscriber.tick()
 
     assert len(world.hubs.asked) <= 4
-    assert world.follower().state is Following.WANTED
+    assert world.follower().state is FollowerState.WANTED
 
 
 @pytest.mark.parametrize("status", [204, 500])
 def test_a_hub_may_confirm_before_it_answers_whatever_that_is(world: World, status: int) -> None:
-    def answer(request: Request) -> tuple[int, dict[str, str]]:
+    def answer(request: FetchRequest) -> tuple[int, dict[str, str]]:
         del request
         assert world.ask(world.follower().next_token).status == 200
         return status, {}
@@ -302,7 +306,7 @@ def test_a_hub_may_confirm_before_it_answers_whatever_that_is(world: World, stat
     world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
     world.subscriber.tick()
 
-    assert world.follower().state is Following.ACTIVE
+    assert world.follower().state is FollowerState.ACTIVE
 
 
 def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(world: World) -> None:
@@ -340,7 +344,7 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     world.subscriber.tick()
 
     states = {it.topic: it.state for it in world.store.followers()}
-    assert states == {TOPIC: Following.LEAVING, other.topic: Following.REQUESTED}
+    assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
 
 
 def test_a_source_that_does_not_tell_all_now_is_followed_as_before(world: World) -> None:
@@ -358,7 +362,7 @@ def test_a_clock_that_is_set_back_by_years_ends_no_renewal(world: World) -> None
     world.subscriber.tick()
 
     assert len(world.hubs.asked) == asked + 1
-    assert world.follower().state is Following.REQUESTED
+    assert world.follower().state is FollowerState.REQUESTED
 
 
 def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:

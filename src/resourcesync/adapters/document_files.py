@@ -206,7 +206,7 @@ class FolderDocuments:
             raise _failed(self._root / folder, error) from error
 
 
-class _Document(FileIO):
+class _FolderDocumentFile(FileIO):
     """A document's bytes; a disk that cannot give them is told of as such."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -226,9 +226,9 @@ class _Document(FileIO):
             raise _failed(self._path, error) from error
 
 
-def _document(descriptor: int, path: Path) -> _Document:
+def _document(descriptor: int, path: Path) -> _FolderDocumentFile:
     try:
-        return _Document(descriptor, path)
+        return _FolderDocumentFile(descriptor, path)
     except OSError:  # it is a folder
         os.close(descriptor)
         raise

@@ -10,7 +10,7 @@ from typing import Final
 
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import Content, Store
+from resourcesync.ports.storing import ObjectContent, Store
 
 _BLOCK: Final = 1 << 20
 _TRIES: Final = 5
@@ -44,7 +44,7 @@ class StoredExchange:
                 stream.seek(0)
                 there = self._store.stat(key)
                 over = None if there is None else there.version
-                if self._store.put(key, Content(stream, length, (digest,)), over) is not None:
+                if self._store.put(key, ObjectContent(stream, length, (digest,)), over) is not None:
                     return
         raise StorageError(f"{key} is written again and again by others", code="store")
 

@@ -21,7 +21,7 @@ from resourcesync.model.timestamps import (
     to_microseconds,
 )
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Catalogued, Clock, Omission, Original
+from resourcesync.ports import CatalogueEntry, Clock, Omission, Original
 
 
 class ManualClock:
@@ -142,7 +142,7 @@ class MemoryOriginals:
 
 
 class MemoryEntry(NamedTuple):
-    """What is recorded of a resource (``Catalogued``)."""
+    """What is recorded of a resource (``CatalogueEntry``)."""
 
     resource: Resource
     fingerprint: str
@@ -165,7 +165,7 @@ class MemoryCatalogue:
         self._edits: dict[str, int] = {}
         self._last_edit = 0
 
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order, as it was when the reading began."""
         held = self._resources
         for uri in sorted(held):

@@ -14,10 +14,16 @@ from typing import BinaryIO, Final, TypeVar
 
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
-from resourcesync.ports import Clock, Installation, Move, Removal, Staged
+from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.ports.copies import is_place
-from resourcesync.ports.mirror import MirrorState, Step
-from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store, Stored
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
+from resourcesync.ports.storing import (
+    ObjectContent,
+    ParallelStore,
+    ReclaimableStore,
+    Store,
+    StoredObject,
+)
 
 _OWN: Final = ".resourcesync/"
 _TRASH: Final = f"{_OWN}trash/"
@@ -36,8 +42,8 @@ _MOST_IN_FLIGHT: Final = 64
 _ENOUGH: Final = 3
 _OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
-Stage = Callable[[Sequence[str], str], Staged]
-_One = TypeVar("_One", Installation, Move, Removal)
+Stage = Callable[[Sequence[str], str], StagedCopy]
+_One = TypeVar("_One", CopyInstallation, CopyMove, CopyRemoval)
 
 
 class StoreCopyInspector:
@@ -50,13 +56,13 @@ class StoreCopyInspector:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def _stat(self, path: str) -> Stored | None:
+    def _stat(self, path: str) -> StoredObject | None:
         with guard_store(f"looking at {path}"):
             there = self._store.stat(path) if is_place(path) else None
             if there is None:
                 return None
             version, length = there
-            return Stored(_checked(version), int(length))
+            return StoredObject(_checked(version), int(length))
 
     def signature(self, path: str) -> str | None:
         """Return the version of the copy at ``path``, or ``None`` when there is none."""
@@ -123,7 +129,7 @@ class StoredCopies(StoreCopyInspector):
         with lock_store(self._store, who, holder):
             yield
 
-    def check(self, state: MirrorState) -> None:
+    def check(self, state: MirrorStateStore) -> None:
         """Check that the store is still the one that the mirror's memory tells of.
 
         Raises:
@@ -132,7 +138,7 @@ class StoredCopies(StoreCopyInspector):
         """
         expected, found = state.note(_NOTE), self._read_marker()
         if expected is None:
-            state.commit(Step(notes={_NOTE: found or self._write_marker()}))
+            state.commit(StateTransaction(notes={_NOTE: found or self._write_marker()}))
         elif found != expected:
             raise MirrorChangedError(
                 "the store is not the one that this mirror's memory tells of",
@@ -155,7 +161,7 @@ class StoredCopies(StoreCopyInspector):
     def _write_marker(self) -> str:
         marker = secrets.token_hex(16).encode()
         digest = Digest("sha-256", hashlib.sha256(marker).hexdigest())
-        content = Content(BytesIO(marker), len(marker), (digest,))
+        content = ObjectContent(BytesIO(marker), len(marker), (digest,))
         with guard_store("writing its marker"):
             if self._store.put(_MARKER, content, None) is None:
                 raise StorageError("the store has a marker now", hint="run the same command again")
@@ -163,11 +169,11 @@ class StoredCopies(StoreCopyInspector):
 
     # --- staging and installing ---
 
-    def stage(self, algorithms: Sequence[str], of: str = "") -> Staged:
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
         """Start a copy beside the mirror; digests are computed while the bytes pass."""
         return self._stage(algorithms, of)
 
-    def stage_copy(self, path: str, algorithms: Sequence[str]) -> Staged | None:
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of another one; ``None`` when they cannot be read.
 
         Raises:
@@ -175,7 +181,7 @@ class StoredCopies(StoreCopyInspector):
         """
         return self._filled(path, lambda: self._blocks(path), algorithms)
 
-    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> Staged | None:
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
 
         Raises:
@@ -190,7 +196,7 @@ class StoredCopies(StoreCopyInspector):
 
     def _filled(
         self, path: str, opened: Callable[[], Iterator[bytes] | None], algorithms: Sequence[str]
-    ) -> Staged | None:
+    ) -> StagedCopy | None:
         """Start a copy with the bytes that are read; ``None`` when there are none."""
         staged = self._stage(algorithms, "")
         try:
@@ -208,7 +214,7 @@ class StoredCopies(StoreCopyInspector):
             return None
         return staged
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place; return for each the version it has there, or its error."""
         try:
             return self._each(self._place, batch)
@@ -239,7 +245,7 @@ class StoredCopies(StoreCopyInspector):
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _place(self, one: Installation) -> str:
+    def _place(self, one: CopyInstallation) -> str:
         _check_place(one.path)
         length, digests = one.staged.seal()
         version = self._put(one, length, digests, one.replaces)
@@ -255,21 +261,23 @@ class StoredCopies(StoreCopyInspector):
         return version
 
     def _put(
-        self, one: Installation, length: int, digests: Sequence[Digest], replaces: str | None
+        self, one: CopyInstallation, length: int, digests: Sequence[Digest], replaces: str | None
     ) -> str | None:
         with one.staged.reading() as stream, guard_store(f"putting {one.path} in place"):
             stream.seek(0)
-            content = Content(stream, length, digests, one.lastmod)
+            content = ObjectContent(stream, length, digests, one.lastmod)
             version = self._store.put(one.path, content, replaces)
             return None if version is None else _checked(version)
 
-    def _is_equal(self, path: str, there: Stored, length: int, digests: Sequence[Digest]) -> bool:
+    def _is_equal(
+        self, path: str, there: StoredObject, length: int, digests: Sequence[Digest]
+    ) -> bool:
         if there.length != length or not digests:
             return False
         found = self.digest(path, [digest.algorithm for digest in digests])
         return found is not None and agree(found[1], digests)
 
-    def _move_to_quarantine(self, path: str, there: Stored) -> None:
+    def _move_to_quarantine(self, path: str, there: StoredObject) -> None:
         """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
         place = f"{self._moment()}/{path}"
         with guard_store(f"moving {path} to the quarantine"):
@@ -288,12 +296,12 @@ class StoredCopies(StoreCopyInspector):
 
     # --- removing ---
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash; return for each where it went (empty: nothing there)."""
         del reason  # the state remembers it
         return self._each(self._throw_away, batch)
 
-    def _throw_away(self, one: Removal) -> str:
+    def _throw_away(self, one: CopyRemoval) -> str:
         there = self._stat(one.path)
         if there is None:
             return ""
@@ -308,11 +316,11 @@ class StoredCopies(StoreCopyInspector):
                 return place
         raise _changed(one.path)
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its version there, or its error."""
         return [self._each(self._move, [one])[0] for one in batch]
 
-    def _move(self, one: Move) -> str:
+    def _move(self, one: CopyMove) -> str:
         _check_place(one.to)
         there = self._stat(one.path)
         if there is None:  # it was moved before, or is not here at all
@@ -324,7 +332,7 @@ class StoredCopies(StoreCopyInspector):
         moved = self._stat(one.to) if there.version == one.signature else None
         return one.signature if moved is None else moved.version
 
-    def _version_of(self, one: Move) -> str:
+    def _version_of(self, one: CopyMove) -> str:
         """Return the version of what was moved before, if that is ours; else what was known."""
         moved = self._stat(one.to)
         is_ours = (
@@ -334,7 +342,7 @@ class StoredCopies(StoreCopyInspector):
         )
         return moved.version if moved is not None and is_ours else one.signature
 
-    def _make_room(self, one: Move, there: Stored) -> None:
+    def _make_room(self, one: CopyMove, there: StoredObject) -> None:
         """Move what is at the new path to the quarantine, but for what a killed move left."""
         other = self._stat(one.to)
         if other is None:
@@ -396,7 +404,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
         StorageError: It cannot be asked.
     """
     with guard_store("taking hold of it"):
-        if holder and isinstance(store, ReclaimedStore):
+        if holder and isinstance(store, ReclaimableStore):
             guard = store.lock_as(who, holder)
         else:
             guard = store.lock(who)

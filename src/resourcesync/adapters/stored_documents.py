@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, cast
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.catalogue import TOP
-from resourcesync.ports.storing import Content, Store
+from resourcesync.ports.storing import ObjectContent, Store
 
 _IN_MEMORY: Final = 8 << 20
 _BLOCK: Final = 1 << 20
@@ -66,12 +66,12 @@ class StoredDocuments:
                 check(spool)
             digest = Digest("sha-256", hasher.hexdigest())
             headers = (("Content-Type", _type_of(name)), _CHANGING)
-            self._put(name, Content(spool, length, (digest,), headers=headers))
+            self._put(name, ObjectContent(spool, length, (digest,), headers=headers))
             if check is not None:
                 self._read_back(name, digest)
         return length
 
-    def _put(self, name: str, content: Content) -> None:
+    def _put(self, name: str, content: ObjectContent) -> None:
         with _guard_documents(f"putting {name}"):
             there = self._store.stat(name)
             content.stream.seek(0)

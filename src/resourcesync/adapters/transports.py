@@ -16,7 +16,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Sink
+from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose, Sink
 
 _HTTP: Final = frozenset({"http", "https"})
 _NOT_MODIFIED: Final = 304
@@ -44,7 +44,7 @@ class Transports:
         self._http = http
         self._open = open_other
         self._limits = limits
-        self._plugins: dict[str, _Checked] = {}
+        self._plugins: dict[str, _CheckedTransport] = {}
 
     @property
     def traffic(self) -> tuple[int, int]:
@@ -52,7 +52,7 @@ class Transports:
         others = self._plugins.values()
         return sum(one.requests for one in others), sum(one.received for one in others)
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes."""
         coming = _PeekableRequests(iter(requests))
         while (scheme := coming.scheme()) is not None:
@@ -71,7 +71,7 @@ class Transports:
                 fetcher = self._open(scheme)
             except ResourceSyncError as error:
                 return error
-            self._plugins[scheme] = _Checked(scheme, fetcher, self._limits)
+            self._plugins[scheme] = _CheckedTransport(scheme, fetcher, self._limits)
         return self._plugins[scheme]
 
     def close(self) -> None:
@@ -83,9 +83,9 @@ class Transports:
 class _PeekableRequests:
     """Requests, read ahead by one to see which transport comes next."""
 
-    def __init__(self, requests: Iterator[Request]) -> None:
+    def __init__(self, requests: Iterator[FetchRequest]) -> None:
         self._requests = requests
-        self.first: Request | None = None
+        self.first: FetchRequest | None = None
 
     def scheme(self) -> str | None:
         """Return the scheme of the next request; ``None`` when there is none any more."""
@@ -93,20 +93,20 @@ class _PeekableRequests:
             self.first = next(self._requests, None)
         return None if self.first is None else _scheme_of(self.first)
 
-    def take(self) -> Request:
+    def take(self) -> FetchRequest:
         """Return the next request, which is there."""
         found, self.first = self.first, None
         assert found is not None
         return found
 
-    def of_scheme(self) -> Iterator[Request]:
+    def of_scheme(self) -> Iterator[FetchRequest]:
         """Yield requests as long as they have the scheme of the next one."""
         scheme = self.scheme()
         while self.scheme() == scheme and self.first is not None:
             yield self.take()
 
 
-class _Checked:
+class _CheckedTransport:
     """A transport of others, whose answers are checked.
 
     Args:
@@ -122,9 +122,9 @@ class _Checked:
         self.requests = 0
         self.received = 0
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests, those that it leaves unanswered as failures."""
-        waiting: dict[int, _Errand] = {}
+        waiting: dict[int, _PluginRequest] = {}
         crash: list[Exception] = []
         why = "it left the request unanswered"
         try:
@@ -151,10 +151,10 @@ class _Checked:
 
     def _given(
         self,
-        requests: Iterable[Request],
-        waiting: "dict[int, _Errand]",
+        requests: Iterable[FetchRequest],
+        waiting: "dict[int, _PluginRequest]",
         crash: list[Exception],
-    ) -> Iterator[Request]:
+    ) -> Iterator[FetchRequest]:
         """Yield what the transport is asked; whatever our own side raises is no fault of it."""
         try:
             for request in requests:
@@ -163,32 +163,34 @@ class _Checked:
                     request.sink.restart()
                 sink = _LimitedSink(request.sink, limit, request.uri)
                 asked = replace(request, sink=sink, limit=limit, part=None, on_start=None)
-                waiting[id(asked)] = _Errand(request, asked, sink)
+                waiting[id(asked)] = _PluginRequest(request, asked, sink)
                 self.requests += 1
                 yield asked
         except Exception as error:
             crash.append(error)
             raise
 
-    def _judged(self, errand: "_Errand", outcome: object) -> Response | Failure:
+    def _judged(self, errand: "_PluginRequest", outcome: object) -> FetchResponse | FetchFailure:
         try:
             return self._read(errand, outcome)
         except Exception as error:  # noqa: BLE001 - an answer may be anything, too
             return _failure(errand.request, self._broken(errand, repr(error)[:500]))
 
-    def _read(self, errand: "_Errand", outcome: object) -> Response | Failure:
+    def _read(self, errand: "_PluginRequest", outcome: object) -> FetchResponse | FetchFailure:
         request, sink = errand.request, errand.sink
         if sink.refused is not None:
             return _failure(request, sink.refused)
-        if isinstance(outcome, Failure) and isinstance(outcome.error, SourceError | StorageError):
-            return Failure(request=request, error=outcome.error, tries=int(outcome.tries))
-        if not isinstance(outcome, Response):
+        if isinstance(outcome, FetchFailure) and isinstance(
+            outcome.error, SourceError | StorageError
+        ):
+            return FetchFailure(request=request, error=outcome.error, tries=int(outcome.tries))
+        if not isinstance(outcome, FetchResponse):
             return _failure(request, self._broken(errand, f"it answered {outcome!r:.200}"))
         asks = bool(request.etag or request.last_modified)
         if outcome.status != _OK and (outcome.status != _NOT_MODIFIED or not asks or sink.length):
             return _failure(request, self._broken(errand, f"it answered {outcome.status!r:.20}"))
         fields = [(str(name).lower(), str(it)) for name, it in outcome.headers.items()]
-        return Response(
+        return FetchResponse(
             request=request,
             status=outcome.status,
             uri=outcome.uri if self._is_ours(outcome.uri) else request.uri,
@@ -200,7 +202,7 @@ class _Checked:
     def _is_ours(self, uri: object) -> bool:
         return isinstance(uri, str) and uri.lower().startswith(f"{self._scheme}:")
 
-    def _broken(self, errand: "_Errand", why: str) -> SourceError:
+    def _broken(self, errand: "_PluginRequest", why: str) -> SourceError:
         return _broken(self._scheme, errand.request.uri, why)
 
     def close(self) -> None:
@@ -213,12 +215,12 @@ class _Checked:
                 return
 
 
-class _Errand:
+class _PluginRequest:
     """One request that a transport of others is carrying out."""
 
     __slots__ = ("request", "sink", "wrapped")
 
-    def __init__(self, request: Request, asked: Request, sink: "_LimitedSink") -> None:
+    def __init__(self, request: FetchRequest, asked: FetchRequest, sink: "_LimitedSink") -> None:
         self.request = request
         self.wrapped = asked  # held, so that no other request gets its id meanwhile
         self.sink = sink
@@ -287,11 +289,11 @@ def _broken(scheme: str, uri: str, why: str) -> SourceError:
     )
 
 
-def _scheme_of(request: Request) -> str:
+def _scheme_of(request: FetchRequest) -> str:
     return request.uri.partition(":")[0].lower()
 
 
-def _failure(request: Request, error: ResourceSyncError) -> Failure:
+def _failure(request: FetchRequest, error: ResourceSyncError) -> FetchFailure:
     if not isinstance(error, SourceError | StorageError):
         error = SourceUnavailableError(
             error.message,
@@ -300,4 +302,4 @@ def _failure(request: Request, error: ResourceSyncError) -> Failure:
             hint=error.hint,
             code=error.code,
         )
-    return Failure(request=request, error=error)
+    return FetchFailure(request=request, error=error)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.ports.versions import Content
+from resourcesync.ports.versions import ContentKey
 
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
@@ -134,7 +134,7 @@ class FolderVersions:
             raise _failed(self._start, error) from error
         self._waiting.clear()
 
-    def remove(self, contents: Iterable[Content]) -> None:
+    def remove(self, contents: Iterable[ContentKey]) -> None:
         """Remove contents; it is no error when they are not there.
 
         Raises:

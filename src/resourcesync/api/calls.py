@@ -35,7 +35,7 @@ Stop = Callable[[], bool]
 """Asked many times a second whether the call is to stop."""
 
 
-class Calls:
+class CallContext:
     """The clock and the ear of everything that one mirror does, one call at a time.
 
     All long work asks for the time again and again, and it is safe to be cut at each of these

@@ -6,11 +6,11 @@ from datetime import datetime
 from pathlib import Path
 
 from resourcesync.destination import changelog
-from resourcesync.destination.changelog import ChangeReader
+from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirrors import OpenChanges
 
@@ -36,7 +36,7 @@ class MirrorChange:
 
     number: int
     time: datetime
-    kind: LoggedKind
+    kind: MirrorChangeKind
     uri: str
     path: Path
     length: int
@@ -55,7 +55,9 @@ def changes_of(
         else:
             before = None if restart else opened.consumers.cursor(consumer)
         anew = "restart=True" if consumer else "without since"
-        reader = ChangeReader(state=opened.state, cursor=before, touched=touched, restart_hint=anew)
+        reader = ChangeLogReader(
+            state=opened.state, cursor=before, touched=touched, restart_hint=anew
+        )
         for row in reader.new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:
@@ -72,11 +74,11 @@ def _start(opened: OpenChanges, since: Since | None) -> int:
     return changelog.start_at(opened.state, to_microseconds(since))
 
 
-def _change(folder: Path, row: Logged) -> MirrorChange:
+def _change(folder: Path, row: LoggedChange) -> MirrorChange:
     return MirrorChange(
         number=row.seq,
         time=from_microseconds(row.time),
-        kind=LoggedKind(row.kind),
+        kind=MirrorChangeKind(row.kind),
         uri=row.uri,
         path=folder / row.path,
         length=row.length,

@@ -7,12 +7,12 @@ from typing import BinaryIO, Final, Literal
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding, by_place
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.findings import RuleFinding, by_place
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.wiring import machine
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.sampling import SampleSize, Unreached
-from resourcesync.wiring.validating import Judge, Judgement
+from resourcesync.wiring.validating import ValidationOptions, Validator
 
 _BLOCK: Final = 65_536
 
@@ -24,7 +24,7 @@ def validate(
     live: bool = False,
     sample: int | None = None,
     network: Network | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Yield what is wrong with a document, a package, a published folder or a Source.
 
     Broken and hostile bytes are findings, no errors. What cannot be had is told by an error after
@@ -43,24 +43,24 @@ def validate(
         StorageError: A file cannot be read.
     """
     try:
-        chosen = Profile(profile)
+        chosen = RuleProfile(profile)
     except ValueError as error:
-        known = ", ".join(it.value for it in Profile)
+        known = ", ".join(it.value for it in RuleProfile)
         raise ConfigurationError(
             f"profile={profile!r} is unknown", hint=f"one of {known}"
         ) from error
     if isinstance(target, str | os.PathLike):
         size = None if sample is None else SampleSize(count=sample)
-        judgement = Judgement(profile=chosen, live=live, sample=size)
-        judge = Judge(judgement, network=network or Network(), clock=machine.system_clock())
+        judgement = ValidationOptions(profile=chosen, live=live, sample=size)
+        judge = Validator(judgement, network=network or Network(), clock=machine.system_clock())
         return _of_place(judge, os.fspath(target))
     return _of_bytes(target, chosen)
 
 
-def _of_place(judge: Judge, target: str) -> Iterator[Finding]:
+def _of_place(judge: Validator, target: str) -> Iterator[RuleFinding]:
     unreached: ResourceSyncError | None = None
     for event in judge.judge(target):
-        if isinstance(event, Finding):
+        if isinstance(event, RuleFinding):
             yield event
         elif isinstance(event, Unreached):
             unreached = unreached or event.error
@@ -68,7 +68,7 @@ def _of_place(judge: Judge, target: str) -> Iterator[Finding]:
         raise unreached
 
 
-def _of_bytes(document: bytes | BinaryIO, profile: Profile) -> Iterator[Finding]:
+def _of_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterator[RuleFinding]:
     stream = io.BytesIO(document) if isinstance(document, bytes) else document
     chunks = iter(lambda: stream.read(_BLOCK), b"")
     findings = validate_document(chunks, uri="", profile=profile)

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, Unpack
 
-from resourcesync.api.calls import Calls, Event, OnEvent, Stop
+from resourcesync.api.calls import CallContext, Event, OnEvent, Stop
 from resourcesync.api.handing_on import MirrorChange, Since, changes_of
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination.auditing import AuditMethod
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullMode, PullOptions
-from resourcesync.destination.proving import Rolling
-from resourcesync.destination.reports import AuditReport, Finding, MirrorStatus, RunReport
+from resourcesync.destination.proving import AuditRolling
+from resourcesync.destination.reports import AuditFinding, AuditReport, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import engines, machine, mirrors, stores
 
@@ -64,7 +64,7 @@ class Mirror:
             self._home = self._home._replace(workers=engines.Workers(engine=engine))
         self.folder = self._home.folder
         self._options, self._network = mirror_settings(options)
-        self._calls = Calls(machine.system_clock())
+        self._calls = CallContext(machine.system_clock())
         self._held: Destination | None = None
         self._holding = ExitStack()
         self._thread = 0
@@ -201,7 +201,7 @@ class Mirror:
         *,
         method: AuditMethod = "hash",
         offline: bool = False,
-        rolling: Rolling | None = None,
+        rolling: AuditRolling | None = None,
         on_event: OnEvent | None = None,
         stop: Stop | None = None,
     ) -> AuditReport:
@@ -245,7 +245,7 @@ class Mirror:
 
     def repair(
         self,
-        found: AuditReport | Iterable[Finding] | None = None,
+        found: AuditReport | Iterable[AuditFinding] | None = None,
         *,
         deleting: bool = False,
         on_event: OnEvent | None = None,
@@ -267,7 +267,9 @@ class Mirror:
             ResourceSyncError: Anything else as `pull` does.
         """
         self._check_mirror()
-        findings: Iterable[Finding] | None = found if not isinstance(found, AuditReport) else ()
+        findings: Iterable[AuditFinding] | None = (
+            found if not isinstance(found, AuditReport) else ()
+        )
         if isinstance(found, AuditReport) and not found.in_sync:
             findings = mirrors.findings_of(self.folder, found.run)
         with self._working(on_event, stop) as destination:

@@ -12,7 +12,7 @@ from typing import IO, Final, Literal, Self, assert_never
 import msgspec
 
 from resourcesync.destination.options import PullMode
-from resourcesync.destination.plan import Decision, Delete, Fetch, InStep, Listed, Retain
+from resourcesync.destination.plan import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
 
@@ -177,9 +177,9 @@ def _summarise(
     return counts, digest.digest()
 
 
-def _action(decision: Decision) -> tuple[PlannedAction | None, Listed | None]:
+def _action(decision: Decision) -> tuple[PlannedAction | None, ListedEntry | None]:
     match decision:
-        case InStep():
+        case UpToDate():
             return None, None
         case Fetch(row):
             word: Literal["create", "update"] = "create" if decision.creates else "update"

@@ -7,9 +7,9 @@ from typing import Literal, Unpack
 
 from resourcesync.api.settings import PublisherOptions, publisher_settings
 from resourcesync.errors import ConfigurationError
-from resourcesync.source.policy import Step
-from resourcesync.source.scan import Left
-from resourcesync.source.shelf import Written
+from resourcesync.source.policy import PublicationStep
+from resourcesync.source.scan import LeftFile
+from resourcesync.source.shelf import WrittenDocument
 from resourcesync.wiring import documents, machine, publishing, serving
 
 
@@ -39,14 +39,14 @@ class Published:
     created: int
     updated: int
     deleted: int
-    written: tuple[Written, ...]
+    written: tuple[WrittenDocument, ...]
     first: bool
-    left: tuple[Left, ...]
+    left: tuple[LeftFile, ...]
     omitted: int
     dry_run: bool
 
 
-def published(done: publishing.Published) -> Published:
+def published(done: publishing.PublicationResult) -> Published:
     """Return what publishing found and did, as programs are told of it."""
     found, made = done.scan, done.publication
     return Published(
@@ -111,9 +111,13 @@ class Publisher:
             StorageError: The folder cannot be read, or a document cannot be written; of these,
                 LockedError: another run is publishing this folder.
         """
-        if step not in list(Step):
-            raise ConfigurationError(f"step={step!r} is unknown", hint=f"one of {', '.join(Step)}")
-        asked = publishing.PublishRequest(step=Step(step), dry_run=dry_run, allow_empty=allow_empty)
+        if step not in list(PublicationStep):
+            raise ConfigurationError(
+                f"step={step!r} is unknown", hint=f"one of {', '.join(PublicationStep)}"
+            )
+        asked = publishing.PublishRequest(
+            step=PublicationStep(step), dry_run=dry_run, allow_empty=allow_empty
+        )
         done = publishing.publish_tree(
             self.folder, self._chosen, clock=machine.system_clock(), asked=asked
         )

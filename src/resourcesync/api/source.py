@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from resourcesync.discovery import Discovered, DocumentFetcher
+from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.discovery import discover as discover_lists
 from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import offered_sets as find_sets
-from resourcesync.discovery.sets import Choice, OfferedSet
+from resourcesync.discovery.sets import OfferedSet, SetChoice
 from resourcesync.documents.reading import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -29,7 +29,7 @@ class Source:
     """
 
     address: str
-    lists: Discovered
+    lists: SourceLists
     network: Network = field(default_factory=Network, repr=False)
 
     def resources(self) -> Iterator[Resource]:
@@ -137,7 +137,7 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
         lists = discover_lists(
             documents,
             address,
-            choice=Choice(wanted=set_name),
+            choice=SetChoice(wanted=set_name),
             allowed=chosen.allow_origins,
         )
         return Source(address=address, lists=lists, network=chosen)

@@ -20,12 +20,12 @@ from resourcesync.cli.audit_words import (
     conclude,
     fields_of,
 )
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, write_line
-from resourcesync.cli.words import Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of, write_line
+from resourcesync.cli.words import TextLine
 from resourcesync.destination.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -54,11 +54,11 @@ _LISTS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class AuditArguments:
     """The command line of ``audit``, understood."""
 
     mirrors: tuple[str, ...]
-    configuration: Configuration
+    configuration: MirrorConfiguration
     method: Literal["lists", "stat", "hash", "remote"]
     offline: bool
     sample: config.Limit | None
@@ -124,10 +124,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
     values["report"] = values["report"] or ()
     configuration = configured.load(values.pop("config"))
     way = options.way_of(values)
-    arguments = Arguments(lists=lists, configuration=configuration, way=way, **values)
+    arguments = AuditArguments(lists=lists, configuration=configuration, way=way, **values)
     _check(arguments)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _audit_all(arguments, screen)
 
     mirrors = list(arguments.mirrors)
@@ -143,7 +143,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _check(arguments: Arguments) -> None:
+def _check(arguments: AuditArguments) -> None:
     if bool(arguments.report) != (arguments.out is not None):
         raise click.UsageError("--report and --out DIR need each other")
     if arguments.is_rolling and arguments.method == "lists":
@@ -157,8 +157,8 @@ def _check(arguments: Arguments) -> None:
         raise click.UsageError("bagit and premis are evidence of every byte: --method hash")
 
 
-def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
-    outcomes: list[Outcome] = []
+def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
+    outcomes: list[CommandOutcome] = []
     targets: dict[Path, Network] = {}
     for place in arguments.mirrors:
         try:
@@ -171,7 +171,7 @@ def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
         for mirror, network in targets.items():
             several = {} if is_one else {"mirror": str(mirror)}
             try:
-                job = _One(mirror, network, several)
+                job = _AuditTarget(mirror, network, several)
                 outcomes.append(_audit(job, arguments, screen, write))
             except ResourceSyncError as error:
                 outcomes.append(_failed(error, str(mirror), screen))
@@ -182,10 +182,10 @@ def _audit_all(arguments: Arguments, screen: Screen) -> Outcome:
         fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
     # A list of findings on stdout is for a program: not even the exit code stands below it.
     has_stdout = "-" in arguments.lists.values()
-    return Outcome(exit=code, closing=lines, fields=fields, says_exit=has_stdout)
+    return CommandOutcome(exit=code, closing=lines, fields=fields, says_exit=has_stdout)
 
 
-def _targets(place: str, arguments: Arguments) -> "tuple[tuple[Path, ...], Network]":
+def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors that a name or a folder stands for, and how their Source is asked."""
     from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
 
@@ -196,13 +196,13 @@ def _targets(place: str, arguments: Arguments) -> "tuple[tuple[Path, ...], Netwo
     return folders, configuration.network(place, arguments.way)
 
 
-def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> Outcome:
+def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> CommandOutcome:
     problem = problem_of(error)
     screen.problem(problem)
-    return Outcome(exit=problem.exit, fields={"mirror": mirror})
+    return CommandOutcome(exit=problem.exit, fields={"mirror": mirror})
 
 
-class _One(NamedTuple):
+class _AuditTarget(NamedTuple):
     """A mirror to audit, how its Source is asked, and what tells its events from others'."""
 
     mirror: Path
@@ -211,11 +211,11 @@ class _One(NamedTuple):
 
 
 def _audit(
-    one: _One,
-    arguments: Arguments,
+    one: _AuditTarget,
+    arguments: AuditArguments,
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
-) -> Outcome:
+) -> CommandOutcome:
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = one
@@ -247,13 +247,13 @@ def _audit(
     return ended if written is None else _with_evidence(ended, written, arguments, found)
 
 
-def _rolling(arguments: Arguments) -> Any:
-    from resourcesync.destination.proving import Rolling  # noqa: PLC0415 - help stays quick
+def _rolling(arguments: AuditArguments) -> Any:
+    from resourcesync.destination.proving import AuditRolling  # noqa: PLC0415 - help stays quick
 
     if not arguments.is_rolling:
         return None
     percent = 100.0 if arguments.sample is None else arguments.sample.percent or 0.0
-    return Rolling(
+    return AuditRolling(
         share=min(percent / 100, 1.0),
         oldest_first=arguments.oldest_first or arguments.max_duration is not None,
         seconds=arguments.max_duration,
@@ -261,11 +261,11 @@ def _rolling(arguments: Arguments) -> Any:
 
 
 def _write(
-    arguments: Arguments, found: AuditReport, mirror: Path, now: datetime, pull: Any
+    arguments: AuditArguments, found: AuditReport, mirror: Path, now: datetime, pull: Any
 ) -> Path | None:
     if arguments.out is None:
         return None
-    from resourcesync.cli.audit_reports import Evidence, write_reports  # noqa: PLC0415 - as above
+    from resourcesync.cli.audit_reports import AuditEvidence, write_reports  # noqa: PLC0415 - as above
 
     if len(found.findings) >= MOST_FINDINGS and OF_EVERY_COPY.intersection(arguments.report):
         raise ConfigurationError(
@@ -273,7 +273,7 @@ def _write(
             hint="repair the mirror, then audit it again",
         )
     identity = pull.memory.identity
-    evidence = Evidence(
+    evidence = AuditEvidence(
         report=found,
         mirror=str(mirror),
         source="" if identity is None else identity.source,
@@ -286,11 +286,11 @@ def _write(
 
 
 def _with_evidence(
-    ended: Outcome, folder: Path, arguments: Arguments, found: AuditReport
-) -> Outcome:
+    ended: CommandOutcome, folder: Path, arguments: AuditArguments, found: AuditReport
+) -> CommandOutcome:
     first, *others = (FORMS[form] for form in arguments.report)
     more = f" (+ {', '.join(others)})" if others else ""
-    line = Line(f"{folder / first}{more}  id {found.run}", "Evidence")
+    line = TextLine(f"{folder / first}{more}  id {found.run}", "Evidence")
     lines = ended.closing
     if lines:
         at = -1 if lines[-1].text.startswith("  next") else len(lines)

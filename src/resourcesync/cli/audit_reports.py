@@ -17,7 +17,7 @@ from typing import Final
 from resourcesync import __version__
 from resourcesync.cli import words
 from resourcesync.cli.audit_words import FORMS, accuracy_of
-from resourcesync.destination.reports import AuditReport, Finding, FindingKind
+from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.documents.bags import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import parse_digests
@@ -43,7 +43,7 @@ td { border-top: 1px solid #8884; overflow-wrap: anywhere; }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class AuditEvidence:
     """What the evidence of an audit is made from.
 
     Attributes:
@@ -65,7 +65,7 @@ class Evidence:
     fields: Mapping[str, object]
 
 
-def write_reports(evidence: Evidence, forms: Iterable[str], out: Path) -> Path:
+def write_reports(evidence: AuditEvidence, forms: Iterable[str], out: Path) -> Path:
     """Write the evidence in each of the forms; return the folder.
 
     The folder is new and named after the time; nothing that is there is written over.
@@ -91,7 +91,7 @@ def write_reports(evidence: Evidence, forms: Iterable[str], out: Path) -> Path:
     return folder
 
 
-def _json(evidence: Evidence) -> Iterator[str]:
+def _json(evidence: AuditEvidence) -> Iterator[str]:
     head = {
         "source": evidence.source,
         "method": evidence.method,
@@ -115,7 +115,7 @@ def _plain(value: object) -> object:
     return words.stamp(value) if isinstance(value, datetime) else value
 
 
-def _csv(evidence: Evidence) -> Iterator[str]:
+def _csv(evidence: AuditEvidence) -> Iterator[str]:
     yield _row("kind", "uri", "path", "reason")
     for it in evidence.report.findings:
         yield _row(it.kind.name.lower(), it.uri, it.path, it.reason)
@@ -127,7 +127,7 @@ def _row(*cells: str) -> str:
     return line.getvalue()
 
 
-def html_report(evidence: Evidence) -> Iterator[str]:
+def html_report(evidence: AuditEvidence) -> Iterator[str]:
     """Yield the parts of a page that needs nothing else."""
     report = evidence.report
     verdict = "In sync" if report.in_sync else "Not in sync"
@@ -151,7 +151,7 @@ def html_report(evidence: Evidence) -> Iterator[str]:
     yield "</main>\n</body>\n</html>\n"
 
 
-def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _facts(evidence: AuditEvidence) -> Iterator[tuple[str, str]]:
     report = evidence.report
     yield "Source", evidence.source
     if report.at is not None:
@@ -177,7 +177,7 @@ def _text(text: str) -> str:
     return escape(words.escape(text))
 
 
-def _bagit(evidence: Evidence) -> Iterator[str]:
+def _bagit(evidence: AuditEvidence) -> Iterator[str]:
     bad = _bad(evidence)
     for copy in evidence.copies():
         digest = _sha256(copy)
@@ -190,12 +190,12 @@ def _sha256(copy: Copy) -> str:
     return next(found, "")
 
 
-def _bad(evidence: Evidence) -> dict[str, Finding]:
+def _bad(evidence: AuditEvidence) -> dict[str, AuditFinding]:
     kinds = {FindingKind.MISSING, FindingKind.DIFFERENT, FindingKind.FAILED}
     return {it.uri: it for it in evidence.report.findings if it.kind in kinds}
 
 
-def _premis(evidence: Evidence) -> Iterator[str]:
+def _premis(evidence: AuditEvidence) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield '<premis xmlns="http://www.loc.gov/premis/v3" version="3.0"'
     yield ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">\n'
@@ -229,7 +229,7 @@ def _premis_object(copy: Copy) -> str:
     )
 
 
-def _premis_event(copy: Copy, bad: Finding | None, name: str, when: str) -> str:
+def _premis_event(copy: Copy, bad: AuditFinding | None, name: str, when: str) -> str:
     outcome = "<eventOutcome>success</eventOutcome>"
     if bad is not None:
         outcome = (
@@ -249,7 +249,7 @@ def _premis_event(copy: Copy, bad: Finding | None, name: str, when: str) -> str:
     )
 
 
-_WRITERS: Final[Mapping[str, Callable[[Evidence], Iterator[str]]]] = {
+_WRITERS: Final[Mapping[str, Callable[[AuditEvidence], Iterator[str]]]] = {
     "html": html_report,
     "json": _json,
     "csv": _csv,

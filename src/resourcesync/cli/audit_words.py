@@ -7,8 +7,8 @@ from typing import Final
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.output import Outcome
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import AuditReport
 
 FORMS: Final = {
@@ -36,17 +36,17 @@ class AuditRenderer:
     is_shown: bool = True
     findings: int = 0
 
-    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         if event == "source" and self.is_shown:
             lists = map(fields.get, ("resource_list", "resource_dump", "entry"))
-            yield Line(f"{next(filter(None, lists))}", "Reference")
+            yield TextLine(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
             self.findings += 1
             level = words.NORMAL if self.findings <= SHOWN_FINDINGS else words.DETAIL
-            yield Line(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
+            yield TextLine(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
             if self.findings == SHOWN_FINDINGS + 1:
-                yield Line("  more findings are not shown; -v or --combined FILE has them all")
+                yield TextLine("  more findings are not shown; -v or --combined FILE has them all")
 
 
 def _name(fields: Mapping[str, object]) -> str:
@@ -56,7 +56,7 @@ def _name(fields: Mapping[str, object]) -> str:
 
 def conclude(
     report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
-) -> Outcome:
+) -> CommandOutcome:
     """Return how an audit ended, in the words of its closing lines.
 
     Args:
@@ -67,12 +67,12 @@ def conclude(
     """
     lines = [] if quiet else _closing(report, mirror)
     if named and lines:
-        lines.insert(0, Line(f"{mirror}", "Mirror", QUIET))
+        lines.insert(0, TextLine(f"{mirror}", "Mirror", QUIET))
     code = ExitCode.OK if report.in_sync else ExitCode.FINDINGS
-    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(report, mirror))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(report, mirror))
 
 
-def _closing(report: AuditReport, mirror: Path) -> list[Line]:
+def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
     coverage = _coverage(report)
     accuracy = accuracy_of(report)
     cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
@@ -82,21 +82,21 @@ def _closing(report: AuditReport, mirror: Path) -> list[Line]:
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
             text = _rolled(report)
-        lines = [Line(text, "In sync", QUIET), *_not_given(report), *_retained(report, mirror)]
+        lines = [TextLine(text, "In sync", QUIET), *_not_given(report), *_retained(report, mirror)]
         return lines if report.proven is not None else [*lines, *_foreign(report)]
     indent = " " * len("Not in sync   ")
     lines = [
-        Line(f"coverage {coverage}", "Not in sync", QUIET),
-        Line(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
+        TextLine(f"coverage {coverage}", "Not in sync", QUIET),
+        TextLine(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
     ]
     if report.has_gap:
         gap = "there may be changes that no list tells of that was read"
-        lines.append(Line(f"{indent}{gap}", level=QUIET))
+        lines.append(TextLine(f"{indent}{gap}", level=QUIET))
     counts = _remaining_counts(report)
     if counts:
-        lines.append(Line(f"{indent}{counts}", level=QUIET))
+        lines.append(TextLine(f"{indent}{counts}", level=QUIET))
     kept = [*_not_given(report), *_retained(report, mirror)]
-    return [*lines, *kept, *_foreign(report), Line(f"  next        {_next(report, mirror)}")]
+    return [*lines, *kept, *_foreign(report), TextLine(f"  next        {_next(report, mirror)}")]
 
 
 def _coverage(report: AuditReport) -> str:
@@ -149,29 +149,31 @@ def _remaining_counts(report: AuditReport) -> str:
     return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
 
 
-def _not_given(report: AuditReport) -> list[Line]:
+def _not_given(report: AuditReport) -> list[TextLine]:
     """Return a line of what the Source lists and does not give: no copy of it counts as right."""
     text = words.not_given(report.absent, report.skipped)
-    return [Line(f"          {text}: whether a copy of it is right is not known")] if text else []
+    return (
+        [TextLine(f"          {text}: whether a copy of it is right is not known")] if text else []
+    )
 
 
-def _retained(report: AuditReport, mirror: Path) -> list[Line]:
+def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:
     if not report.unlisted:
         return []
     copies = words.counted(report.unlisted, "copy", "copies")
     if report.has_gap:  # then it is not known that they are gone
-        return [Line(f"          {copies} kept, not in the lists that could be read")]
+        return [TextLine(f"          {copies} kept, not in the lists that could be read")]
     drop = f"resourcesync repair {mirror} --delete drops"
     them = "it" if report.unlisted == 1 else "them"
-    return [Line(f"          {copies} kept, no longer listed; {drop} {them}")]
+    return [TextLine(f"          {copies} kept, no longer listed; {drop} {them}")]
 
 
-def _foreign(report: AuditReport) -> list[Line]:
+def _foreign(report: AuditReport) -> list[TextLine]:
     if not report.foreign:
         return []
     files = words.counted(report.foreign, "file")
     are = "is" if report.foreign == 1 else "are"
-    return [Line(f"          {files} here did not come from the Source and {are} left alone")]
+    return [TextLine(f"          {files} here did not come from the Source and {are} left alone")]
 
 
 def fields_of(report: AuditReport, mirror: Path) -> dict[str, object]:

@@ -11,8 +11,8 @@ from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ResourceSyncError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["with"] and isinstance(values["file"], Path):
         raise click.UsageError("--with is for other systems")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _ACTIONS[action](values, screen)
 
     return Job(
@@ -110,7 +110,7 @@ def _named(text: str, action: str) -> Path | str:
     return path
 
 
-def _import(values: dict[str, Any], screen: Screen) -> Outcome:
+def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
@@ -127,7 +127,7 @@ def _import(values: dict[str, Any], screen: Screen) -> Outcome:
     return _outcome(values["file"], [done])
 
 
-def _post(values: dict[str, Any], screen: Screen) -> Outcome:
+def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
@@ -149,7 +149,7 @@ def _post(values: dict[str, Any], screen: Screen) -> Outcome:
     return _outcome(values["file"], done)
 
 
-def _export(values: dict[str, Any], screen: Screen) -> Outcome:
+def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import catalogues  # noqa: PLC0415 - help stays quick
 
     del screen
@@ -159,10 +159,10 @@ def _export(values: dict[str, Any], screen: Screen) -> Outcome:
             sys.stdout.buffer.write(line)
         except OSError as error:
             raise OutputLostError(error) from error
-    return Outcome(says_exit=False)
+    return CommandOutcome(says_exit=False)
 
 
-def _check(values: dict[str, Any], screen: Screen) -> Outcome:
+def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import catalogue_rows, machine  # noqa: PLC0415 - help stays quick
 
     file, found = values["file"], 0
@@ -175,25 +175,29 @@ def _check(values: dict[str, Any], screen: Screen) -> Outcome:
         screen.report("row", {"place": place, "uri": row.uri, "reason": row.reason})
     fields = {"rows": found}
     if not found:
-        return Outcome(closing=(Line("Every row can be published", level=QUIET),), fields=fields)
+        return CommandOutcome(
+            closing=(TextLine("Every row can be published", level=QUIET),), fields=fields
+        )
     said = words.counted(found, "row")
     if values["set_aside"]:
-        kept = Line(f"{said}; kept in the table set_aside, their resources told anew", "Set aside")
-        again = Line(f"resourcesync publish catalogue:{file}", "Next")
-        return Outcome(closing=(kept, again), fields=fields)
-    return Outcome(
+        kept = TextLine(
+            f"{said}; kept in the table set_aside, their resources told anew", "Set aside"
+        )
+        again = TextLine(f"resourcesync publish catalogue:{file}", "Next")
+        return CommandOutcome(closing=(kept, again), fields=fields)
+    return CommandOutcome(
         exit=ExitCode.FINDINGS,
         closing=(
-            Line(f"{said} cannot be published, or not be checked by who reads it", "Found"),
-            Line(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
+            TextLine(f"{said} cannot be published, or not be checked by who reads it", "Found"),
+            TextLine(f"correct them, or: resourcesync catalogue check {file} --set-aside", "Next"),
         ),
         fields=fields,
     )
 
 
-def _render_row(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render_row(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "row":
-        yield Line(f"{fields['place']}  {fields['uri']}  {fields['reason']}", "!", QUIET)
+        yield TextLine(f"{fields['place']}  {fields['uri']}  {fields['reason']}", "!", QUIET)
 
 
 _ACTIONS = {"import": _import, "post": _post, "export": _export, "check": _check}
@@ -208,16 +212,16 @@ def _counts(done: "list[Posted]") -> dict[str, int]:
     }
 
 
-def _outcome(file: Path | str, done: "list[Posted]") -> Outcome:
+def _outcome(file: Path | str, done: "list[Posted]") -> CommandOutcome:
     counts = _counts(done)
     said = [f"{words.count(number)} {name}" for name, number in counts.items() if number]
     again = f"resourcesync publish catalogue:{file}"
     if isinstance(file, str):
         again = f"resourcesync publish {file} --url https://HOST/ --out FOLDER"
-    return Outcome(
+    return CommandOutcome(
         closing=(
-            Line(", ".join(said) or "nothing that was not known", "Recorded", QUIET),
-            Line(again, "Next"),
+            TextLine(", ".join(said) or "nothing that was not known", "Recorded", QUIET),
+            TextLine(again, "Next"),
         ),
         fields=dict(counts),
     )

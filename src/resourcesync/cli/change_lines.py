@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from resourcesync.cli.output import OutputLostError, Screen
-from resourcesync.cli.words import Line, count, escape, moment, stamp
+from resourcesync.cli.words import TextLine, count, escape, moment, stamp
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.changes import Logged, LoggedKind
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+from resourcesync.ports.mirror import MirrorStateStore
 
 _SYMBOLS: Final = {
-    LoggedKind.CREATED.value: "+",
-    LoggedKind.UPDATED.value: "*",
-    LoggedKind.DELETED.value: "-",
-    LoggedKind.TOUCHED.value: "=",
+    MirrorChangeKind.CREATED.value: "+",
+    MirrorChangeKind.UPDATED.value: "*",
+    MirrorChangeKind.DELETED.value: "-",
+    MirrorChangeKind.TOUCHED.value: "=",
 }
 _HEADS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
 
 
-def fields_of(change: Logged) -> dict[str, object]:
+def fields_of(change: LoggedChange) -> dict[str, object]:
     """Return a change as the fields of its event; what is not known is left out."""
     fields: dict[str, object] = {
         "seq": change.seq,
@@ -36,16 +36,16 @@ def fields_of(change: Logged) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value != ""}
 
 
-def render_change(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     """Yield the line of a change."""
     if event == "change":
         at = moment(fields["time"])  # type: ignore[arg-type]  # fields_of put it there
         size = fields["bytes"]
         amount = f"{count(size)} B" if isinstance(size, int) else ""
-        yield Line(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
+        yield TextLine(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
 
 
-def writer(form: str, screen: Screen, state: MirrorState) -> Callable[[Logged], None]:
+def writer(form: str, screen: Screen, state: MirrorStateStore) -> Callable[[LoggedChange], None]:
     """Return what writes one change, and raises when nobody takes it.
 
     Args:
@@ -59,24 +59,24 @@ def writer(form: str, screen: Screen, state: MirrorState) -> Callable[[Logged], 
         case "deleted-paths0":
             return lambda change: _write_path(change, there=False, state=state)
         case "csv":
-            return _Table()
+            return _ChangeCsv()
         case _:
             return lambda change: screen.report("change", fields_of(change))
 
 
-def _write_path(change: Logged, *, there: bool, state: MirrorState) -> None:
-    was_deleted = change.kind == LoggedKind.DELETED
+def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -> None:
+    was_deleted = change.kind == MirrorChangeKind.DELETED
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
         _write(f"{change.path}\0")
 
 
-class _Table:
+class _ChangeCsv:
     """Writes a row for each change, and the heads above the first."""
 
     def __init__(self) -> None:
         self._row(_HEADS)
 
-    def __call__(self, change: Logged) -> None:
+    def __call__(self, change: LoggedChange) -> None:
         time = stamp(from_microseconds(change.time))
         uri, path = escape(change.uri), escape(change.path)
         number, size = str(change.seq), str(change.length)

@@ -10,12 +10,12 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
+from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changelog import ChangeReader
+    from resourcesync.destination.changelog import ChangeLogReader
     from resourcesync.ports import Clock
     from resourcesync.wiring.mirrors import OpenChanges
 
@@ -25,7 +25,7 @@ _MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class ChangesArguments:
     """The command line of ``changes``, understood."""
 
     mirror: Path
@@ -61,7 +61,7 @@ class Arguments:
 @options.output_options
 def command(
     output: OutputOptions,
-    mirror: OneMirror,
+    mirror: MirrorArgument,
     **values: Any,
 ) -> Job:
     """Show what changed in a mirror, for the next program.
@@ -81,7 +81,7 @@ def command(
     if len(forms) + output.json > 1:
         raise click.UsageError("choose one of --json, --csv, --paths0 and --deleted-paths0")
     form: Form = forms[0] if forms else "screen"
-    arguments = Arguments(mirror=mirror.folder, form=form, **values)
+    arguments = ChangesArguments(mirror=mirror.folder, form=form, **values)
     _check(arguments, output)
     from resourcesync.cli.change_lines import render_change  # noqa: PLC0415 - help stays quick
 
@@ -96,7 +96,7 @@ def command(
     )
 
 
-def _check(arguments: Arguments, output: OutputOptions) -> None:
+def _check(arguments: ChangesArguments, output: OutputOptions) -> None:
     if arguments.consumer is None and (arguments.ack or arguments.restart):
         raise click.UsageError("--ack and --restart are for --consumer NAME")
     if arguments.consumer is not None and arguments.since is not None:
@@ -105,7 +105,7 @@ def _check(arguments: Arguments, output: OutputOptions) -> None:
         raise click.UsageError("--ack acknowledges lines that --quiet does not show")
 
 
-def _changes(arguments: Arguments, screen: Screen) -> Outcome:
+def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     from resourcesync.cli.change_lines import writer  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
@@ -125,10 +125,14 @@ def _changes(arguments: Arguments, screen: Screen) -> Outcome:
             if not arguments.follow:
                 break
             clock.sleep(arguments.interval)
-    return Outcome(fields={"mirror": str(arguments.mirror), "changes": count, "cursor": cursor})
+    return CommandOutcome(
+        fields={"mirror": str(arguments.mirror), "changes": count, "cursor": cursor}
+    )
 
 
-def _reader(arguments: Arguments, opened: "OpenChanges", clock: "Clock") -> "ChangeReader":
+def _reader(
+    arguments: ChangesArguments, opened: "OpenChanges", clock: "Clock"
+) -> "ChangeLogReader":
     from resourcesync.destination import changelog  # noqa: PLC0415 - help stays quick
 
     state = opened.state
@@ -143,6 +147,6 @@ def _reader(arguments: Arguments, opened: "OpenChanges", clock: "Clock") -> "Cha
         moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
         cursor = changelog.start_at(state, int(moment.timestamp() * _MICROSECONDS))
     anew = "--restart" if arguments.consumer else "without --since"
-    return changelog.ChangeReader(
+    return changelog.ChangeLogReader(
         state=state, cursor=cursor, touched=arguments.touched, restart_hint=anew
     )

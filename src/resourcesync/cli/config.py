@@ -10,14 +10,14 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of, write_line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of, write_line
 from resourcesync.cli.pull_options import KEYS
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -96,7 +96,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     action, named = values["action"], values["config"]
     _check_flags(action, values)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         if action in _PRINTED or action in _LOGS:
             return _print(_printed(action, values), screen, name=action, as_json=output.json)
         match action:
@@ -109,7 +109,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
             case "check":
                 return _check(_found(named), screen)
             case _:
-                return _show(Configuration(_found(named)), screen, with_origin=values["origin"])
+                return _show(
+                    MirrorConfiguration(_found(named)), screen, with_origin=values["origin"]
+                )
 
     return Job(command="config", output=output, work=work, fields={"action": action})
 
@@ -130,7 +132,7 @@ def _found(named: Path | None) -> files.ConfigFile:
     return file
 
 
-def _init(path: Path) -> Outcome:
+def _init(path: Path) -> CommandOutcome:
     try:
         with path.open("x", encoding="utf-8") as stream:
             stream.write(EXAMPLE)
@@ -145,23 +147,27 @@ def _init(path: Path) -> Outcome:
             f"cannot write {path}: {error.strerror}",
             hint="make the folder, or mend its permissions",
         ) from error
-    return Outcome(closing=(Line(str(path), "Written", QUIET),), fields={"path": str(path)})
+    return CommandOutcome(
+        closing=(TextLine(str(path), "Written", QUIET),), fields={"path": str(path)}
+    )
 
 
-def _path(named: Path | None) -> Outcome:
+def _path(named: Path | None) -> CommandOutcome:
     file = files.find(named)
     if file is not None:
-        return Outcome(closing=(Line(str(file.path), level=QUIET),), fields={"path": file.path})
+        return CommandOutcome(
+            closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
+        )
     places = files.places(named)
     notes = ("" if it.counts else "; does not count" for it in places)
     lines = [
-        Line(f"{place.path}  ({place.note}{note})", "No file", QUIET)
+        TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
         for place, note in zip(places, notes, strict=True)
     ]
-    return Outcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
+    return CommandOutcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
 
 
-def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> Outcome:
+def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome:
     from resourcesync.cli.config_schema import config_schema  # noqa: PLC0415 - seldom needed
     from resourcesync.cli.event_schema import event_schema  # noqa: PLC0415 - seldom needed
 
@@ -170,7 +176,7 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> Outcome:
         screen.report("schema", {"schema": schema})
     else:
         write_line(sys.stdout, json.dumps(schema, indent=2))
-    return Outcome()
+    return CommandOutcome()
 
 
 def _printed(name: str, values: Mapping[str, Any]) -> str:
@@ -187,23 +193,23 @@ def _printed(name: str, values: Mapping[str, Any]) -> str:
         case "elasticsearch":
             return migrations.elasticsearch()
         case _:
-            return service_files.print_file(name, Configuration(files.find(values["config"])))
+            return service_files.print_file(name, MirrorConfiguration(files.find(values["config"])))
 
 
-def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> Outcome:
+def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
     if as_json:
         screen.report("file", {"name": name, "text": text})
     else:
         write_line(sys.stdout, text.rstrip("\n"))
-    return Outcome()
+    return CommandOutcome()
 
 
-def _check(file: files.ConfigFile, screen: Screen) -> Outcome:
+def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
     errors: list[ResourceSyncError] = list(configured.mistakes_of(file))
     if not errors:
         from resourcesync.cli.watch_service import problems_of  # noqa: PLC0415 - help stays quick
 
-        errors += problems_of(Configuration(file))
+        errors += problems_of(MirrorConfiguration(file))
     for error in errors:
         screen.problem(problem_of(error))
     for warning in configured.warnings_of(file):
@@ -211,15 +217,19 @@ def _check(file: files.ConfigFile, screen: Screen) -> Outcome:
     fields = {"path": file.path, "mistakes": len(errors)}
     if errors:
         text = f"{words.counted(len(errors), 'mistake')} in {file.path}"
-        return Outcome(exit=ExitCode.USAGE, closing=(Line(text, level=QUIET),), fields=fields)
+        return CommandOutcome(
+            exit=ExitCode.USAGE, closing=(TextLine(text, level=QUIET),), fields=fields
+        )
     mirrors = words.counted(len(file.table("mirror")), "mirror")
     secrets = words.counted(len(file.table("auth")), "secret")
-    line = Line(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
-    return Outcome(closing=(line,), fields=fields)
+    line = TextLine(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
+    return CommandOutcome(closing=(line,), fields=fields)
 
 
-def _show(configuration: Configuration, screen: Screen, *, with_origin: bool) -> Outcome:
-    lines: list[Line] = []
+def _show(
+    configuration: MirrorConfiguration, screen: Screen, *, with_origin: bool
+) -> CommandOutcome:
+    lines: list[TextLine] = []
     codes = [ExitCode.OK]
     for name in configuration.names:
         try:
@@ -228,18 +238,18 @@ def _show(configuration: Configuration, screen: Screen, *, with_origin: bool) ->
             screen.problem(problem_of(error))
             codes.append(ExitCode.USAGE)
             continue
-        lines.append(Line(f"[mirror.{name}]", level=QUIET))
+        lines.append(TextLine(f"[mirror.{name}]", level=QUIET))
         for key, setting in _in_force(mirror.settings, built_in=with_origin):
             screen.report(
                 "setting",
                 {"mirror": name, "key": key, "value": setting.written, "origin": setting.origin},
             )
             note = f"  # {setting.origin}" if with_origin else ""
-            lines.append(Line(f"{key} = {_as_toml(setting.written)}{note}", level=QUIET))
-        lines.append(Line("", level=QUIET))
+            lines.append(TextLine(f"{key} = {_as_toml(setting.written)}{note}", level=QUIET))
+        lines.append(TextLine("", level=QUIET))
     assert configuration.file is not None
     fields = {"path": configuration.file.path, "mirrors": len(configuration.names)}
-    return Outcome(exit=max(codes), closing=tuple(lines[:-1]), fields=fields)
+    return CommandOutcome(exit=max(codes), closing=tuple(lines[:-1]), fields=fields)
 
 
 def _in_force(settings: Mapping[str, Setting], *, built_in: bool) -> Iterator[tuple[str, Setting]]:

@@ -83,7 +83,7 @@ def _seconds(setting: Setting | None) -> float | None:
     return None if setting is None else float(setting.value)
 
 
-class Configuration:
+class MirrorConfiguration:
     """The mirrors and secrets of a configuration file; of none, when there is no file.
 
     A mistake in one mirror's table is told when that mirror is asked for, so that it does not
@@ -283,7 +283,7 @@ def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
     if shared:
         yield from shared
         return
-    yield from Configuration(file).problems()
+    yield from MirrorConfiguration(file).problems()
     from resourcesync.cli.configured_sources import ConfiguredSources  # noqa: PLC0415 - not to pull
 
     yield from ConfiguredSources(file).problems()
@@ -306,7 +306,7 @@ def is_file(place: str) -> bool:
         return False
 
 
-def load(named: Path | None) -> Configuration:
+def load(named: Path | None) -> MirrorConfiguration:
     """Read the configuration that counts here.
 
     Args:
@@ -315,7 +315,7 @@ def load(named: Path | None) -> Configuration:
     Raises:
         ConfigurationError: It cannot be used.
     """
-    configuration = Configuration(files.find(named))
+    configuration = MirrorConfiguration(files.find(named))
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[options.LOG] = {key: it.value for key, it in configuration.log.items()}

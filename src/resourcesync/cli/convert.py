@@ -10,8 +10,8 @@ from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.wiring.converting import Converted
@@ -81,7 +81,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["lastmod"] and values["to"] != "1.1":
         raise click.UsageError("--lastmod is for --to 1.1; older versions always have it")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _convert(values, screen)
 
     return Job(
@@ -92,14 +92,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _convert(values: dict[str, Any], screen: Screen) -> Outcome:
+def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import converting, machine  # noqa: PLC0415 - help stays quick
 
     out: Path | None = values["out"]
     to: str = values["to"]
     try:
-        manner = converting.Manner(
+        manner = converting.ConversionOptions(
             dialect=Dialect(to),
             lastmod_compat=values["lastmod"],
             strict=values["strict"],
@@ -114,12 +114,12 @@ def _convert(values: dict[str, Any], screen: Screen) -> Outcome:
     conversion = done.conversion
     before = done.dialect.phrase_for(conversion.header.capability)
     written = "1 entry" if conversion.entries == 1 else f"{conversion.entries:,} entries"
-    line = Line(
+    line = TextLine(
         f"{out}  {conversion.header.phrase}, {written}, {before} to {to}",
         "Wrote",
         QUIET,
     )
-    return Outcome(
+    return CommandOutcome(
         exit=ExitCode.PARTIAL if done.refusals else ExitCode.OK,
         closing=(line,) if out is not None else (),
         fields={

@@ -16,8 +16,8 @@ from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, QUIET, TextLine
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Jo
     that they are equal. Nothing is left behind.
     """
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         with _folder(keep) as folder:
             return _Demo(screen, folder, kept=keep is not None).run(
                 source or Path(sysconfig.get_path("stdlib"))
@@ -67,11 +67,11 @@ def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Jo
     return Job(command="demo", output=output, work=work, render=_render, subject="demo")
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "step":
-        yield Line(str(fields["text"]), str(fields["step"]).capitalize(), NORMAL)
+        yield TextLine(str(fields["text"]), str(fields["step"]).capitalize(), NORMAL)
     elif event == "item" and fields.get("status") in {"error", "impossible"}:
-        yield Line(f"{fields.get('uri')}   {fields.get('reason')}", "!")
+        yield TextLine(f"{fields.get('uri')}   {fields.get('reason')}", "!")
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _remove(folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Figures:
+class _CopiedFiles:
     files: int
     size: int
 
@@ -128,7 +128,7 @@ class _Demo:
         self._clock: Clock = machine.system_clock()
         self._began = self._clock.monotonic()
 
-    def run(self, source: Path) -> Outcome:
+    def run(self, source: Path) -> CommandOutcome:
         """Show it all; return how it ended."""
         from resourcesync.wiring import comparing, serving  # noqa: PLC0415 - help stays quick
 
@@ -158,7 +158,7 @@ class _Demo:
             self._step("differs", path, path=path)
         return self._conclude(is_good=is_good, files=found.files)
 
-    def _conclude(self, *, is_good: bool, files: int) -> Outcome:
+    def _conclude(self, *, is_good: bool, files: int) -> CommandOutcome:
         seconds = words.duration(self._clock.monotonic() - self._began)
         left = (
             f"tree and mirror are in {self._tree.parent}"
@@ -167,9 +167,9 @@ class _Demo:
         )
         said = "the mirror equals the tree" if is_good else "the mirror does not equal the tree"
         label = "In sync" if is_good else "Not in sync"
-        line = Line(f"{words.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET)
+        line = TextLine(f"{words.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET)
         code = ExitCode.OK if is_good else ExitCode.FINDINGS
-        return Outcome(exit=code, closing=(line,), fields={"files": files, "equal": is_good})
+        return CommandOutcome(exit=code, closing=(line,), fields={"files": files, "equal": is_good})
 
     def _step(self, step: str, text: str, **figures: object) -> None:
         self._screen.report("step", {"step": step, "text": text, **figures})
@@ -273,7 +273,7 @@ def _changes(created: int, updated: int, deleted: int) -> str:
     return f"{created} created, {updated} updated, {deleted} deleted"
 
 
-def _copy_tree(source: Path, target: Path) -> _Figures:
+def _copy_tree(source: Path, target: Path) -> _CopiedFiles:
     """Copy the regular files of a folder; links and what was compiled or installed are left out."""
     files = size = 0
     for folder, folders, names in os.walk(source):
@@ -286,7 +286,7 @@ def _copy_tree(source: Path, target: Path) -> _Figures:
                 shutil.copy2(original, there / name)
                 files += 1
                 size += original.stat().st_size
-    return _Figures(files, size)
+    return _CopiedFiles(files, size)
 
 
 def _change_tree(tree: Path) -> tuple[int, int, int]:

@@ -9,12 +9,12 @@ from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.looking import SourceAccess, source_options
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.discovery.accounts import ListingSummary
-    from resourcesync.wiring.diffing import Comparison
+    from resourcesync.wiring.diffing import ResourceComparison
 
 SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
@@ -42,7 +42,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     a, b = values["a"], values["b"]
     asking.check_one_source((a, b))
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _diff(a, b, asking, screen)
 
     return Job(
@@ -56,7 +56,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     )
 
 
-def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> Outcome:
+def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import diffing, machine  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
@@ -84,7 +84,7 @@ def _account(telling: "ListingSummary") -> dict[str, object]:
     }
 
 
-def _conclude(found: "Comparison", seconds: float) -> Outcome:
+def _conclude(found: "ResourceComparison", seconds: float) -> CommandOutcome:
     counts = (
         (found.only_a, "only in A"),
         (found.only_b, "only in B"),
@@ -93,11 +93,11 @@ def _conclude(found: "Comparison", seconds: float) -> Outcome:
     )
     said = [f"{words.count(number)} {what}" for number, what in counts if number]
     label = "In sync" if found.is_equal else "Not in sync"
-    lines = [Line(f"{', '.join(said) or 'nothing'}  {words.duration(seconds)}", label, QUIET)]
+    lines = [TextLine(f"{', '.join(said) or 'nothing'}  {words.duration(seconds)}", label, QUIET)]
     if found.unproven:
         text = f"{words.counted(found.unproven, 'resource')} without a hash in common"
-        lines.insert(0, Line(f"{text}; compared by length and lastmod", "?"))
-    return Outcome(
+        lines.insert(0, TextLine(f"{text}; compared by length and lastmod", "?"))
+    return CommandOutcome(
         exit=ExitCode.OK if found.is_equal else ExitCode.FINDINGS,
         closing=tuple(lines),
         fields={
@@ -117,25 +117,25 @@ class DiffRenderer:
     def __init__(self) -> None:
         self._findings = 0
 
-    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         if event == "account":
             yield from _account_lines(fields)
         elif event == "finding":
             yield from self._finding(fields)
 
-    def _finding(self, fields: Mapping[str, Any]) -> Iterator[Line]:
-        line = Line(f"{fields['uri']}   {fields['reason']}", str(fields["kind"]))
+    def _finding(self, fields: Mapping[str, Any]) -> Iterator[TextLine]:
+        line = TextLine(f"{fields['uri']}   {fields['reason']}", str(fields["kind"]))
         if line.label == "?":
             yield line._replace(level=DETAIL)
             return
         self._findings += 1
         yield line._replace(level=NORMAL if self._findings <= SHOWN_FINDINGS else DETAIL)
         if self._findings == SHOWN_FINDINGS + 1:
-            yield Line("  more findings are not shown; -v or --json has them all")
+            yield TextLine("  more findings are not shown; -v or --json has them all")
 
 
-def _account_lines(fields: Mapping[str, Any]) -> Iterator[Line]:
+def _account_lines(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     parts = [fields["target"]]
     if fields["at"] is not None:
         parts.append(f"at {words.moment(fields['at'])}")
@@ -145,8 +145,8 @@ def _account_lines(fields: Mapping[str, Any]) -> Iterator[Line]:
         parts.append(f"{words.counted(fields['changes'], 'change')} since")
     if fields["refused"]:
         parts.append(f"{words.count(fields['refused'])} unusable")
-    yield Line("  ".join(parts), str(fields["name"]).upper().ljust(words.LABEL_WIDTH - 1))
+    yield TextLine("  ".join(parts), str(fields["name"]).upper().ljust(words.LABEL_WIDTH - 1))
     if fields["gap"]:
-        yield Line(
+        yield TextLine(
             "          its Change Lists begin after its Resource List: changes may be missing"
         )

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import configured, configured_values, options, words
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.diagnosis import Verdict
+    from resourcesync.wiring.diagnosis import CheckResult
     from resourcesync.wiring.mirrors import Network
 
 _LEVELS: Final = {"ok": words.NORMAL, "warning": QUIET, "problem": QUIET}
@@ -38,8 +38,8 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
     named: Path | None = values.pop("config")
     way = options.way_of(values)
 
-    def work(screen: Screen) -> Outcome:
-        verdicts: list[Verdict] = []
+    def work(screen: Screen) -> CommandOutcome:
+        verdicts: list[CheckResult] = []
         for verdict in _verdicts(target, named, way):
             verdicts.append(verdict)
             screen.report(
@@ -60,7 +60,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
 
 def _verdicts(
     target: str | None, named: Path | None, way: Mapping[str, Any]
-) -> "Iterator[Verdict]":
+) -> "Iterator[CheckResult]":
     from resourcesync.wiring import examining, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
         judge_machine,
@@ -90,10 +90,10 @@ def _verdicts(
         yield from judge_reach(examining.inspect_source(address, asked.network, clock))
 
 
-def _unknown(target: str, known: tuple[str, ...]) -> "Verdict":
-    from resourcesync.wiring.diagnosis import Verdict  # noqa: PLC0415 - as above
+def _unknown(target: str, known: tuple[str, ...]) -> "CheckResult":
+    from resourcesync.wiring.diagnosis import CheckResult  # noqa: PLC0415 - as above
 
-    return Verdict(
+    return CheckResult(
         "name",
         "problem",
         f"no mirror of the configuration is called {target}, and there is no such folder",
@@ -116,7 +116,7 @@ class _DoctorTarget(NamedTuple):
 
 
 def _resolve_target(
-    target: str | None, configuration: Configuration, way: Mapping[str, Any]
+    target: str | None, configuration: MirrorConfiguration, way: Mapping[str, Any]
 ) -> _DoctorTarget:
     """Return what a target means; no secret is asked for."""
     settings = configuration.defaults
@@ -149,19 +149,19 @@ def _configuration(
     return tuple(mistakes), tuple(str(it["message"]) for it in warnings), str(file.path)
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "verdict":
         level = str(fields["level"])
-        yield Line(str(fields["text"]), level, _LEVELS[level])
+        yield TextLine(str(fields["text"]), level, _LEVELS[level])
         if fields["next"]:
-            yield Line(f"  next    {fields['next']}", level=_LEVELS[level])
+            yield TextLine(f"  next    {fields['next']}", level=_LEVELS[level])
 
 
-def _ended(verdicts: "list[Verdict]") -> Outcome:
+def _ended(verdicts: "list[CheckResult]") -> CommandOutcome:
     levels = [verdict.level for verdict in verdicts]
     problems, warnings = levels.count("problem"), levels.count("warning")
     counts = f"{words.counted(problems, 'problem')}, {words.counted(warnings, 'warning')}"
-    line = Line(f"{counts}, {words.counted(len(verdicts), 'check')}", "Looked", QUIET)
+    line = TextLine(f"{counts}, {words.counted(len(verdicts), 'check')}", "Looked", QUIET)
     code = ExitCode.FINDINGS if problems else ExitCode.OK
     fields = {"problems": problems, "warnings": warnings, "checks": len(verdicts)}
-    return Outcome(exit=code, closing=(line,), fields=fields)
+    return CommandOutcome(exit=code, closing=(line,), fields=fields)

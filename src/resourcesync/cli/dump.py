@@ -8,11 +8,11 @@ import click
 from resourcesync.cli import options, publish_words, words
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
-    from resourcesync.source.dumps import Dumped
+    from resourcesync.source.dumps import DumpOutcome
 
 
 @click.command("dump")
@@ -43,7 +43,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if not (values["resources"] or values["changes"]):
         raise click.UsageError("--no-resources without --changes leaves nothing to do")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _dump(tree, values, screen)
 
     return Job(
@@ -57,7 +57,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
+def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import dumping, machine, publishing  # noqa: PLC0415 - help stays quick
 
     asked = publishing.PublishRequest(
@@ -76,7 +76,7 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> Outcome:
         )
     if done.dumped.lost:
         screen.report("warning", _lost(done.dumped.lost))
-    return Outcome(
+    return CommandOutcome(
         exit=outcome.exit,
         closing=(*outcome.closing, _packed(done.dumped)),
         fields={**outcome.fields, **_fields(done.dumped)},
@@ -93,10 +93,10 @@ def _lost(count: int) -> dict[str, object]:
     }
 
 
-def _packed(dumped: "Dumped") -> Line:
+def _packed(dumped: "DumpOutcome") -> TextLine:
     if not dumped.packages:
         text = f"nothing new; {words.counted(dumped.reused, 'package')} as before"
-        return Line(text, "Packed", QUIET)
+        return TextLine(text, "Packed", QUIET)
     entries = sum(it.entries for it in dumped.packages)
     size = sum(it.length for it in dumped.packages)
     text = (
@@ -104,10 +104,10 @@ def _packed(dumped: "Dumped") -> Line:
         f" {words.counted(len(dumped.packages), 'package')}, {words.size(size)}"
     )
     kept = f"; {words.counted(dumped.reused, 'package')} as before" if dumped.reused else ""
-    return Line(text + kept, "Packed", QUIET)
+    return TextLine(text + kept, "Packed", QUIET)
 
 
-def _fields(dumped: "Dumped") -> dict[str, object]:
+def _fields(dumped: "DumpOutcome") -> dict[str, object]:
     return {
         "packages": [it.name for it in dumped.packages],
         "packages_kept": dumped.reused,

@@ -150,7 +150,7 @@ warning
 """
 
 
-class Explained(NamedTuple):
+class CodeMeaning(NamedTuple):
     """What a code means.
 
     Attributes:
@@ -162,15 +162,15 @@ class Explained(NamedTuple):
     meaning: str
 
 
-def _read() -> dict[str, Explained]:
-    found: dict[str, Explained] = {}
+def _read() -> dict[str, CodeMeaning]:
+    found: dict[str, CodeMeaning] = {}
     kind = ""
     for line in _TEXT.strip().splitlines():
         if not line.startswith(" "):
             kind = line
             continue
         code, _, meaning = line.strip().partition(" ")
-        found[code] = Explained(kind, meaning.strip())
+        found[code] = CodeMeaning(kind, meaning.strip())
     return found
 
 

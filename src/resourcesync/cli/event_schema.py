@@ -74,7 +74,7 @@ _KIND_OF: Final = {name: kind for kind, names in _FIELDS.items() for name in nam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class EventSpec:
     """One kind of line.
 
     Attributes:
@@ -89,7 +89,7 @@ class Event:
 
 
 EVENTS: Final = {
-    "run.start": Event(
+    "run.start": EventSpec(
         meaning="A run begins: the first line.",
         always="time command",
         sometimes=(
@@ -98,7 +98,7 @@ EVENTS: Final = {
             "files:any code lists_only name:text?"
         ),
     ),
-    "run.end": Event(
+    "run.end": EventSpec(
         meaning="A run ended: the last line. Its fields are those of its command.",
         always="time command seconds exit:integer",
         sometimes=(
@@ -121,16 +121,16 @@ EVENTS: Final = {
             "packed_entries packed_bytes rows:count versions patches wrong lists messages"
         ),
     ),
-    "error": Event(
+    "error": EventSpec(
         meaning="What ended the run, or one of several.",
         always="code message place evidence hint exit:integer",
     ),
-    "warning": Event(
+    "warning": EventSpec(
         meaning="What is not as it should be, though the run goes on.",
         always="code message",
         sometimes="evidence hint mirror path uri",
     ),
-    "source": Event(
+    "source": EventSpec(
         meaning="Where the Source's lists were found.",
         always="entry",
         sometimes=(
@@ -138,21 +138,21 @@ EVENTS: Final = {
             "sitemap found_by? as_of? mirror"
         ),
     ),
-    "scope": Event(
+    "scope": EventSpec(
         meaning="Other filters hold than in the last pull; told before anything is fetched.",
         always="before after",
         sometimes="mirror",
     ),
-    "plan": Event(
+    "plan": EventSpec(
         meaning="What is going to be done, or would be.",
         always="mode same create update delete held held_of limit:text bytes unsized",
         sometimes="mirror",
     ),
-    "trashed": Event(
+    "trashed": EventSpec(
         meaning="A file in the trash of a mirror, and when and why it went there.",
         always="path uri bytes? time reason place",
     ),
-    "item": Event(
+    "item": EventSpec(
         meaning="What became of one resource; with dry_run, what would.",
         always="status action uri path",
         sometimes=(
@@ -160,12 +160,12 @@ EVENTS: Final = {
             "code reason tries kept mirror dry_run length? was"
         ),
     ),
-    "progress": Event(
+    "progress": EventSpec(
         meaning="How far it is, at most once a second.",
         always="done total",
         sometimes="bytes_done bytes_total failed mirror",
     ),
-    "mirror": Event(
+    "mirror": EventSpec(
         meaning="One of several mirrors: it begins, or its status.",
         always="mirror",
         sometimes=(
@@ -174,10 +174,10 @@ EVENTS: Final = {
             "last_run? outcome failed_run? failures set offered doubted:any"
         ),
     ),
-    "admin": Event(meaning="Where operators can look while it runs.", always="uri"),
-    "watch": Event(meaning="The mirrors that are watched from now on.", always="mirrors"),
+    "admin": EventSpec(meaning="Where operators can look while it runs.", always="uri"),
+    "watch": EventSpec(meaning="The mirrors that are watched from now on.", always="mirrors"),
     **{
-        f"watch.{kind}": Event(
+        f"watch.{kind}": EventSpec(
             meaning=f"{what} ended; tries: failures in a row, again: when it is due.",
             always="time mirror exit:integer tries again?",
             sometimes=(
@@ -191,7 +191,7 @@ EVENTS: Final = {
             ("hand-on", "A program that was told of changes"),
         )
     },
-    "watch.subscription": Event(
+    "watch.subscription": EventSpec(
         meaning=(
             "A subscription of a mirror stands otherwise than before (state: verified, pending, "
             "refused or ending); taken, refused: its deliveries since the service began; refusals: "
@@ -200,12 +200,12 @@ EVENTS: Final = {
         always="time mirror topic hub state until? taken last? refused",
         sometimes="reason refusals was",
     ),
-    "sets": Event(
+    "sets": EventSpec(
         meaning="The sets that a Source offers.",
         always="source sets",
         sometimes="not_asked_anew",
     ),
-    "finding": Event(
+    "finding": EventSpec(
         meaning=(
             "One thing that an audit, an export or a comparison found (kind: + missing here, "
             "* different, - extra here, ! failed, ? not proven), or that breaks a rule."
@@ -216,34 +216,34 @@ EVENTS: Final = {
             "sentence clause fix excerpt excerpt_column? document:any a:any b:any source:any"
         ),
     ),
-    "change": Event(
+    "change": EventSpec(
         meaning="One change of a mirror's content.",
         always="seq change uri path bytes:integer time",
         sometimes="hash prev_hash",
     ),
-    "verdict": Event(
+    "verdict": EventSpec(
         meaning="What doctor says of one thing: level is ok, warning or problem.",
         always="check level text next",
     ),
-    "setting": Event(
+    "setting": EventSpec(
         meaning="One setting that is in force, and where it comes from.",
         always="mirror key value origin",
     ),
-    "file": Event(meaning="A file that config prints.", always="name text"),
-    "schema": Event(meaning="A JSON Schema.", always="schema"),
-    "account": Event(
+    "file": EventSpec(meaning="A file that config prints.", always="name text"),
+    "schema": EventSpec(meaning="A JSON Schema.", always="schema"),
+    "account": EventSpec(
         meaning="One side of a comparison, as far as it was read.",
         always="name target documents at? entries changes:count refused gap",
     ),
-    "alone": Event(
+    "alone": EventSpec(
         meaning="A document was judged without the others of its Source.",
         always="uri others",
     ),
-    "unopened": Event(
+    "unopened": EventSpec(
         meaning="Packages that dumps list were not opened.",
         always="uri packages is_local",
     ),
-    "document": Event(
+    "document": EventSpec(
         meaning="A document of a Source: what it is and holds.",
         always="uri",
         sometimes=(
@@ -253,7 +253,7 @@ EVENTS: Final = {
             "complete code"
         ),
     ),
-    "package": Event(
+    "package": EventSpec(
         meaning="A package that a dump lists, or that was packed.",
         always="bytes?",
         sometimes=(
@@ -261,67 +261,67 @@ EVENTS: Final = {
             "entries"
         ),
     ),
-    "sum": Event(
+    "sum": EventSpec(
         meaning="What the parts of an index hold together.",
         always="uri branches parts listed entries refused bytes",
         sometimes="sized hashed unprovable media_types algorithms changes newest?",
     ),
-    "plugin": Event(
+    "plugin": EventSpec(
         meaning="A plug-in that is installed.",
         always="group name value:text distribution version ours",
     ),
-    "simulated": Event(
+    "simulated": EventSpec(
         meaning="A simulated run ended.",
         always="seed name text consistency? latency? latency_95? efficiency? requests? received?"
         " lies state",
     ),
-    "ready": Event(
+    "ready": EventSpec(
         meaning="The server runs.",
         always="uri pull tree",
         sometimes="admin",
     ),
-    "sample": Event(
+    "sample": EventSpec(
         meaning="How many resources of a list were asked for.",
         always="uri checked:count listed",
     ),
-    "again": Event(
+    "again": EventSpec(
         meaning="How many Change Lists were read a second time.",
         always="uri lists",
     ),
-    "message": Event(
+    "message": EventSpec(
         meaning="A recorded message of a hub was judged: a `notification` or a `verification`.",
         always="uri kind",
     ),
-    "cut-short": Event(
+    "cut-short": EventSpec(
         meaning="More documents are listed than were judged.",
         always="uri documents:count all_read message",
     ),
-    "unreached": Event(
+    "unreached": EventSpec(
         meaning="What could not be had, so it was not judged.",
         always="uri code message",
     ),
-    "rule": Event(
+    "rule": EventSpec(
         meaning="A rule of the validator.",
         always=("code id level severity clause document sentence why fix profiles checked reason"),
     ),
-    "written": Event(
+    "written": EventSpec(
         meaning="A document that was written.",
         always="name uri capability entries bytes",
     ),
-    "watching": Event(
+    "watching": EventSpec(
         meaning="The tree is watched from now on.",
         always="tree",
     ),
-    "published": Event(
+    "published": EventSpec(
         meaning="A watched tree was published; the documents come before it, as `written`.",
         always="url first resources bytes hashed created updated deleted touched changing"
         " unreadable omitted versions patches written seconds",
     ),
-    "row": Event(
+    "row": EventSpec(
         meaning="A row of a catalogue that cannot be published.",
         always="place uri reason",
     ),
-    "step": Event(
+    "step": EventSpec(
         meaning="A step of the demonstration; its other fields are those of what it did.",
         always="step text",
     ),
@@ -340,7 +340,7 @@ def event_schema() -> Schema:
     }
 
 
-def _event(name: str, event: Event) -> Schema:
+def _event(name: str, event: EventSpec) -> Schema:
     always = dict(map(_field, event.always.split()))
     sometimes = dict(map(_field, event.sometimes.split()))
     return {

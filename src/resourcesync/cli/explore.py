@@ -10,8 +10,8 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError
 
 
@@ -46,7 +46,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     if values["tui"] and output.json:
         raise click.UsageError("--tui is for people, --json for programs: choose one")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         if values["tui"]:
             return _browse(source, depth, asking)
         return _explore(source, depth, asking, screen)
@@ -64,7 +64,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     )
 
 
-def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> Outcome:
+def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.cli.explore_words import (  # noqa: PLC0415 - help stays quick
         Totals,
         event_of,
@@ -79,12 +79,12 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> O
         totals.add(step)
         screen.report(event_of(step), fields_of(step))
     code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
-    return Outcome(
+    return CommandOutcome(
         exit=code, closing=totals.lines(clock.monotonic() - began), fields=totals.fields()
     )
 
 
-def _browse(source: str, depth: int, asking: SourceAccess) -> Outcome:
+def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
     try:
         from resourcesync.cli import explore_tui  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -104,5 +104,5 @@ def _browse(source: str, depth: int, asking: SourceAccess) -> Outcome:
     totals, is_whole = explore_tui.browse(steps, source)
     lines = totals.lines(clock.monotonic() - began)
     if not is_whole:
-        lines += (Line("  ended before all documents were read", level=QUIET),)
-    return Outcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)
+        lines += (TextLine("  ended before all documents were read", level=QUIET),)
+    return CommandOutcome(exit=ExitCode.PARTIAL if totals.failed else ExitCode.OK, closing=lines)

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import Calls
-from resourcesync.cli.configured import Configuration
+from resourcesync.api.calls import CallContext
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
 from resourcesync.cli.output import problem_of
-from resourcesync.discovery.tree import Node, Sum
+from resourcesync.discovery.tree import PartsTotal, SourceNode
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
 from resourcesync.ports import Clock
-from resourcesync.server.dashboard.views import Explored, Found
+from resourcesync.server.dashboard.views import DocumentTree, TreeItem
 from resourcesync.wiring import exploring
 from resourcesync.wiring.mirrors import Network
 
@@ -26,7 +26,7 @@ _CACHE_SECONDS: Final = 30.0
 _CACHE_SIZE: Final = 4
 
 
-class Explorer:
+class CachedExplorer:
     """Walks Sources for a page: not long, not far, and not again for who loads it again.
 
     One thread at a time asks it.
@@ -39,11 +39,11 @@ class Explorer:
 
     def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MOST) -> None:
         self._clock, self._seconds, self._most = clock, seconds, most
-        self._cache: dict[tuple[str, str, int], tuple[float, Explored]] = {}
+        self._cache: dict[tuple[str, str, int], tuple[float, DocumentTree]] = {}
 
     def explore(
         self, name: str, address: str, network: Callable[[], Network], depth: int, again: str = ""
-    ) -> Explored:
+    ) -> DocumentTree:
         """Return the documents of a Source; what went wrong is told in it.
 
         Args:
@@ -58,15 +58,17 @@ class Explorer:
         if kept is not None and now - before < _CACHE_SECONDS:
             return kept
         moment = self._clock.now()
-        asked = Explored(name=name, address=address, depth=depth, read_at=moment)
+        asked = DocumentTree(name=name, address=address, depth=depth, read_at=moment)
         found = self._walk(asked, network, again or address)
         self._cache[key] = self._clock.monotonic(), found
         while len(self._cache) > _CACHE_SIZE:
             del self._cache[next(iter(self._cache))]
         return found
 
-    def _walk(self, asked: Explored, network: Callable[[], Network], again: str) -> Explored:
-        calls, totals, found = Calls(self._clock), Totals(), list[Found]()
+    def _walk(
+        self, asked: DocumentTree, network: Callable[[], Network], again: str
+    ) -> DocumentTree:
+        calls, totals, found = CallContext(self._clock), Totals(), list[TreeItem]()
         ends = self._clock.monotonic() + self._seconds
         whole = f"next   resourcesync explore {shlex.quote(again)}"
         notes: tuple[str, ...] = ()
@@ -86,7 +88,9 @@ class Explorer:
         said = totals.lines(0)[0].text.rpartition("  ")[0] if found else ""
         return replace(asked, found=tuple(found), summary=said, notes=notes)
 
-    def _steps(self, asked: Explored, network: Network, calls: Calls) -> Iterator[Node | Sum]:
+    def _steps(
+        self, asked: DocumentTree, network: Network, calls: CallContext
+    ) -> Iterator[SourceNode | PartsTotal]:
         for step in exploring.explore(
             asked.address, network=network, clock=calls, depth=asked.depth
         ):
@@ -94,7 +98,7 @@ class Explorer:
             calls.monotonic()  # who reads from a disk asks for no time
 
 
-def own_sources(configuration: Configuration) -> dict[str, str]:
+def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:
     """Return the folders of the Sources of a configuration file, by the names of their tables."""
     found: dict[str, str] = {}
     own = ConfiguredSources(configuration.file)
@@ -107,9 +111,9 @@ def own_sources(configuration: Configuration) -> dict[str, str]:
     return found
 
 
-def _found(step: Node | Sum) -> Found:
+def _found(step: SourceNode | PartsTotal) -> TreeItem:
     fields = fields_of(step)
-    return Found(
+    return TreeItem(
         depth=len(step.branches) + 1,
         uri=step.uri,
         labels=tuple(about(fields).split("  ")),

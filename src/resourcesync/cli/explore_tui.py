@@ -19,7 +19,7 @@ from textual.widgets import Footer, Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
 from resourcesync.cli import words
-from resourcesync.cli.explore_walk import Step, Walk
+from resourcesync.cli.explore_walk import BackgroundWalk, Step
 from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
 
 _EVERY: Final = 0.1
@@ -28,7 +28,7 @@ _LONGEST: Final = 2_000
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Explorer(App[None]):
+class ExplorerApp(App[None]):
     """Shows a walk as a tree, and beside it what is known of the document under the cursor."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -46,7 +46,7 @@ class Explorer(App[None]):
         Binding("escape", "leave_search", show=False),
     ]
 
-    def __init__(self, walk: Walk, source: str) -> None:
+    def __init__(self, walk: BackgroundWalk, source: str) -> None:
         super().__init__()
         self.totals = Totals()
         self._walk = walk
@@ -185,7 +185,7 @@ def _all_below(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
 
 
 @contextmanager
-def _stoppable(explorer: Explorer) -> Iterator[None]:
+def _stoppable(explorer: ExplorerApp) -> Iterator[None]:
     """Let a signal end the screen first, and then do what it did before.
 
     What it did before is to raise, wherever the program stands: that would leave the terminal as
@@ -216,8 +216,8 @@ def browse(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
     Raises:
         SourceError: Nothing was found there, or it cannot be had; and as ``exploring.explore``.
     """
-    walk = Walk(steps)
-    explorer = Explorer(walk, source)
+    walk = BackgroundWalk(steps)
+    explorer = ExplorerApp(walk, source)
     with _stoppable(explorer):
         explorer.run()
     if walk.error is not None:

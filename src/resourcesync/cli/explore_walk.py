@@ -8,17 +8,17 @@ from collections.abc import Generator, Iterator
 from queue import Empty, Full, Queue
 from typing import Final
 
-from resourcesync.discovery.tree import Node, Sum
+from resourcesync.discovery.tree import PartsTotal, SourceNode
 
 _QUEUED: Final = 1_000
 _AT_ONCE: Final = 500
 """Steps that are taken before the keyboard is asked again."""
 _EVERY: Final = 0.1
 
-Step = Node | Sum
+Step = SourceNode | PartsTotal
 
 
-class Walk:
+class BackgroundWalk:
     """A walk through a Source in a thread of its own.
 
     Args:

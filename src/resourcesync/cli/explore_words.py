@@ -7,9 +7,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from resourcesync.cli import words
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
-from resourcesync.discovery.survey import Survey
-from resourcesync.discovery.tree import Node, Reading, Sum
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.discovery.survey import DocumentSurvey
+from resourcesync.discovery.tree import DocumentReading, PartsTotal, SourceNode
 from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import find_link
@@ -49,17 +49,17 @@ _SKIPPED: Final = {
 # --- events ---
 
 
-def event_of(step: Node | Sum) -> str:
+def event_of(step: SourceNode | PartsTotal) -> str:
     """Return the name of the event that tells of a step."""
-    if isinstance(step, Sum):
+    if isinstance(step, PartsTotal):
         return "sum"
     return "document" if step.package is None else PACKAGE
 
 
-def fields_of(step: Node | Sum) -> dict[str, object]:
+def fields_of(step: SourceNode | PartsTotal) -> dict[str, object]:
     """Return a step of the walk as the fields of its event."""
     place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
-    if isinstance(step, Sum):
+    if isinstance(step, PartsTotal):
         return {**place, "parts": step.parts, "listed": step.listed, **_counts(step.survey)}
     if step.package is not None:
         return {**place, "depth": step.depth, **_package(step.package)}
@@ -73,7 +73,7 @@ def fields_of(step: Node | Sum) -> dict[str, object]:
     return {**place, **_document(step.reading)}
 
 
-def _document(reading: Reading) -> dict[str, object]:
+def _document(reading: DocumentReading) -> dict[str, object]:
     header = reading.header
     up = header.up
     return {
@@ -110,7 +110,7 @@ def _package(package: Package) -> dict[str, object]:
     }
 
 
-def _counts(survey: Survey) -> dict[str, object]:
+def _counts(survey: DocumentSurvey) -> dict[str, object]:
     return {
         "entries": survey.entries,
         "refused": survey.refused,
@@ -140,9 +140,9 @@ class Totals:
     up: str = ""
     _first: bool = field(default=True)
 
-    def add(self, step: Node | Sum) -> None:
+    def add(self, step: SourceNode | PartsTotal) -> None:
         """Count one step of the walk."""
-        if isinstance(step, Sum):
+        if isinstance(step, PartsTotal):
             return
         self.failed += step.error is not None
         self.skipped += bool(step.skipped)
@@ -170,7 +170,7 @@ class Totals:
             "bytes": self.size,
         }
 
-    def lines(self, seconds: float) -> tuple[Line, ...]:
+    def lines(self, seconds: float) -> tuple[TextLine, ...]:
         """Return the closing lines."""
         counted = [
             words.counted(self.documents, "document"),
@@ -178,9 +178,9 @@ class Totals:
         ]
         if self.failed:
             counted.append(f"{words.count(self.failed)} failed")
-        lines = [Line(f"{', '.join(counted)}  {words.duration(seconds)}", "Explored", QUIET)]
+        lines = [TextLine(f"{', '.join(counted)}  {words.duration(seconds)}", "Explored", QUIET)]
         if self.up:
-            lines.append(Line(f"  above     resourcesync explore {self.up}"))
+            lines.append(TextLine(f"  above     resourcesync explore {self.up}"))
         return tuple(lines)
 
 
@@ -235,29 +235,29 @@ class ExploreRenderer:
         self._origin = ""
         self._shown: dict[int, int] = {}
 
-    def __call__(self, event: str, fields: Fields) -> Iterator[Line]:
+    def __call__(self, event: str, fields: Fields) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         branches = tuple(fields["branches"]) if "branches" in fields else ()
         if event == "sum":
-            yield Line(_branch(branches) + about(fields))
+            yield TextLine(_branch(branches) + about(fields))
         elif event in ("document", PACKAGE):
             yield from self._document(fields, branches)
 
-    def _document(self, fields: Fields, branches: tuple[bool, ...]) -> Iterator[Line]:
+    def _document(self, fields: Fields, branches: tuple[bool, ...]) -> Iterator[TextLine]:
         uri = str(fields["uri"])
         level, name = self._level(branches), self._name(uri)
         head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
         if "error" in fields:
-            yield Line(head + about(fields))
+            yield TextLine(head + about(fields))
         elif fields.get("skipped") or fields["kind"] == PACKAGE:
-            yield Line(head + about(fields), level=level)
+            yield TextLine(head + about(fields), level=level)
         else:
             if not str(fields.get("found_by", _PLAIN_ROAD)).startswith(_PLAIN_ROAD):
-                yield Line(f"found by: {fields['found_by']}")
-            yield Line(head + "  ".join(_title(fields)), level=level)
+                yield TextLine(f"found by: {fields['found_by']}")
+            yield TextLine(head + "  ".join(_title(fields)), level=level)
             if not _is_pointing(fields):
                 held = "  ".join(_list_contents(fields, str(fields["capability"])))
-                yield Line(_branch((*branches, True)) + held, level=level)
+                yield TextLine(_branch((*branches, True)) + held, level=level)
 
     def _name(self, uri: str) -> str:
         """Return an address without the origin, once that has been shown."""

@@ -11,10 +11,10 @@ from resourcesync import config
 from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
+from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.wiring.exporting import Exported
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @option("--organization", default="", help="Who gives the copies away, for bag-info.txt.")
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) -> Job:
+def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: Any) -> Job:
     """Export the copies of a mirror.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
@@ -56,7 +56,7 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
     """
     form, since = values.pop("format"), values.pop("since")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         from resourcesync.ports.exporting import ExportOptions  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import exporting, machine  # noqa: PLC0415 - help stays quick
 
@@ -80,12 +80,12 @@ def command(output: OutputOptions, mirror: OneMirror, out: Path, **values: Any) 
     )
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "finding":
-        yield Line(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
+        yield TextLine(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
 
 
-def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) -> Outcome:
+def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) -> CommandOutcome:
     fields = {
         "since": since,
         "mirror": str(folder),
@@ -99,38 +99,42 @@ def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) ->
         "damaged": done.damaged,
     }
     if done.damaged:
-        return Outcome(exit=ExitCode.FINDINGS, closing=_refused(done, folder), fields=fields)
+        return CommandOutcome(exit=ExitCode.FINDINGS, closing=_refused(done, folder), fields=fields)
     as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
     copies = words.counted(done.copies, "resource")
     if since is not None:
         copies += f" that came since {words.moment(since)}"
     if not done.copies:
         text = f"{copies}: nothing was written"
-        return Outcome(closing=(Line(text, "Exported", QUIET),), fields=fields)
-    line = Line(
+        return CommandOutcome(closing=(TextLine(text, "Exported", QUIET),), fields=fields)
+    line = TextLine(
         f"{copies} in {out}, {words.size(done.size)}{as_of}; all hashes verified", "Exported", QUIET
     )
-    more: tuple[Line, ...] = ()
+    more: tuple[TextLine, ...] = ()
     if done.is_begun:
         text = "a part only: the first pull was never completed, how much is missing is not known"
         more = (
-            Line(f"          {text}", level=QUIET),
-            Line(f"  next   resourcesync pull {folder}, then export again"),
+            TextLine(f"          {text}", level=QUIET),
+            TextLine(f"  next   resourcesync pull {folder}, then export again"),
         )
-        return Outcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
+        return CommandOutcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
     if done.missing:
         missing = words.counted(done.missing, "listed resource")
-        more = (Line(f"          {missing} not in it: not here as listed (resourcesync status)"),)
-    return Outcome(closing=(line, *more), fields=fields)
+        more = (
+            TextLine(f"          {missing} not in it: not here as listed (resourcesync status)"),
+        )
+    return CommandOutcome(closing=(line, *more), fields=fields)
 
 
-def _refused(done: "Exported", folder: Path) -> tuple[Line, ...]:
+def _refused(done: "Exported", folder: Path) -> tuple[TextLine, ...]:
     """Say that copies are damaged, and what mends them."""
     copies = words.counted(done.damaged, "resource")
     are = "is" if done.damaged == 1 else "are"
     return (
-        Line(f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET),
+        TextLine(
+            f"{copies} of {folder} {are} not as fetched; nothing was written", "Refused", QUIET
+        ),
         # Without an audit that reads, a repair looks at sizes and times only.
-        Line(f"  next   resourcesync audit {folder}"),
-        Line(f"         resourcesync repair {folder} --from-audit last, then export again"),
+        TextLine(f"  next   resourcesync audit {folder}"),
+        TextLine(f"         resourcesync repair {folder} --from-audit last, then export again"),
     )

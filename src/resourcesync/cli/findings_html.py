@@ -5,18 +5,18 @@ from html import escape
 from typing import Final
 
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.validate_words import Tally, cut_short
-from resourcesync.validator.findings import Finding
+from resourcesync.cli.validate_words import ValidationTally, cut_short
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.sampling import Unreached
 from resourcesync.wiring.validating import (
-    Alone,
     CutShort,
-    Event,
     Heard,
     Judged,
     ReadAgain,
     Sampled,
+    StandaloneDocument,
     Unopened,
+    ValidationEvent,
 )
 
 _STYLE: Final = """
@@ -32,12 +32,12 @@ mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: a
 """
 
 
-def html_page(events: Sequence[Event], tally: Tally) -> str:
+def html_page(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
     """Return the findings as a page, document by document."""
     return "\n".join(_page(events, tally))
 
 
-def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
+def _page(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator[str]:
     sections, titles = _sections(events)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -53,7 +53,7 @@ def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
     yield "</main>\n</body>\n</html>"
 
 
-def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, str]]:
+def _sections(events: Sequence[ValidationEvent]) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Return the articles of each place, and what stands above them."""
     sections: dict[str, list[str]] = {}
     titles: dict[str, str] = {}
@@ -65,14 +65,14 @@ def _sections(events: Sequence[Event]) -> tuple[dict[str, list[str]], dict[str, 
             case Heard(place, kind):
                 titles[place] = kind
                 sections.setdefault(place, [])
-            case Finding():
+            case RuleFinding():
                 sections.setdefault(event.uri, []).append("\n".join(_article(event)))
             case Unreached():
                 article = _brief("error", f"{event.error.code}: {event.error.message}")
                 sections.setdefault(event.uri, []).append(article)
             case CutShort():
                 sections.setdefault(event.uri, []).append(_brief("warning", cut_short(event)))
-            case Sampled() | ReadAgain() | Alone() | Unopened():
+            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the title has the number
     return sections, titles
 
@@ -81,7 +81,7 @@ def _brief(kind: str, text: str) -> str:
     return f'<article class="{kind}"><p>{escape(text)}</p></article>'
 
 
-def _article(finding: Finding) -> Iterator[str]:
+def _article(finding: RuleFinding) -> Iterator[str]:
     rule = finding.rule
     place = f"line {finding.line}, column {finding.column}: " if finding.line else ""
     yield f'<article class="{finding.severity.value}">'
@@ -95,7 +95,7 @@ def _article(finding: Finding) -> Iterator[str]:
     yield f"<p>Fix: {escape(rule.fix)}</p>\n</article>"
 
 
-def _marked(finding: Finding) -> str:
+def _marked(finding: RuleFinding) -> str:
     """Return the line at fault with the fault marked."""
     start = finding.excerpt_column - 1
     if start < 0:

@@ -8,11 +8,11 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.validate_words import Tally, cut_short
-from resourcesync.validator.findings import Finding
+from resourcesync.cli.validate_words import ValidationTally, cut_short
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Rule, Severity
 from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, Event
+from resourcesync.wiring.validating import CutShort, ValidationEvent
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {
@@ -22,9 +22,9 @@ _LEVELS: Final = {
 }
 
 
-def sarif_log(events: Sequence[Event], tally: Tally) -> str:
+def sarif_log(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
     """Return the findings as a SARIF log of one run."""
-    findings = [event for event in events if isinstance(event, Finding)]
+    findings = [event for event in events if isinstance(event, RuleFinding)]
     rules = {finding.rule.code: finding.rule for finding in findings}
     indexes = {code: index for index, code in enumerate(rules)}
     failures = [_notification(event) for event in events if isinstance(event, Unreached)]
@@ -63,7 +63,7 @@ def _rule(rule: Rule) -> dict[str, object]:
     }
 
 
-def _result(finding: Finding, index: int) -> dict[str, object]:
+def _result(finding: RuleFinding, index: int) -> dict[str, object]:
     location: dict[str, object] = {"artifactLocation": {"uri": reference(finding.uri)}}
     if finding.line:
         region: dict[str, object] = {"startLine": finding.line}

@@ -10,24 +10,24 @@ from resourcesync.cli.findings_html import html_page
 from resourcesync.cli.findings_sarif import sarif_log
 from resourcesync.cli.output import write_line
 from resourcesync.cli.validate_words import (
-    Tally,
+    ValidationTally,
     cut_short,
     failing,
     finding_fields,
     finding_lines,
 )
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
 from resourcesync.wiring.validating import (
-    Alone,
     CutShort,
-    Event,
     Heard,
     Judged,
     ReadAgain,
     Sampled,
+    StandaloneDocument,
     Unopened,
+    ValidationEvent,
 )
 
 MOST_FINDINGS: Final = 10_000
@@ -40,57 +40,57 @@ _COMMANDS: Final = {
 }
 
 
-class Sheet(Protocol):
+class FindingsWriter(Protocol):
     """Takes events, writes them to stdout in its own format."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ValidationEvent) -> None:
         """Take an event."""
         ...
 
-    def end(self, tally: Tally) -> None:
+    def end(self, tally: ValidationTally) -> None:
         """Write what is not written yet."""
         ...
 
 
-def open_sheet(name: str, *, fail_on: str) -> Sheet:
+def open_sheet(name: str, *, fail_on: str) -> FindingsWriter:
     """Return the sheet of a format: ``github``, ``sarif``, ``junit`` or ``html``."""
     if name == "github":
-        return GithubSheet()
-    render: dict[str, Callable[[Sequence[Event], Tally], str]] = {
+        return GithubFindingsWriter()
+    render: dict[str, Callable[[Sequence[ValidationEvent], ValidationTally], str]] = {
         "sarif": sarif_log,
         "html": html_page,
         "junit": lambda events, tally: junit_suites(events, tally, fail_on=fail_on),
     }
-    return WholeSheet(render[name])
+    return WholeFindingsWriter(render[name])
 
 
-class WholeSheet:
+class WholeFindingsWriter:
     """Keeps the first findings and writes them as one document.
 
     Args:
         render: Makes the document.
     """
 
-    def __init__(self, render: Callable[[Sequence[Event], Tally], str]) -> None:
+    def __init__(self, render: Callable[[Sequence[ValidationEvent], ValidationTally], str]) -> None:
         self._render = render
-        self._events: list[Event] = []
+        self._events: list[ValidationEvent] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ValidationEvent) -> None:
         """Keep an event."""
         if len(self._events) < MOST_FINDINGS or isinstance(event, CutShort):
             self._events.append(event)
 
-    def end(self, tally: Tally) -> None:
+    def end(self, tally: ValidationTally) -> None:
         """Write the document."""
         write_line(sys.stdout, self._render(self._events, tally))
 
 
-class GithubSheet:
+class GithubFindingsWriter:
     """Writes a workflow command for each finding, as it comes."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ValidationEvent) -> None:
         """Write a finding."""
-        if isinstance(event, Finding):
+        if isinstance(event, RuleFinding):
             write_line(sys.stdout, github_command(event))
         elif isinstance(event, Unreached):
             title = f"title={_property(event.error.code)}"
@@ -100,12 +100,12 @@ class GithubSheet:
             text = _data(f"{event.uri}: {cut_short(event)}")
             write_line(sys.stdout, f"::warning title=cut-short::{text}")
 
-    def end(self, tally: Tally) -> None:
+    def end(self, tally: ValidationTally) -> None:
         """Write what was found in all, for the log."""
         write_line(sys.stdout, tally.sentence())
 
 
-def github_command(finding: Finding) -> str:
+def github_command(finding: RuleFinding) -> str:
     """Return the workflow command that marks a finding."""
     properties = [f"file={_property(finding.uri)}"]
     if finding.line:
@@ -126,7 +126,7 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
+def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, fail_on: str) -> str:
     """Return the findings as JUnit XML: a suite for each document, a failure for each finding.
 
     Findings below ``fail_on`` are tests that pass and say what they saw.
@@ -137,7 +137,7 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
         match event:
             case Judged(_, place) | Heard(place, _):
                 suites.setdefault(place, [])
-            case Finding():
+            case RuleFinding():
                 fails = event.severity in failing(fail_on)
                 failures += fails
                 suites.setdefault(event.uri, []).append(_case(event, fails=fails))
@@ -152,7 +152,7 @@ def junit_suites(events: Sequence[Event], tally: Tally, *, fail_on: str) -> str:
                 fails = Severity.WARNING in failing(fail_on)
                 failures += fails
                 suites.setdefault(event.uri, []).append(_limit_case(event, fails=fails))
-            case Sampled() | ReadAgain() | Alone() | Unopened():
+            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())
@@ -174,7 +174,7 @@ def _limit_case(event: CutShort, *, fails: bool) -> str:
     return f'<testcase name="cut-short" classname="resourcesync">{body}</testcase>'
 
 
-def _case(finding: Finding, *, fails: bool) -> str:
+def _case(finding: RuleFinding, *, fails: bool) -> str:
     rule = finding.rule
     name = f"{rule.code} line {finding.line}" if finding.line else rule.code
     text = _text("\n".join(finding_lines(finding_fields(finding))))

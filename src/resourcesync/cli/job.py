@@ -7,11 +7,11 @@ errors, signals and crashes become words and an exit code: ``cli.main``.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import TextLine
 
 
-def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[Line]:
+def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
     """Tell of no event: for commands whose closing lines say everything."""
     del event, fields
     return ()
@@ -35,8 +35,8 @@ class Job:
 
     command: str
     output: OutputOptions
-    work: Callable[[Screen], Outcome]
-    render: Callable[[str, Mapping[str, object]], Iterable[Line]] = render_nothing
+    work: Callable[[Screen], CommandOutcome]
+    render: Callable[[str, Mapping[str, object]], Iterable[TextLine]] = render_nothing
     subject: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
     acts: bool = False

@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from resourcesync.cli.output import SILENT, Outcome, Problem, write_line
+from resourcesync.cli.output import SILENT, CommandOutcome, Problem, write_line
 from resourcesync.cli.redaction import without_users
 from resourcesync.cli.words import stamp
 from resourcesync.model.digests import Digest
@@ -78,7 +78,7 @@ class JsonScreen:
             }
             self._write("error", fields)
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: CommandOutcome) -> None:
         """Write ``run.end`` with the exit code."""
         if self._quiet < SILENT:
             seconds = round(self._clock.monotonic() - self._started, 3)

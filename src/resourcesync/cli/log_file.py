@@ -13,16 +13,16 @@ import msgspec
 
 from resourcesync.cli.job import Job
 from resourcesync.cli.json_output import tidied
-from resourcesync.cli.output import Outcome, Problem, Screen
+from resourcesync.cli.output import CommandOutcome, Problem, Screen
 from resourcesync.cli.redaction import without_users
-from resourcesync.cli.words import DETAIL, NORMAL, Line, labelled
+from resourcesync.cli.words import DETAIL, NORMAL, TextLine, labelled
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
 _OWN: Final = ("time", "level", "logger", "message")
 
 
-class Note(Protocol):
+class LogFunction(Protocol):
     """Notes a line of the command's own."""
 
     def __call__(
@@ -32,7 +32,7 @@ class Note(Protocol):
 
 
 @contextmanager
-def open_log(path: Path, form: str, *, verbose: int) -> Iterator[Note]:
+def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
     """Append what is noted to a file; yield what notes a line of the command's own.
 
     A file that is moved away meanwhile, as logrotate does, is made anew. What cannot be written
@@ -47,7 +47,7 @@ def open_log(path: Path, form: str, *, verbose: int) -> Iterator[Note]:
         StorageError: It cannot be opened.
     """
     handler = _opened(path)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     logger = logging.getLogger(_NAME)
     before = logger.level
     logger.addHandler(handler)
@@ -79,9 +79,9 @@ def check_log(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> "_Handler":
+def _opened(path: Path) -> "_LogHandler":
     try:
-        return _Handler(path, encoding="utf-8", errors="backslashreplace")
+        return _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise StorageError(
             f"cannot write the log {path}: {error.strerror or error}",
@@ -90,19 +90,19 @@ def _opened(path: Path) -> "_Handler":
         ) from error
 
 
-class _Handler(logging.handlers.WatchedFileHandler):
+class _LogHandler(logging.handlers.WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
         """Let the line go: stderr is not the place to tell of it."""
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, however many the message has."""
         message = " ".join(without_users(record.getMessage()).split())
         return f"{_time(record)} {record.levelname.lower()} {record.name} {message}"
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one JSON object."""
         fields = {
@@ -132,7 +132,7 @@ class LoggedScreen:
         note: Notes it.
     """
 
-    def __init__(self, job: Job, screen: Screen, note: Note) -> None:
+    def __init__(self, job: Job, screen: Screen, note: LogFunction) -> None:
         self._job, self._screen, self._note = job, screen, note
         self._level = DETAIL if job.output.verbose else NORMAL
         of = "" if job.subject in {"", job.command} else f" {job.subject}"
@@ -167,7 +167,7 @@ class LoggedScreen:
             logging.ERROR,
         )
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: CommandOutcome) -> None:
         """Note how the run ended, and show it."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
@@ -181,5 +181,5 @@ class LoggedScreen:
         self._screen.close()
 
 
-def _text(line: Line) -> str:
+def _text(line: TextLine) -> str:
     return " ".join("".join(labelled(line)).split())

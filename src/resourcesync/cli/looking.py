@@ -12,7 +12,7 @@ from resourcesync.cli import configured, configured_values, options
 from resourcesync.cli.job import Job
 
 if TYPE_CHECKING:
-    from resourcesync.cli.configured import Configuration
+    from resourcesync.cli.configured import MirrorConfiguration
     from resourcesync.wiring.mirrors import Network
 
 
@@ -25,7 +25,7 @@ class SourceAccess:
         values: The options of ``source_options`` by their names.
     """
 
-    configuration: "Configuration"
+    configuration: "MirrorConfiguration"
     values: Mapping[str, Any]
 
     @property

@@ -15,14 +15,14 @@ from resourcesync.cli import stopping
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.output import (
-    Outcome,
+    CommandOutcome,
     OutputLostError,
     OutputOptions,
     Problem,
     Screen,
     problem_of,
 )
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ResourceSyncError, StorageError
 
 GROUPS: Final = {
@@ -210,9 +210,9 @@ def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Envi
     command = names[0] if names else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         screen.problem(problem)
-        return Outcome(exit=problem.exit)
+        return CommandOutcome(exit=problem.exit)
 
     as_json = "--json" in options or command in environment.json
     return Job(command=command, output=OutputOptions(json=as_json), work=work)
@@ -229,7 +229,7 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
-            outcome = Outcome(exit=problem.exit)
+            outcome = CommandOutcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
             outcome = _stopped(stopping.heard(stop), job)
@@ -238,7 +238,7 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
 
             problem = write_crash_report(error, arguments)
             screen.problem(problem)
-            outcome = Outcome(exit=problem.exit)
+            outcome = CommandOutcome(exit=problem.exit)
             _show_traceback(environment)
         screen.end(outcome)
         return outcome.exit
@@ -275,11 +275,11 @@ def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
         screen.close()
 
 
-def _stopped(code: ExitCode, job: Job) -> Outcome:
+def _stopped(code: ExitCode, job: Job) -> CommandOutcome:
     by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
     again = f" Run again to go on: {job.again}" if job.again else ""
-    line = Line(f"by {by}; everything here is whole.{again}", "Stopped", QUIET)
-    return Outcome(exit=code, closing=(line,), fields={"stopped_by": by})
+    line = TextLine(f"by {by}; everything here is whole.{again}", "Stopped", QUIET)
+    return CommandOutcome(exit=code, closing=(line,), fields={"stopped_by": by})
 
 
 def _show_traceback(environment: config.Environment) -> None:

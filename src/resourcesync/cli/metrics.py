@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.cli.output import Outcome, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.errors import ResourceSyncError, StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.server.figures import Figure
+    from resourcesync.server.figures import Metric
 
-_Row = Mapping[str, object]
+_MetricRow = Mapping[str, object]
 
 _FIGURES: Final = {
     "resources": ("resources", "Resources in the mirror."),
@@ -37,8 +37,8 @@ _PREFIX: Final = "resourcesync_pull_"
 
 
 def with_metrics(
-    work: Callable[[Screen], Outcome], path: Path | None, mirror: str
-) -> Callable[[Screen], Outcome]:
+    work: Callable[[Screen], CommandOutcome], path: Path | None, mirror: str
+) -> Callable[[Screen], CommandOutcome]:
     """Return work that also writes its figures to a file when it ends, however it ends.
 
     Args:
@@ -49,7 +49,7 @@ def with_metrics(
     if path is None:
         return work
 
-    def measured(screen: Screen) -> Outcome:
+    def measured(screen: Screen) -> CommandOutcome:
         from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
         now = machine.system_clock().now
@@ -64,7 +64,7 @@ def with_metrics(
     return measured
 
 
-def rows_of(outcome: Outcome, mirror: str) -> list[_Row]:
+def rows_of(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
     """Return the fields of each mirror that a pull was of."""
     several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
     if isinstance(several, list):
@@ -72,7 +72,7 @@ def rows_of(outcome: Outcome, mirror: str) -> list[_Row]:
     return [{**outcome.fields, "mirror": mirror, "exit": outcome.exit}]
 
 
-def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
+def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None:
     """Write a file in the text format of Prometheus, so that nobody sees a part of it.
 
     Raises:
@@ -102,7 +102,7 @@ def write_metrics(path: Path, rows: Iterable[_Row], now: datetime) -> None:
         ) from error
 
 
-def _figures(rows: list[_Row], now: datetime) -> "Iterator[Figure]":
+def _figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
     yield _figure("end_timestamp_seconds", "When the run ended.", rows, lambda _: now.timestamp())
     yield _figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
     yield _figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
@@ -112,18 +112,20 @@ def _figures(rows: list[_Row], now: datetime) -> "Iterator[Figure]":
             yield _figure(name, what, there, partial(_number_of, key=key))
 
 
-def _figure(name: str, what: str, rows: Iterable[_Row], value: Callable[[_Row], float]) -> "Figure":
-    from resourcesync.server.figures import Figure  # noqa: PLC0415 - seldom needed
+def _figure(
+    name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
+) -> "Metric":
+    from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
 
     values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
-    return Figure(name=_PREFIX + name, kind="gauge", what=what, values=values)
+    return Metric(name=_PREFIX + name, kind="gauge", what=what, values=values)
 
 
-def _is_in_sync(row: _Row) -> float:
+def _is_in_sync(row: _MetricRow) -> float:
     return row.get("state") == "in sync" and not row.get("dry_run")
 
 
-def _number_of(row: _Row, key: str) -> float:
+def _number_of(row: _MetricRow, key: str) -> float:
     value = row[key]
     if isinstance(value, datetime):
         return value.timestamp()

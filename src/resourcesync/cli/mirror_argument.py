@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneMirror:
+class MirrorArgument:
     """The mirror that a command is about.
 
     Attributes:
@@ -39,7 +39,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     @functools.wraps(function)
     def about_one(mirror: str, config: Path | None, **values: Any) -> Job:
         configuration = configured.load(config)
-        one = OneMirror(
+        one = MirrorArgument(
             folder=configuration.folder(mirror),
             network=functools.partial(configuration.network, mirror, options.way_of(values)),
         )

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from resourcesync.cli.output import Outcome, Problem
+from resourcesync.cli.output import CommandOutcome, Problem
 
 _MOST_WARNINGS: Final = 100
 
 
-class Notes:
+class CollectingScreen:
     """A screen that shows nothing and keeps what it was told."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Notes:
         """Keep an error."""
         self.problems.append(problem)
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: CommandOutcome) -> None:
         """Show nothing."""
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSour
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.publish_told import CATALOGUE, is_external, usual_out
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
     sources = ConfiguredSources(files.find(config))
     target = _target(sources.source(str(source))) if str(source) in sources.names else source
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _try(target) if test else _notify(target, screen)
 
     return Job(
@@ -70,7 +70,7 @@ def _target(source: ConfiguredSource) -> Path:
     return Path(source.path)
 
 
-def _notify(source: Path, screen: Screen) -> Outcome:
+def _notify(source: Path, screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import channels, machine  # noqa: PLC0415 - help stays quick
 
     with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
@@ -81,33 +81,33 @@ def _notify(source: Path, screen: Screen) -> Outcome:
     code = ExitCode.OK
     if failed:
         code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
-    line = summary(told) or Line("no hub" if failed else "nothing is new", "Notified", QUIET)
+    line = summary(told) or TextLine("no hub" if failed else "nothing is new", "Notified", QUIET)
     fields = {
         "changes": told.changes,
         "documents": told.documents,
         "hubs": len(reached),
         "problems": len(failed),
     }
-    return Outcome(exit=code, closing=(line,), fields=fields)
+    return CommandOutcome(exit=code, closing=(line,), fields=fields)
 
 
-def _try(source: Path) -> Outcome:
+def _try(source: Path) -> CommandOutcome:
     from resourcesync.wiring import channels, machine, round_trip  # noqa: PLC0415 - the same
 
     with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
         topic, body = opened.last_notification()
     found = round_trip.try_round_trip(topic, body, machine.system_clock())
     lines = (
-        Line(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),
-        Line(f"by the hub after {_milliseconds(found.accepted)}", "Accepted"),
-        Line(f"signed, after {_milliseconds(found.delivered)}: polls now", "Delivered", QUIET),
+        TextLine(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),
+        TextLine(f"by the hub after {_milliseconds(found.accepted)}", "Accepted"),
+        TextLine(f"signed, after {_milliseconds(found.delivered)}: polls now", "Delivered", QUIET),
     )
     fields = {
         "subscribed_seconds": round(found.subscribed, 4),
         "accepted_seconds": round(found.accepted, 4),
         "delivered_seconds": round(found.delivered, 4),
     }
-    return Outcome(closing=lines, fields=fields)
+    return CommandOutcome(closing=lines, fields=fields)
 
 
 def _milliseconds(seconds: float) -> str:
@@ -131,7 +131,7 @@ def report(told: "Notified", screen: Screen) -> None:
         screen.report("warning", {"code": "notify", "message": message, **fields})
 
 
-def summary(told: "Notified") -> Line | None:
+def summary(told: "Notified") -> TextLine | None:
     """Return the line that says what hubs were told; ``None`` for nothing."""
     failed = {it.notice.hub for it in told.problems}
     reached = len({it.notice.hub for it in told.sent} - failed)
@@ -142,4 +142,4 @@ def summary(told: "Notified") -> Line | None:
         said.append(words.counted(told.changes, "change"))
     if told.documents:
         said.append(words.counted(told.documents, "document"))
-    return Line(f"{words.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET)
+    return TextLine(f"{words.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.words import Line
+from resourcesync.cli.words import TextLine
 from resourcesync.errors import (
     DocumentError,
     Evidence,
@@ -19,7 +19,7 @@ from resourcesync.errors import (
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 ColorStyle = Literal["auto", "always", "never"]
 
-Renderer = Callable[[str, Mapping[str, object]], Iterable[Line]]
+Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
 """Turns one event of a run into the lines of text that tell of it."""
 
 SILENT: Final = 2
@@ -102,7 +102,7 @@ def problem_of(error: ResourceSyncError) -> Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CommandOutcome:
     """How a command ended.
 
     Attributes:
@@ -113,7 +113,7 @@ class Outcome:
     """
 
     exit: ExitCode = ExitCode.OK
-    closing: tuple[Line, ...] = ()
+    closing: tuple[TextLine, ...] = ()
     fields: Mapping[str, object] = field(default_factory=dict)
     says_exit: bool = False
 
@@ -133,7 +133,7 @@ class Screen(Protocol):
         """Show an error."""
         ...
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: CommandOutcome) -> None:
         """Say how the run ended; nothing comes after it."""
         ...
 

@@ -7,8 +7,8 @@ import click
 
 from resourcesync.cli import options, words
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, TextLine
 
 
 @click.command("plugins")
@@ -22,7 +22,7 @@ def command(output: OutputOptions) -> Job:
     return Job(command="plugins", output=output, work=_list, render=_render)
 
 
-def _list(screen: Screen) -> Outcome:
+def _list(screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import plugins  # noqa: PLC0415 - help stays quick
 
     found = plugins.installed()
@@ -30,12 +30,12 @@ def _list(screen: Screen) -> Outcome:
         screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)
     text = f"{words.count(len(found) - others)} of resourcesync, {words.count(others)} of others"
-    closing = (Line(text, "Plug-ins", NORMAL),)
-    return Outcome(closing=closing, fields={"plugins": len(found), "others": others})
+    closing = (TextLine(text, "Plug-ins", NORMAL),)
+    return CommandOutcome(closing=closing, fields={"plugins": len(found), "others": others})
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "plugin":
         kind = str(fields["group"]).rpartition(".")[2]
         of = f"{fields['distribution']} {fields['version']}".strip() or "an unnamed package"
-        yield Line(f"{kind:<10} {fields['name']}  ({of})")
+        yield TextLine(f"{kind:<10} {fields['name']}  ({of})")

@@ -20,17 +20,17 @@ from resourcesync.cli import (
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_words import conclude, fields_of, report
-from resourcesync.cli.pull_many import Ended, failed, together
+from resourcesync.cli.pull_many import BatchResult, failed, together
 from resourcesync.cli.stopping import heard
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import Published, PublishRequest
+    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _MOST_NAMES: Final = 10_000
 """How many names of what is left out are kept in mind while it watches."""
@@ -89,7 +89,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree, values = _target(tree, values, sources, given)
     publish_told.check_address(tree)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _publish(tree, values, screen)
 
     return Job(
@@ -137,15 +137,15 @@ def _job_of_all(
 ) -> Job:
     """Return the job that publishes every source; one that fails does not keep the others back."""
 
-    def publish(name: str, screen: Screen) -> Outcome:
+    def publish(name: str, screen: Screen) -> CommandOutcome:
         tree, settings = _target(name, values, sources, given)
         return _publish(tree, settings, screen)
 
-    def work(screen: Screen) -> Outcome:
-        ended = [Ended(name, {"name": name}, attempt(name, screen)) for name in sources.names]
+    def work(screen: Screen) -> CommandOutcome:
+        ended = [BatchResult(name, {"name": name}, attempt(name, screen)) for name in sources.names]
         return together(ended, "source")
 
-    def attempt(name: str, screen: Screen) -> Outcome:
+    def attempt(name: str, screen: Screen) -> CommandOutcome:
         try:
             return publish(name, screen)
         except ResourceSyncError as error:
@@ -162,7 +162,7 @@ def _job_of_all(
     )
 
 
-def _publish(target: str, values: dict[str, Any], screen: Screen) -> Outcome:
+def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import documents, machine, publishing  # noqa: PLC0415 - the same
 
     chosen = publish_options.given_settings(values)
@@ -199,7 +199,7 @@ def _publish_external(
     asked: "PublishRequest",
     values: dict[str, Any],
     screen: Screen,
-) -> Outcome:
+) -> CommandOutcome:
     """Publish what other programs tell."""
 
     def network() -> "Network":
@@ -221,7 +221,7 @@ def _watch(
     asked: "PublishRequest",
     rescan: float | None,
     screen: Screen,
-) -> Outcome:
+) -> CommandOutcome:
     """Publish until a signal comes; that is how it is meant to end."""
     from resourcesync.wiring import machine, watching  # noqa: PLC0415 - help stays quick
 
@@ -230,13 +230,15 @@ def _watch(
 
     published, failed = _watch_reports(str(tree), screen)
     try:
-        pace = watching.Pace() if rescan is None else watching.Pace(rescan=rescan)
+        pace = (
+            watching.WatchIntervals() if rescan is None else watching.WatchIntervals(rescan=rescan)
+        )
         keeper = watching.PublishLoop(tree, machine.system_clock(), pace, published, failed)
         with keeper.watcher() as watcher:
             keeper.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
         heard(stop)
-    return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+    return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
 
 def _watch_reports(
@@ -245,7 +247,7 @@ def _watch_reports(
     """Return what tells of each run that ended, and of each that failed."""
     told: set[str] = set()  # once is enough
 
-    def published(done: "Published") -> None:
+    def published(done: "PublicationResult") -> None:
         fresh = tuple(one for one in done.omissions if one.name not in told)
         if len(told) > _MOST_NAMES:
             told.clear()
@@ -262,13 +264,13 @@ def _watch_reports(
     return published, failed
 
 
-def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "watching":
-        yield Line(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
+        yield TextLine(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
     elif event == "published" and fields["written"]:
         counts = {name: fields[name] for name in ("created", "updated", "deleted")}
         said = ", ".join(f"{words.count(int(str(n)))} {name}" for name, n in counts.items() if n)
         written = fields["written"]
         assert isinstance(written, list)
         names = words.counted(len(written), "document")
-        yield Line(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)
+        yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)

@@ -10,10 +10,10 @@ from resourcesync.cli import options
 from resourcesync.cli.options import option
 
 if TYPE_CHECKING:
-    from resourcesync.source.policy import Step
+    from resourcesync.source.policy import PublicationStep
 
 
-class _Place(click.ParamType[Path | str]):
+class _FolderOrStore(click.ParamType[Path | str]):
     """A folder, or the address of a store."""
 
     name = "place"
@@ -32,7 +32,7 @@ TREE: Final = (
     option("--url", metavar="BASE", help="The address of DIR on the Web; needed once."),
     option(
         "--out",
-        type=_Place(),
+        type=_FolderOrStore(),
         metavar="FOLDER|STORE",
         help="Write the documents there instead of into DIR; s3://BUCKET/PREFIX is a bucket.",
     ),
@@ -240,12 +240,12 @@ def check_steps(values: Mapping[str, Any]) -> None:
         raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
 
 
-def step_of(values: Mapping[str, Any]) -> "Step":
+def step_of(values: Mapping[str, Any]) -> "PublicationStep":
     """Return the step that is forced; by default what is due."""
-    from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
+    from resourcesync.source.policy import PublicationStep  # noqa: PLC0415 - help stays quick
 
     forced = _forced(values)
-    return Step(forced[0]) if forced else Step.DUE
+    return PublicationStep(forced[0]) if forced else PublicationStep.DUE
 
 
 def _forced(values: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.publishing import Published, PublishRequest
+    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")
 
@@ -24,7 +24,7 @@ def is_named(target: str) -> bool:
 
 def publish(
     target: str, chosen: dict[str, object], asked: "PublishRequest", values: Mapping[str, Any]
-) -> "tuple[Published, Path, float]":
+) -> "tuple[PublicationResult, Path, float]":
     """Publish originals once.
 
     Returns:

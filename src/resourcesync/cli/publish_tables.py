@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.cli import words
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.cli.publish_told import TABLES
 from resourcesync.cli.publish_words import fields_of, report
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.publishing import Published, PublishRequest
+    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
 
@@ -43,7 +43,7 @@ def publish(
     asked: "PublishRequest",
     values: Mapping[str, Any],
     screen: Screen,
-) -> Outcome:
+) -> CommandOutcome:
     """Publish a table once.
 
     Raises:
@@ -61,7 +61,7 @@ def publish(
     report(replace(done, publication=publication), screen)
     fields = fields_of(done, clock.monotonic() - started)
     lists = len(done.publication.written) - len(heads)
-    return Outcome(
+    return CommandOutcome(
         closing=tuple(_lines(done, lists, source)),
         fields={**fields, "written": [it.name for it in heads], "lists": lists},
     )
@@ -94,10 +94,10 @@ def _source(target: str, values: Mapping[str, Any]) -> "TableSource":
     )
 
 
-def _lines(done: "Published", lists: int, source: "TableSource") -> Iterator[Line]:
+def _lines(done: "PublicationResult", lists: int, source: "TableSource") -> Iterator[TextLine]:
     publication = done.publication
     if not publication.written:
-        yield Line("Nothing changed", level=QUIET)
+        yield TextLine("Nothing changed", level=QUIET)
         return
     changes = {
         "created": publication.created,
@@ -106,10 +106,10 @@ def _lines(done: "Published", lists: int, source: "TableSource") -> Iterator[Lin
     }
     told = ", ".join(f"{words.count(number)} {name}" for name, number in changes.items() if number)
     text = f"{words.counted(lists, 'list')} of {words.counted(done.scan.files, 'resource')}"
-    yield Line(f"{text}{': ' if told else ''}{told}", "Wrote", QUIET)
+    yield TextLine(f"{text}{': ' if told else ''}{told}", "Wrote", QUIET)
     for it in publication.written:
         if "-sha256-" not in it.name:
-            yield Line(f"          {source.out}/{it.name}", level=QUIET)
+            yield TextLine(f"          {source.out}/{it.name}", level=QUIET)
     if publication.first:
         where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
-        yield Line(f"upload what is in {source.out}, then check:{where}", "Next")
+        yield TextLine(f"upload what is in {source.out}, then check:{where}", "Next")

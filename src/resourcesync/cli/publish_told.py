@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.cli.output import Outcome
+from resourcesync.cli.output import CommandOutcome
 from resourcesync.cli.stopping import heard
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
-    from resourcesync.wiring.accounts import Followed
+    from resourcesync.wiring.accounts import FollowedAccount
     from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.publishing import Published, PublishRequest
+    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 CATALOGUE: Final = "catalogue:"
 """What begins the name of a catalogue, which is no folder."""
@@ -28,7 +28,7 @@ _WRITES_FILES: Final = "oai:"
 _RETRY: Final = 2.0
 _LONGEST: Final = 300.0
 
-OnPublished = Callable[["Published"], None]
+OnPublished = Callable[["PublicationResult"], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
 
 
@@ -119,7 +119,7 @@ class ExternalInput:
     values: Mapping[str, Any]
     network: "Callable[[], Network]"
 
-    def publish(self) -> "tuple[Published, Path, float]":
+    def publish(self) -> "tuple[PublicationResult, Path, float]":
         """Publish once.
 
         Returns:
@@ -132,7 +132,7 @@ class ExternalInput:
         done, root = self._publish(clock)
         return done, root, clock.monotonic() - started
 
-    def follow(self, on_published: OnPublished, on_failed: OnFailed) -> Outcome:
+    def follow(self, on_published: OnPublished, on_failed: OnFailed) -> CommandOutcome:
         """Follow another system until a signal comes; that is how it is meant to end.
 
         What fails later than at the first time is told and tried again: nobody sits before it.
@@ -147,9 +147,9 @@ class ExternalInput:
             self._follow(machine.system_clock(), on_published, on_failed)
         except KeyboardInterrupt as stop:
             heard(stop)
-        return Outcome(closing=(Line("no longer watched", "Stopped", QUIET),))
+        return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
-    def _publish(self, clock: "Clock") -> "tuple[Published, Path]":
+    def _publish(self, clock: "Clock") -> "tuple[PublicationResult, Path]":
         from resourcesync.wiring import accounts, catalogues  # noqa: PLC0415 - help stays quick
 
         if self.name.startswith(CATALOGUE):
@@ -169,7 +169,7 @@ class ExternalInput:
         return done, followed.out / ".resourcesync"
 
     def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
-        from resourcesync.source.policy import Step  # noqa: PLC0415 - help stays quick
+        from resourcesync.source.policy import PublicationStep  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
         followed, asked = self._followed(), self.request
@@ -180,7 +180,7 @@ class ExternalInput:
                     followed, self.settings, clock=clock, asked=asked, every=every
                 ):
                     on_published(done)
-                    asked, is_first, failures = replace(asked, step=Step.DUE), False, 0
+                    asked, is_first, failures = replace(asked, step=PublicationStep.DUE), False, 0
             except ResourceSyncError as error:
                 if is_first:
                     raise
@@ -191,8 +191,8 @@ class ExternalInput:
             else:
                 return
 
-    def _followed(self) -> "Followed":
-        from resourcesync.wiring.accounts import Followed  # noqa: PLC0415 - help stays quick
+    def _followed(self) -> "FollowedAccount":
+        from resourcesync.wiring.accounts import FollowedAccount  # noqa: PLC0415 - help stays quick
 
         if self.values["hash"]:
             raise ConfigurationError("--hash is for folders: another system has its own digests")
@@ -201,7 +201,7 @@ class ExternalInput:
             from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
 
             values["hops"] = aggregating.hops(out, self.settings)
-        return Followed(
+        return FollowedAccount(
             address=self.name,
             values=values,
             out=out,

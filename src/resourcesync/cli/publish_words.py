@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from resourcesync.cli import notify, words
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.output import Outcome, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.publishing import Published
+    from resourcesync.wiring.publishing import PublicationResult
 
 
-def report(done: "Published", screen: Screen) -> None:
+def report(done: "PublicationResult", screen: Screen) -> None:
     """Tell what was left out, and what was written."""
     for omission in done.omissions:
         screen.report(
@@ -42,7 +42,9 @@ def report(done: "Published", screen: Screen) -> None:
         )
 
 
-def conclude(done: "Published", tree: Path, seconds: float, *, has_files: bool = True) -> Outcome:
+def conclude(
+    done: "PublicationResult", tree: Path, seconds: float, *, has_files: bool = True
+) -> CommandOutcome:
     """Return how publishing ended, in the words of its closing lines.
 
     Args:
@@ -56,35 +58,35 @@ def conclude(done: "Published", tree: Path, seconds: float, *, has_files: bool =
     lines = _would(done) if done.dry_run else _did(done, tree, has_files=has_files)
     if left:
         files = words.counted(left, "file")
-        line = Line(f"{files} changed while read, or could not be read: see the next run", "!")
+        line = TextLine(f"{files} changed while read, or could not be read: see the next run", "!")
         lines.append(line._replace(level=QUIET))
-    return Outcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
 
 
-def _scanned(done: "Published") -> str:
+def _scanned(done: "PublicationResult") -> str:
     scan = done.scan
     files = words.counted(scan.files, "file")
     return f"{files}, {words.size(scan.bytes)}, hashed {words.count(scan.hashed)}"
 
 
-def _would(done: "Published") -> list[Line]:
+def _would(done: "PublicationResult") -> list[TextLine]:
     scan = done.scan
     counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
     text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
     return [
-        Line(_scanned(done), "Scanned"),
-        Line(f"would {text}; nothing was written", "Dry run", QUIET),
+        TextLine(_scanned(done), "Scanned"),
+        TextLine(f"would {text}; nothing was written", "Dry run", QUIET),
     ]
 
 
-def _did(done: "Published", tree: Path, *, has_files: bool) -> list[Line]:
+def _did(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
     publication = done.publication
     if not publication.written:
         touched = done.scan.touched
         more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
-        return [Line(f"Nothing changed{more}", level=QUIET), *_notified(done)]
+        return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
     is_told = publication.first and (done.scan.hashed or not done.scan.files)
-    lines = [Line(_scanned(done), "Scanned")] if is_told else []
+    lines = [TextLine(_scanned(done), "Scanned")] if is_told else []
     lines += _written(done, tree)
     lines += _version_lines(done)
     lines += _notified(done)
@@ -93,7 +95,7 @@ def _did(done: "Published", tree: Path, *, has_files: bool) -> list[Line]:
     return lines
 
 
-def _written(done: "Published", tree: Path) -> list[Line]:
+def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     """Say which documents were written; what is behind them stands after the list it went into."""
     out = _out(done, tree)
     publication = done.publication
@@ -104,7 +106,7 @@ def _written(done: "Published", tree: Path) -> list[Line]:
     newest = next(reversed(several or lists), None)
     pages = [it for it in publication.written if it.capability == "resourcelist"]
     has_index = any("/resourcelist." not in one.name for one in pages)
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for name, written in zip(names, publication.written, strict=True):
         note = ""
         if written.capability == "resourcelist":
@@ -114,30 +116,30 @@ def _written(done: "Published", tree: Path) -> list[Line]:
             note = _changes(done)
         label = "          " if lines else ""
         text = f"{label}{name.ljust(width)}{note}".rstrip()
-        lines.append(Line(text, "" if lines else "Wrote", QUIET))
+        lines.append(TextLine(text, "" if lines else "Wrote", QUIET))
     return lines
 
 
-def _out(done: "Published", tree: Path) -> str:
+def _out(done: "PublicationResult", tree: Path) -> str:
     """Return where the documents are."""
     told = done.settings.out
     return told if "://" in told else os.path.normpath(tree / told)
 
 
-def _notified(done: "Published") -> list[Line]:
+def _notified(done: "PublicationResult") -> list[TextLine]:
     line = None if done.notified is None else notify.summary(done.notified)
     return [] if line is None else [line]
 
 
-def _version_lines(done: "Published") -> list[Line]:
+def _version_lines(done: "PublicationResult") -> list[TextLine]:
     kept = done.retained
     if not kept.versions or not done.settings.versions:
         return []
     more = f", {words.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
-    return [Line(f"{words.counted(kept.versions, 'version')}{more}", "Kept")]
+    return [TextLine(f"{words.counted(kept.versions, 'version')}{more}", "Kept")]
 
 
-def _changes(done: "Published") -> str:
+def _changes(done: "PublicationResult") -> str:
     counts = {
         "created": done.publication.created,
         "updated": done.publication.updated,
@@ -146,7 +148,7 @@ def _changes(done: "Published") -> str:
     return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
 
 
-def _next(done: "Published", lists: str) -> list[Line]:
+def _next(done: "PublicationResult", lists: str) -> list[TextLine]:
     """Say what to do after the first time; in a store, the documents are where they belong.
 
     Args:
@@ -161,13 +163,13 @@ def _next(done: "Published", lists: str) -> list[Line]:
     sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
     allowed = "".join(f" --allow-origin {origin}" for origin in done.elsewhere)
     return [
-        Line(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
-        Line(f"{indent}to be found by search engines too, add to robots.txt:"),
-        Line(f"{indent}Sitemap: {base}{sitemap}"),
+        TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
+        TextLine(f"{indent}to be found by search engines too, add to robots.txt:"),
+        TextLine(f"{indent}Sitemap: {base}{sitemap}"),
     ]
 
 
-def fields_of(done: "Published", seconds: float) -> dict[str, object]:
+def fields_of(done: "PublicationResult", seconds: float) -> dict[str, object]:
     """Return what publishing did as the fields of ``run.end``."""
     scan, publication = done.scan, done.publication
     changes = scan if done.dry_run else publication

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 import click
 
 from resourcesync.cli import configured, options
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_values import given_options
 from resourcesync.cli.job import Job
 from resourcesync.cli.metrics import with_metrics
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.pull_options import ONE_RUN, PULL_OPTIONS
-from resourcesync.cli.pulling import TargetResolver, Way, pull
+from resourcesync.cli.pulling import PullContext, TargetResolver, pull
 
 if TYPE_CHECKING:
     from resourcesync.cli.pull_words import PullRenderer
@@ -66,7 +66,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     else:
         target = chosen.target(places[0])
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return pull(target, _way(configuration, words), screen, screen.report)
 
     fields = {"mirror": str(target.folder), "source": target.address}
@@ -87,8 +87,8 @@ def _job_of_many(
 ) -> Job:
     from resourcesync.cli.pull_many import pull_many  # noqa: PLC0415 - help stays quick
 
-    def work(screen: Screen) -> Outcome:
-        def pull_one(name: str, tell: "Reporter") -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
+        def pull_one(name: str, tell: "Reporter") -> CommandOutcome:
             target = chosen.target(name)
             return pull(target, _way(chosen.configuration, words), screen, tell)
 
@@ -106,14 +106,18 @@ def _job_of_many(
     )
 
 
-def _way(configuration: Configuration, words: "PullRenderer") -> Way:
+def _way(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
-    return Way(configuration, words, machine.system_clock())
+    return PullContext(configuration, words, machine.system_clock())
 
 
 def _check(
-    places: Sequence[str], configuration: Configuration, values: Mapping[str, Any], *, every: bool
+    places: Sequence[str],
+    configuration: MirrorConfiguration,
+    values: Mapping[str, Any],
+    *,
+    every: bool,
 ) -> None:
     """Refuse a command line that makes no sense."""
     if values["set"] and values["all_sets"]:
@@ -133,7 +137,7 @@ def _check(
         _check_folder("".join(places[1:]))
 
 
-def _check_mirror(place: str, configuration: Configuration, *, is_only: bool) -> None:
+def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bool) -> None:
     if place in configuration.names:
         return
     _check_folder(place)

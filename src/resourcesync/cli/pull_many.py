@@ -6,24 +6,24 @@ from typing import NamedTuple
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import worst
-from resourcesync.cli.output import Outcome, Problem, Screen, problem_of
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Reporter
 
-PullOne = Callable[[str, Reporter], Outcome]
+PullNamed = Callable[[str, Reporter], CommandOutcome]
 """Pulls the mirror of a name; raises ``ResourceSyncError``."""
 
 
-class Ended(NamedTuple):
+class BatchResult(NamedTuple):
     """How one of several ended: its name, what tells it apart in ``run.end``, and its outcome."""
 
     name: str
     fields: Mapping[str, object]
-    outcome: Outcome
+    outcome: CommandOutcome
 
 
-def pull_many(names: Sequence[str], pull_one: PullOne, screen: Screen) -> Outcome:
+def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
     """Pull the mirrors in turn; one that fails, for whatever reason, does not keep the others back.
 
     Args:
@@ -31,11 +31,11 @@ def pull_many(names: Sequence[str], pull_one: PullOne, screen: Screen) -> Outcom
         pull_one: Pulls one of them.
         screen: Shows it.
     """
-    ended = [Ended(name, {"mirror": name}, _pull(name, pull_one, screen)) for name in names]
+    ended = [BatchResult(name, {"mirror": name}, _pull(name, pull_one, screen)) for name in names]
     return together(ended, "mirror")
 
 
-def _pull(name: str, pull_one: PullOne, screen: Screen) -> Outcome:
+def _pull(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
     def report(event: str, fields: Mapping[str, object]) -> None:
         screen.report(event, {"mirror": name, **fields})
 
@@ -50,29 +50,34 @@ def _pull(name: str, pull_one: PullOne, screen: Screen) -> Outcome:
         return failed(write_crash_report(error, ["pull", name]), name, screen)
 
 
-def failed(problem: Problem, name: str, screen: Screen, noun: str = "mirror") -> Outcome:
+def failed(problem: Problem, name: str, screen: Screen, noun: str = "mirror") -> CommandOutcome:
     """Tell of the error that ended one of several; return how that one ended."""
     screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
-    line = Line(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
-    return Outcome(exit=problem.exit, closing=(line,))
+    line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
+    return CommandOutcome(exit=problem.exit, closing=(line,))
 
 
-def together(ended: Iterable[Ended], noun: str) -> Outcome:
+def together(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
     """Return how several ended: the lines of each, and the worst of their exit codes.
 
     Args:
         ended: How each ended.
         noun: What they are, ``mirror``, ``set`` or ``source``.
     """
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     rows: list[dict[str, object]] = []
     codes = []
     for name, fields, outcome in ended:
-        lines += [Line(name, "Source" if noun == "source" else "Mirror", QUIET), *outcome.closing]
+        lines += [
+            TextLine(name, "Source" if noun == "source" else "Mirror", QUIET),
+            *outcome.closing,
+        ]
         rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
         codes.append(outcome.exit)
     code = worst(codes)
     good = sum(not it for it in codes)
     text = f"{words.count(good)} of {words.counted(len(codes), noun)} without a fault"
-    lines.append(Line(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
-    return Outcome(exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, says_exit=True)
+    lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
+    return CommandOutcome(
+        exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, says_exit=True
+    )

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.pull_many import Ended, failed, together
+from resourcesync.cli.output import CommandOutcome, Screen, problem_of
+from resourcesync.cli.pull_many import BatchResult, failed, together
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Reporter
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.sets import SetMirror, SetPlan
 
 
-class OneSet(NamedTuple):
+class SetTarget(NamedTuple):
     """What is pulled: the Source's address, the mirror's folder, the set."""
 
     address: str
@@ -21,11 +21,13 @@ class OneSet(NamedTuple):
     uri: str
 
 
-PullOne = Callable[[OneSet, Reporter], Outcome]
+PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
 """Pulls one mirror; raises ``ResourceSyncError``."""
 
 
-def pull_each(plan: "SetPlan", pull_one: PullOne, screen: Screen, *, dry_run: bool) -> Outcome:
+def pull_each(
+    plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
+) -> CommandOutcome:
     """Pull the mirror of each set; one that fails does not keep the others back.
 
     Raises:
@@ -42,13 +44,15 @@ def pull_each(plan: "SetPlan", pull_one: PullOne, screen: Screen, *, dry_run: bo
     finally:
         plan.forget_if_vain()
     ended = (
-        Ended(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
+        BatchResult(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
         for it, outcome in zip(plan.mirrors, outcomes, strict=True)
     )
     return together(ended, "set")
 
 
-def _pull(plan: "SetPlan", mirror: "SetMirror", pull_one: PullOne, screen: Screen) -> Outcome:
+def _pull(
+    plan: "SetPlan", mirror: "SetMirror", pull_one: PullSet, screen: Screen
+) -> CommandOutcome:
     where = {"mirror": str(mirror.folder)}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -56,6 +60,6 @@ def _pull(plan: "SetPlan", mirror: "SetMirror", pull_one: PullOne, screen: Scree
 
     screen.report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
     try:
-        return pull_one(OneSet(plan.source, mirror.folder, mirror.uri), report)
+        return pull_one(SetTarget(plan.source, mirror.folder, mirror.uri), report)
     except ResourceSyncError as error:
         return failed(problem_of(error), str(mirror.folder), screen)

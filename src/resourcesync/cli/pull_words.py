@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.output import Outcome
+from resourcesync.cli.output import CommandOutcome
 from resourcesync.cli.progress import whole
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import ResourceMissingError
 
@@ -36,7 +36,7 @@ class PullRenderer:
     dry_run: bool = False
     failures: int = 0
 
-    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+    def __call__(self, event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         match event:
             case "source":
@@ -50,7 +50,7 @@ class PullRenderer:
             case "patch":
                 text = f"{_name(fields)}   fetched whole: its patch is of no use: "
                 level = NORMAL if self.itemize else DETAIL
-                yield Line(f"{text}{fields.get('reason')}", "*", level)
+                yield TextLine(f"{text}{fields.get('reason')}", "*", level)
             case "sets":
                 yield from _sets(fields)
             case "mirror":
@@ -58,18 +58,18 @@ class PullRenderer:
             case _:
                 return
 
-    def _source(self, fields: Mapping[str, object]) -> Iterator[Line]:
+    def _source(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
         level = NORMAL if self.first else DETAIL
         spec = fields.get("spec")
         kind = "plain sitemap" if fields.get("sitemap") else f"ResourceSync {spec}"
-        yield Line(f"{fields.get('entry')}  ({kind})", "Source", level)
+        yield TextLine(f"{fields.get('entry')}  ({kind})", "Source", level)
         shown = [told for of in ("resource", "change") if (told := _listing(of, fields))]
         if shown and not fields.get("sitemap"):
-            yield Line(", ".join(shown), "Set", level)
+            yield TextLine(", ".join(shown), "Set", level)
         if self.dry_run:
-            yield Line(str(fields.get("found_by") or "the address itself"), "Found by")
+            yield TextLine(str(fields.get("found_by") or "the address itself"), "Found by")
 
-    def _plan(self, fields: Mapping[str, object]) -> Line:
+    def _plan(self, fields: Mapping[str, object]) -> TextLine:
         total = sum(whole(fields, name) for name in ("same", "create", "update"))
         size = words.size(whole(fields, "bytes"))
         unsized = whole(fields, "unsized")
@@ -79,13 +79,13 @@ class PullRenderer:
         else:
             parts = (f"{name} {words.count(whole(fields, name))}" for name in _SYMBOLS)
             to_do = f"{', '.join(parts)}; {size}{more} to fetch"
-        return Line(f"{fields.get('mode')}: {to_do}", "Plan", NORMAL if self.first else DETAIL)
+        return TextLine(f"{fields.get('mode')}: {to_do}", "Plan", NORMAL if self.first else DETAIL)
 
-    def _item(self, fields: Mapping[str, object]) -> Iterator[Line]:
+    def _item(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
         status, action = fields.get("status"), str(fields.get("action"))
         if status in {"absent", "skipped"}:
             kept = "; the copy is kept" if fields.get("kept") else ""
-            yield Line(
+            yield TextLine(
                 f"{_name(fields)}   {status}: {fields.get('reason')}{kept}", "~", self._shown()
             )
         elif status in {"error", "impossible"} or fields.get("code"):
@@ -93,27 +93,29 @@ class PullRenderer:
         elif status == "ok" and action == "move":
             done = "would be renamed to" if self.dry_run else "renamed to"
             level = NORMAL if self.itemize or self.dry_run else DETAIL
-            yield Line(f"/{fields['was']}   {done} {_name(fields)}", ">", level)
+            yield TextLine(f"/{fields['was']}   {done} {_name(fields)}", ">", level)
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
-            yield Line(f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level)
+            yield TextLine(
+                f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level
+            )
         else:
-            yield Line(_name(fields), "=", DETAIL)
+            yield TextLine(_name(fields), "=", DETAIL)
 
     def _shown(self) -> int:
         """Return the level of one more line of what is not here: the first ones are shown."""
         self.failures += 1
         return NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
 
-    def _failure(self, fields: Mapping[str, object]) -> Iterator[Line]:
+    def _failure(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
         level = self._shown()
         word = "; kept" if fields.get("action") == "delete" else "; old copy kept"
         kept = word if fields.get("kept") else ""
         tries = whole(fields, "tries")
         often = f" after {tries} tries" if tries > 1 else ""
-        yield Line(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
+        yield TextLine(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
         if self.failures == SHOWN_FAILURES + 1 and not self.itemize:
-            yield Line("  more failures are not shown one by one; -i shows them")
+            yield TextLine("  more failures are not shown one by one; -i shows them")
 
     def _done(self, action: str, fields: Mapping[str, object]) -> str:
         if self.dry_run:
@@ -143,7 +145,7 @@ _FILTERS: Final = {
 _UNSET: Final[tuple[object, ...]] = (None, ())
 
 
-def _scope(fields: Mapping[str, object]) -> Line:
+def _scope(fields: Mapping[str, object]) -> TextLine:
     """Return the line that tells which filters are others now, and which still hold."""
     before, after = (_filters(fields.get(name)) for name in ("before", "after"))
     told, held, level = [], [], DETAIL
@@ -158,7 +160,7 @@ def _scope(fields: Mapping[str, object]) -> Line:
         else:
             told.append(f"{now} added" if now else f"{was} no longer holds")
     still = f"; {', '.join(held)} still {'hold' if held[1:] else 'holds'}" if held else ""
-    return Line(f"changed: {', '.join(told)}{still}", "Scope", level)
+    return TextLine(f"changed: {', '.join(told)}{still}", "Scope", level)
 
 
 def _filters(told: object) -> dict[str, str]:
@@ -175,17 +177,19 @@ def _as_option(name: str, value: Any) -> str:
     return " ".join(f"{_FILTERS[name]} {shlex.quote(it)}" for it in value)
 
 
-def _mirror(fields: Mapping[str, object]) -> Line:
+def _mirror(fields: Mapping[str, object]) -> TextLine:
     """Return the line that begins one of several mirrors; only one of a set has a set."""
     of_set = f"  {fields['set']}" if "set" in fields else ""
     gone = "" if fields.get("offered", True) else "  (withdrawn by the Source; copies kept)"
-    return Line(f"{fields.get('mirror')}{of_set}{gone}", "Mirror")
+    return TextLine(f"{fields.get('mirror')}{of_set}{gone}", "Mirror")
 
 
-def _sets(fields: Mapping[str, object]) -> Iterator[Line]:
-    yield Line(f"{words.counted(whole(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets")
+def _sets(fields: Mapping[str, object]) -> Iterator[TextLine]:
+    yield TextLine(
+        f"{words.counted(whole(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets"
+    )
     if fields.get("not_asked_anew"):
-        yield Line(f"          as known: {fields.get('not_asked_anew')}")
+        yield TextLine(f"          as known: {fields.get('not_asked_anew')}")
 
 
 def _proof(fields: Mapping[str, object]) -> str:
@@ -215,7 +219,7 @@ def conclude(
     plan: Mapping[str, object],
     pruning: bool = False,
     place: str = "",
-) -> Outcome:
+) -> CommandOutcome:
     """Return how a pull ended, in the words of its closing lines.
 
     Args:
@@ -227,7 +231,7 @@ def conclude(
         place: Where the copies are, if not in the folder.
     """
     code = exit_code_of(report)
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     if report.dry_run:
         lines = _would(report, folder, plan, pruning=pruning)
     elif report.spent:
@@ -238,7 +242,7 @@ def conclude(
         lines = _in_sync(report, place or folder, first=first)
     else:
         lines = _not_in_sync(report, folder, code, pruning=pruning)
-    return Outcome(
+    return CommandOutcome(
         exit=code, closing=lines, fields=fields_of(report), says_exit=code is not ExitCode.OK
     )
 
@@ -303,7 +307,7 @@ def _found_out(report: RunReport) -> dict[str, object]:
 
 def _would(
     report: RunReport, folder: str, plan: Mapping[str, object], *, pruning: bool
-) -> tuple[Line, ...]:
+) -> tuple[TextLine, ...]:
     """Say what a run would do, and what it would hold back."""
     names = [name for name in _SYMBOLS if name != "delete" or not report.held]
     counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in names)
@@ -314,27 +318,27 @@ def _would(
     size = f"{words.size(whole(plan, 'bytes'))}{more}"
     text = f"would {counts}, fetch {size}; nothing was changed  {words.duration(report.seconds)}"
     if not report.held:
-        return (Line(text, "Dry run", QUIET),)
+        return (TextLine(text, "Dry run", QUIET),)
     held = words.counted(report.held, "deletion")
     share = f"{words.share(report.held, report.held_of)} of what was here; limit {plan['limit']}"
     return (
-        Line(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
-        Line(f"          would hold back {held} ({share})"),
+        TextLine(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
+        TextLine(f"          would hold back {held} ({share})"),
         *_allow(report, folder, pruning=pruning),
     )
 
 
-def _allow(report: RunReport, folder: str, *, pruning: bool) -> Iterator[Line]:
+def _allow(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
     """Say what ends a hold: after a move that may be wrong, first of all to take it back."""
     again = f"resourcesync pull {folder}"
     if report.moved_from:
-        yield Line(f"  next   if the Source did not move: {again} --moved {report.moved_from}")
+        yield TextLine(f"  next   if the Source did not move: {again} --moved {report.moved_from}")
     meant = "if that is meant" if pruning else "if the Source really shrank"
     how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
-    yield Line(f"{'         ' if report.moved_from else '  next   '}{meant}: {again} {how}")
+    yield TextLine(f"{'         ' if report.moved_from else '  next   '}{meant}: {again} {how}")
 
 
-def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
+def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[TextLine, ...]:
     """Say what a run did before its time or its bytes were spent, and what remains."""
     done = _changes(report) or "nothing fetched"
     what = "time" if report.spent == "time" else "number of bytes"
@@ -345,45 +349,47 @@ def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[
     here = f"{words.count(report.unchanged + report.applied)} of {words.count(report.listed)}"
     code = int(exit_code_of(report))
     return (
-        Line(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
-        Line(f"          the {what} that this run was given is spent; what is here is complete"),
-        Line(f"  next   run it again, it goes on: resourcesync pull {folder}"),
+        TextLine(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
+        TextLine(
+            f"          the {what} that this run was given is spent; what is here is complete"
+        ),
+        TextLine(f"  next   run it again, it goes on: resourcesync pull {folder}"),
     )
 
 
-def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[Line, ...]:
+def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[TextLine, ...]:
     """Say what is listed, after a run that was to fetch nothing."""
     listed, size = words.counted(report.listed, "resource"), words.size(whole(plan, "bytes"))
     text = f"{listed} listed; 0 fetched, {words.count(report.pending)} to fetch, {size}"
     seconds = words.duration(report.seconds)
     code = exit_code_of(report)
     if code is ExitCode.OK:
-        return (Line(f"{text}  {seconds}", "Inventory", QUIET),)
+        return (TextLine(f"{text}  {seconds}", "Inventory", QUIET),)
     return (
-        Line(f"{text}  {seconds}  exit {int(code)}", "Inventory", QUIET),
-        Line(f"  next   fetch them: resourcesync pull {folder}"),
+        TextLine(f"{text}  {seconds}  exit {int(code)}", "Inventory", QUIET),
+        TextLine(f"  next   fetch them: resourcesync pull {folder}"),
     )
 
 
-def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[Line, ...]:
+def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[TextLine, ...]:
     resources = words.counted(report.resources, "resource")
     seconds = words.duration(report.seconds)
     requests = words.counted(report.requests, "request")
     as_of = "" if report.as_of is None else words.moment(report.as_of)
-    more = [Line(text) for text in _remarks(report)]
+    more = [TextLine(text) for text in _remarks(report)]
     changes = _changes(report)
     if first and changes:
         text = f"{resources}, {words.size(report.useful)} in {place}  ({changes}{_proven(report)})"
-        lines = [Line(f"{text}  {seconds}", "In sync", QUIET), *more]
+        lines = [TextLine(f"{text}  {seconds}", "In sync", QUIET), *more]
         state = f"state as of {as_of}. " if as_of else ""
-        return (*lines, Line(f"          {state}Run the same command again to update."))
+        return (*lines, TextLine(f"          {state}Run the same command again to update."))
     if changes:
         amount = words.size(report.useful)
         text = f"{resources} ({changes}, {amount}), {requests}, {seconds}"
     else:
         since = f" since {as_of}" if as_of else ""
         text = f"{resources}, nothing changed{since}, {requests}, {seconds}"
-    return (Line(text, "In sync", QUIET), *more)
+    return (TextLine(text, "In sync", QUIET), *more)
 
 
 def _changes(report: RunReport) -> str:
@@ -429,7 +435,7 @@ def _remarks(report: RunReport) -> Iterator[str]:
 
 def _not_in_sync(
     report: RunReport, folder: str, code: ExitCode, *, pruning: bool
-) -> tuple[Line, ...]:
+) -> tuple[TextLine, ...]:
     counts = [_changes(report) or "0 updated"]
     names = {
         "absent": report.absent,
@@ -448,56 +454,64 @@ def _not_in_sync(
     least = "at least " if report.gap or report.unread else ""  # the lists are not whole
     text = f"{words.count(right)} of {least}{words.count(wanted)} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
-    lines = [Line(f"{text}  exit {int(code)}", label, QUIET)]
+    lines = [TextLine(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
         of = report.held_of or report.resources
         would = f"would delete {words.count(report.held)} of {words.count(of)}"
         share = words.share(report.held, of)
-        lines.append(Line(f"          {would} ({share}); nothing of that was deleted"))
+        lines.append(TextLine(f"          {would} ({share}); nothing of that was deleted"))
         lines += _allow(report, folder, pruning=pruning)
     else:
         lines += _next(report, folder)
     return tuple(lines)
 
 
-def _not_whole(report: RunReport, folder: str) -> Iterator[Line]:
+def _not_whole(report: RunReport, folder: str) -> Iterator[TextLine]:
     if report.gap:
-        yield Line(
+        yield TextLine(
             "  next   nothing is deleted for it; the Source's next Resource List settles it:"
         )
-        yield Line(f"         resourcesync pull {folder}")
+        yield TextLine(f"         resourcesync pull {folder}")
     if report.unread:
-        yield Line("  next   what is listed there is not known, and nothing was deleted: ask the")
-        yield Line(f"         Source to mend it, then resourcesync pull {folder}")
+        yield TextLine(
+            "  next   what is listed there is not known, and nothing was deleted: ask the"
+        )
+        yield TextLine(f"         Source to mend it, then resourcesync pull {folder}")
 
 
-def _next(report: RunReport, folder: str) -> Iterator[Line]:
+def _next(report: RunReport, folder: str) -> Iterator[TextLine]:
     """Say what helps: no run can fetch an entry that cannot be used."""
     if report.contradicting:
         copies = words.counted(report.contradicting, "copy", "copies")
-        yield Line(f"  next   {copies} contradict the list (--verify lenient): ask the Source to")
-        yield Line(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
+        yield TextLine(
+            f"  next   {copies} contradict the list (--verify lenient): ask the Source to"
+        )
+        yield TextLine(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
     if report.edited:
         files = words.counted(report.edited, "file")
-        yield Line(f"  next   {files} to be deleted, changed here and kept: move or remove them,")
-        yield Line(f"         then resourcesync pull {folder}")
+        yield TextLine(
+            f"  next   {files} to be deleted, changed here and kept: move or remove them,"
+        )
+        yield TextLine(f"         then resourcesync pull {folder}")
     if report.skew:
-        yield Line(
+        yield TextLine(
             "  next   set this machine's clock, for example by NTP; if the Source's is wrong,"
         )
-        yield Line("         tell the Source")
+        yield TextLine("         tell the Source")
     missing = sum(one.code == ResourceMissingError.default_code for one in report.failures)
     if missing:
         listed = words.counted(missing, "listed resource")
-        yield Line(f"  next   {listed} not at the Source (404): ask it to mend its list,")
-        yield Line(f"         or take that as it is: resourcesync pull {folder} --accept-missing")
+        yield TextLine(f"  next   {listed} not at the Source (404): ask it to mend its list,")
+        yield TextLine(
+            f"         or take that as it is: resourcesync pull {folder} --accept-missing"
+        )
     others = report.failed - report.contradicting - missing - report.edited + report.held
     known = report.refused or report.contradicting or missing or report.skew or report.edited
     if others or not (known or report.gap):
-        yield Line(f"  next   run it again: resourcesync pull {folder}")
+        yield TextLine(f"  next   run it again: resourcesync pull {folder}")
     yield from _not_whole(report, folder)
     if report.refused > report.unread:
         entries = words.counted(report.refused - report.unread, "entry", "entries")
-        yield Line(f"  next   ask the Source to mend the {entries} that cannot be used;")
-        yield Line("         if it may speak for another origin: --allow-origin ORIGIN")
-        yield Line(f"         if it moved there: resourcesync pull {folder} --moved URL")
+        yield TextLine(f"  next   ask the Source to mend the {entries} that cannot be used;")
+        yield TextLine("         if it may speak for another origin: --allow-origin ORIGIN")
+        yield TextLine(f"         if it moved there: resourcesync pull {folder} --moved URL")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from resourcesync import config
 from resourcesync.cli import configured_values, mirror_folders
-from resourcesync.cli.configured import Configuration
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _FILTERS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class PullArguments:
     """The command line of ``pull``, understood."""
 
     dry_run: bool
@@ -79,7 +79,7 @@ class Arguments:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class PullTarget:
     """One mirror that is to be pulled, and how.
 
     Attributes:
@@ -94,7 +94,7 @@ class Target:
     name: str
     address: str | None
     folder: Path
-    arguments: Arguments
+    arguments: PullArguments
     is_configured: bool = False
     store: str = ""
 
@@ -109,13 +109,13 @@ class TargetResolver:
     """
 
     def __init__(
-        self, configuration: Configuration, values: Mapping[str, Any], given: frozenset[str]
+        self, configuration: MirrorConfiguration, values: Mapping[str, Any], given: frozenset[str]
     ) -> None:
         self.configuration = configuration
         self._values = _without_nothing(values)
         self._given = given
 
-    def target(self, place: str) -> Target:
+    def target(self, place: str) -> PullTarget:
         """Return the mirror that a name or a folder means.
 
         Raises:
@@ -125,29 +125,31 @@ class TargetResolver:
             return self.follower(None, place)
         mirror = self.configuration.mirror(place)
         values = configured_values.merged(self._values, mirror.settings, self._given)
-        return Target(
+        return PullTarget(
             name=place,
             address=mirror.source,
             folder=mirror.dest,
-            arguments=Arguments(**values),
+            arguments=PullArguments(**values),
             is_configured=True,
             store=mirror.store,
         )
 
-    def follower(self, address: str | None, place: str) -> Target:
+    def follower(self, address: str | None, place: str) -> PullTarget:
         """Return the mirror at a place, of a Source or of the one that it remembers.
 
         Raises:
             ConfigurationError: The place is the address of a store that no plug-in is for.
         """
         values = configured_values.merged(self._values, self.configuration.defaults, self._given)
-        arguments = Arguments(**values)
+        arguments = PullArguments(**values)
         folder, store = mirror_folders.home_of(place, arguments.state)
         name = place if store else str(folder)
-        return Target(name=name, address=address, folder=folder, arguments=arguments, store=store)
+        return PullTarget(
+            name=name, address=address, folder=folder, arguments=arguments, store=store
+        )
 
 
-class Way(NamedTuple):
+class PullContext(NamedTuple):
     """What all pulls of a command share.
 
     Attributes:
@@ -156,12 +158,12 @@ class Way(NamedTuple):
         clock: Time; it may end a pull by raising, wherever it is asked.
     """
 
-    configuration: Configuration
+    configuration: MirrorConfiguration
     renderer: "PullRenderer"
     clock: "Clock"
 
 
-def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
+def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter") -> CommandOutcome:
     """Pull a mirror, or a folder with one for each set.
 
     Args:
@@ -190,28 +192,30 @@ def pull(target: Target, way: Way, screen: Screen, tell: "Reporter") -> Outcome:
         )
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
-        return _pull_one(_One(target, folder, name), network, way, tell)
-    from resourcesync.cli.pull_sets import OneSet, pull_each  # noqa: PLC0415 - seldom needed
+        return _pull_one(_MirrorPull(target, folder, name), network, way, tell)
+    from resourcesync.cli.pull_sets import SetTarget, pull_each  # noqa: PLC0415 - seldom needed
 
     wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
 
-    def pull_one(one: OneSet, report: "Reporter") -> Outcome:
+    def pull_one(one: SetTarget, report: "Reporter") -> CommandOutcome:
         of_set = replace(target, address=one.address)
-        return _pull_one(_One(of_set, one.folder, one.uri), network, way, report)
+        return _pull_one(_MirrorPull(of_set, one.folder, one.uri), network, way, report)
 
     return pull_each(plan, pull_one, screen, dry_run=arguments.dry_run)
 
 
-class _One(NamedTuple):
+class _MirrorPull(NamedTuple):
     """What is pulled: how, into which folder, of which set; an empty name is the only set."""
 
-    target: Target
+    target: PullTarget
     folder: Path
     set_name: str
 
 
-def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outcome:
+def _pull_one(
+    one: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
+) -> CommandOutcome:
     """Pull one mirror."""
     from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
@@ -244,7 +248,7 @@ def _pull_one(one: _One, network: "Network", way: Way, tell: "Reporter") -> Outc
     return conclude(found, str(folder), first=words.first, plan=plan, pruning=pruning, place=place)
 
 
-def _home(one: _One) -> "Path | Home":
+def _home(one: _MirrorPull) -> "Path | Home":
     """Return where the mirror is, and who pulls it."""
     store, engine = one.target.store, one.target.arguments.engine
     if not store and engine is None:
@@ -255,7 +259,7 @@ def _home(one: _One) -> "Path | Home":
     return Home(one.folder, store, None if engine is None else Workers(engine=engine))
 
 
-def _network(target: Target, configuration: Configuration) -> "Network":
+def _network(target: PullTarget, configuration: MirrorConfiguration) -> "Network":
     """Return how the Source is asked, its secret included."""
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
@@ -266,7 +270,7 @@ def _network(target: Target, configuration: Configuration) -> "Network":
     return configuration.network_from(asdict(target.arguments), source)
 
 
-def _options(one: _One, now: datetime) -> Any:
+def _options(one: _MirrorPull, now: datetime) -> Any:
     from resourcesync.destination.options import (  # noqa: PLC0415 - help stays quick
         Filters,
         PullOptions,
@@ -297,7 +301,7 @@ def _options(one: _One, now: datetime) -> Any:
     )
 
 
-def _filters(arguments: Arguments, now: datetime) -> dict[str, object]:
+def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
     """Return the filters that were given, by their names; the others are as they were.
 
     Args:

@@ -10,16 +10,16 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
+from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class RepairArguments:
     """The command line of ``repair``, understood."""
 
     mirror: Path
@@ -39,7 +39,7 @@ class Arguments:
 @options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
     """Fetch again what an audit found missing or different.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
@@ -47,7 +47,7 @@ def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: A
     here is moved to .resourcesync/quarantine, with a note. Files that did not come from the
     Source are left alone. Exit codes are those of pull.
     """
-    arguments = Arguments(mirror=mirror.folder, **values)
+    arguments = RepairArguments(mirror=mirror.folder, **values)
     from resourcesync.cli.pull_words import PullRenderer  # noqa: PLC0415 - help stays quick
 
     words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
@@ -63,7 +63,9 @@ def command(output: OutputOptions, mirror: OneMirror, itemize: bool, **values: A
     )
 
 
-def _repair(arguments: Arguments, network: "Callable[[], Network]", screen: Screen) -> Outcome:
+def _repair(
+    arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
+) -> CommandOutcome:
     from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick

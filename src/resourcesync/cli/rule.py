@@ -7,8 +7,8 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.validator.rule import Rule
@@ -28,23 +28,23 @@ def command(output: OutputOptions, name: str) -> Job:
     resourcesync rule RS4
     """  # noqa: D301 - click's mark for lines that are not to be filled
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _explain(name, screen)
 
     return Job(command="rule", output=output, work=work, render=_render_rule, fields={"id": name})
 
 
-def _explain(name: str, screen: Screen) -> Outcome:
+def _explain(name: str, screen: Screen) -> CommandOutcome:
     from resourcesync.validator.rules import RULES, find_rule  # noqa: PLC0415 - help stays quick
 
     rule = find_rule(name)
     if rule is not None:
         screen.report("rule", rule_fields(rule))
-        return Outcome(fields={"rules": 1})
+        return CommandOutcome(fields={"rules": 1})
     error = _error_of(name)
     if error is not None:
         screen.report("error-code", error)
-        return Outcome(fields={"rules": 0})
+        return CommandOutcome(fields={"rules": 0})
     start = name.strip().lower()
     found = [it for it in RULES.values() if it.code.lower().startswith(start)]
     found = found or [it for it in RULES.values() if it.id.lower().startswith(start)]
@@ -52,7 +52,7 @@ def _explain(name: str, screen: Screen) -> Outcome:
         raise _unknown(name)
     for it in found:
         screen.report("rule", {**rule_fields(it), "brief": True})
-    return Outcome(fields={"rules": len(found)})
+    return CommandOutcome(fields={"rules": len(found)})
 
 
 def _unknown(name: str) -> Exception:
@@ -148,28 +148,28 @@ def clause_of(text: str) -> str:
     return f"section {text}" if text[:1].isdigit() else text
 
 
-def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if event == "error-code":
-        yield Line(f"{fields['code']}  {fields['meaning']}", level=QUIET)
-        yield Line(f"  exit    {fields['exit_code']}: {fields['exit_meaning']}", level=QUIET)
+        yield TextLine(f"{fields['code']}  {fields['meaning']}", level=QUIET)
+        yield TextLine(f"  exit    {fields['exit_code']}: {fields['exit_meaning']}", level=QUIET)
         if fields["passes"]:
-            yield Line("  again   it may pass: run the command again", level=QUIET)
+            yield TextLine("  again   it may pass: run the command again", level=QUIET)
     elif event == "rule" and fields.get("brief"):
         head = f"{fields['code']}  {fields['id']:<5}  {fields['severity']:<7}"
-        yield Line(f"{head}  {fields['sentence']}", level=QUIET)
+        yield TextLine(f"{head}  {fields['sentence']}", level=QUIET)
     elif event == "rule":
         yield from _page(fields)
 
 
-def _page(fields: Mapping[str, Any]) -> Iterator[Line]:
+def _page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     level, severity = fields["level"], fields["severity"]
     where = f"{fields['document']}, {clause_of(fields['clause'])}"
-    yield Line(f"{fields['code']} ({fields['id']})  {level}, {severity}  {where}", level=QUIET)
-    yield Line(f"  rule      {fields['sentence']}", level=QUIET)
-    yield Line(f"  why       {fields['why']}", level=QUIET)
-    yield Line(f"  fix       {fields['fix']}", level=QUIET)
-    yield Line(f"  profiles  {', '.join(fields['profiles'])}", level=QUIET)
+    yield TextLine(f"{fields['code']} ({fields['id']})  {level}, {severity}  {where}", level=QUIET)
+    yield TextLine(f"  rule      {fields['sentence']}", level=QUIET)
+    yield TextLine(f"  why       {fields['why']}", level=QUIET)
+    yield TextLine(f"  fix       {fields['fix']}", level=QUIET)
+    yield TextLine(f"  profiles  {', '.join(fields['profiles'])}", level=QUIET)
     checked = _CHECKED[fields["checked"]]
     if fields["reason"]:
         checked = f"{checked}: {fields['reason']}"
-    yield Line(f"  checked   {checked}", level=QUIET)
+    yield TextLine(f"  checked   {checked}", level=QUIET)

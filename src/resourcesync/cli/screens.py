@@ -52,7 +52,7 @@ def open_screen(job: Job, environment: Environment) -> Screen:
 @contextmanager
 def showing_warnings(screen: Screen) -> Iterator[None]:
     """Show what the library warns of by Python's logging, while a command runs."""
-    handler, logger = _Warnings(screen), logging.getLogger(_LOGS[0])
+    handler, logger = _WarningHandler(screen), logging.getLogger(_LOGS[0])
     logger.addHandler(handler)
     try:
         yield
@@ -60,7 +60,7 @@ def showing_warnings(screen: Screen) -> Iterator[None]:
         logger.removeHandler(handler)
 
 
-class _Warnings(logging.Handler):
+class _WarningHandler(logging.Handler):
     """Shows warnings of the library on a screen: each once in an hour, and so many at most.
 
     Args:

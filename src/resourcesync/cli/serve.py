@@ -10,16 +10,16 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from resourcesync.ports import Clock
-    from resourcesync.server.operations import Count
+    from resourcesync.server.operations import MetricsSource
     from resourcesync.wiring.hubs import OpenHub
-    from resourcesync.wiring.serving import Tree
+    from resourcesync.wiring.serving import PublishedTree
 
 
 @click.command("serve")
@@ -104,7 +104,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["private_callbacks"] and not values["hub"]:
         raise click.UsageError("--private-callbacks goes with --hub")
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _serve(tree, values, screen)
 
     return Job(
@@ -118,7 +118,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
+def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import machine, own_hub, serving  # noqa: PLC0415 - help stays quick
 
     host, port = values["bind"]
@@ -134,7 +134,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
         mounts[own.path] = own.hub.application
         counts.append(own.hub.figures)
         hub = own.hub
-    limits = serving.Limits(connections=values["connections"])
+    limits = serving.ConnectionLimits(connections=values["connections"])
     if values["events"]:
         events = found.events(limits.connections * 3 // 4)
         mounts[found.events_path] = events
@@ -156,26 +156,26 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> Outcome:
             screen.report("warning", elsewhere(tree, found.base, address))
 
     serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=aside)
-    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
+    return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
 def _board(
-    found: "Tree", clock: "Clock", counts: Sequence["Count"], hub: "OpenHub | None"
+    found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
     from resourcesync.cli.serve_pages import ServePages  # noqa: PLC0415 - only if asked for
-    from resourcesync.server.dashboard.app import SourceBoard  # noqa: PLC0415 - the same
+    from resourcesync.server.dashboard.app import SourceDashboard  # noqa: PLC0415 - the same
 
     pages = ServePages(found, clock, counts, hub)
-    return SourceBoard(pages, found.operations(*counts))
+    return SourceDashboard(pages, found.operations(*counts))
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "ready":
-        yield Line(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
-        yield Line(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
+        yield TextLine(f"{fields['tree']} at {fields['uri']}", "Serving", QUIET)
+        yield TextLine(f"resourcesync pull {fields['pull']}", "Pull", QUIET)
         if "admin" in fields:
-            yield Line(str(fields["admin"]), "Admin", QUIET)
+            yield TextLine(str(fields["admin"]), "Admin", QUIET)
 
 
 def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:

@@ -8,21 +8,26 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import Calls
-from resourcesync.cli.explore_pages import Explorer
+from resourcesync.api.calls import CallContext
+from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.findings_html import html_page
 from resourcesync.cli.output import problem_of
-from resourcesync.cli.validate_words import Tally
+from resourcesync.cli.validate_words import ValidationTally
 from resourcesync.errors import ResourceSyncError, StoppedError
 from resourcesync.ports import Clock
-from resourcesync.server.dashboard.views import Document, Explored, SourceView, Validated
+from resourcesync.server.dashboard.views import (
+    DocumentFile,
+    DocumentTree,
+    SourceView,
+    ValidationStatus,
+)
 from resourcesync.server.dashboard.windows import STEPS, begin
-from resourcesync.server.operations import Count
-from resourcesync.validator.findings import Finding
+from resourcesync.server.operations import MetricsSource
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.serving import Tree
-from resourcesync.wiring.validating import Event, Judge, Judgement
+from resourcesync.wiring.serving import PublishedTree
+from resourcesync.wiring.validating import ValidationEvent, ValidationOptions, Validator
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -34,10 +39,10 @@ _AGAIN: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    view: Validated
+class _FinishedValidation:
+    view: ValidationStatus
     report: str
-    documents: tuple[Document, ...]
+    documents: tuple[DocumentFile, ...]
     moment: float
 
 
@@ -53,10 +58,10 @@ class Validation:
     def __init__(self, tree: Path, clock: Clock, seconds: float = _SECONDS) -> None:
         self._tree, self._clock, self._seconds = tree, clock, seconds
         self._thread: threading.Thread | None = None
-        self._tally = Tally(fail_on="error")
-        self._ended: _Ended | None = None
+        self._tally = ValidationTally(fail_on="error")
+        self._ended: _FinishedValidation | None = None
 
-    def view(self, documents: tuple[Document, ...]) -> Validated:
+    def view(self, documents: tuple[DocumentFile, ...]) -> ValidationStatus:
         """Return how it stands.
 
         Args:
@@ -65,13 +70,13 @@ class Validation:
         thread, ended = self._thread, self._ended
         is_running = thread is not None and thread.is_alive()
         if ended is None:
-            return Validated(
+            return ValidationStatus(
                 now=self._clock.now(), is_running=is_running, documents=self._tally.documents
             )
         is_stale = ended.documents != documents
         return replace(ended.view, now=self._clock.now(), is_running=is_running, is_stale=is_stale)
 
-    def request(self, documents: tuple[Document, ...], *, again: bool) -> str | None:
+    def request(self, documents: tuple[DocumentFile, ...], *, again: bool) -> str | None:
         """Return the findings as a page of their own; ``None`` while it goes on.
 
         It is begun when it was not yet, or the documents are others; and, not all the time,
@@ -82,7 +87,7 @@ class Validation:
         is_stale = ended is None or ended.documents != documents
         thread = self._thread
         if (thread is None or not thread.is_alive()) and (is_stale or (again and is_old)):
-            self._tally, self._ended = Tally(fail_on="error"), None
+            self._tally, self._ended = ValidationTally(fail_on="error"), None
             thread = threading.Thread(
                 target=self._judge, args=(documents,), name="resourcesync-validate", daemon=True
             )
@@ -92,17 +97,17 @@ class Validation:
             thread.join(_PATIENCE)
         return None if self._ended is None else self._ended.report
 
-    def _judge(self, documents: tuple[Document, ...]) -> None:
-        tally, events, calls = self._tally, list[Event](), Calls(self._clock)
+    def _judge(self, documents: tuple[DocumentFile, ...]) -> None:
+        tally, events, calls = self._tally, list[ValidationEvent](), CallContext(self._clock)
         ends = self._clock.monotonic() + self._seconds
         trouble = ""
         try:
             with calls.during(None, lambda: self._clock.monotonic() >= ends):
-                judge = Judge(Judgement(), network=Network(), clock=calls)
+                judge = Validator(ValidationOptions(), network=Network(), clock=calls)
                 for event in judge.judge(str(self._tree)):
                     calls.monotonic()  # who reads from a disk asks for no time
                     tally.add(event)
-                    if not isinstance(event, Finding) or len(events) < _MOST_FINDINGS:
+                    if not isinstance(event, RuleFinding) or len(events) < _MOST_FINDINGS:
                         events.append(event)
         except StoppedError:
             trouble = f"It took longer than {self._seconds:g} s, and was ended."
@@ -112,7 +117,7 @@ class Validation:
             _LOG.exception("validation of %s", self._tree)
             trouble = "It came to no end: a fault of this program, which its log tells of."
         now = self._clock.now()
-        told = Validated(
+        told = ValidationStatus(
             now=now,
             documents=tally.documents,
             ended=now,
@@ -121,7 +126,7 @@ class Validation:
             trouble=trouble,
         )
         report = "" if trouble else html_page(events, tally)
-        self._ended = _Ended(told, report, documents, self._clock.monotonic())
+        self._ended = _FinishedValidation(told, report, documents, self._clock.monotonic())
 
 
 class ServePages:
@@ -135,11 +140,15 @@ class ServePages:
     """
 
     def __init__(
-        self, tree: Tree, clock: Clock, counts: Sequence[Count], hub: OpenHub | None
+        self,
+        tree: PublishedTree,
+        clock: Clock,
+        counts: Sequence[MetricsSource],
+        hub: OpenHub | None,
     ) -> None:
         self._tree, self._clock, self._counts, self._hub = tree, clock, counts, hub
         self._lookout = tree.status()
-        self._explorer = Explorer(clock)
+        self._explorer = CachedExplorer(clock)
         self._validation = Validation(tree.out, clock)
 
     def source(self, days: int) -> SourceView:
@@ -171,11 +180,11 @@ class ServePages:
             for kind in kinds
         )
 
-    def explore(self, depth: int) -> Explored:
+    def explore(self, depth: int) -> DocumentTree:
         """Return the documents of the Source, so many levels of them."""
         return self._explorer.explore("", str(self._tree.out), Network, depth)
 
-    def validate(self, *, again: bool) -> str | Validated:
+    def validate(self, *, again: bool) -> str | ValidationStatus:
         """Judge the documents; return the findings as a page, or how far it is."""
         documents = self._lookout.documents()
         report = self._validation.request(documents, again=again)

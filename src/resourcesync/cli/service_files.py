@@ -10,14 +10,14 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from resourcesync import config
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class ServiceInstallation:
     """What is installed here, and what is configured.
 
     Attributes:
@@ -50,12 +50,12 @@ class Installation:
         return (*self.command, name, *named, *rest)
 
 
-def installation(configuration: Configuration) -> Installation:
+def installation(configuration: MirrorConfiguration) -> ServiceInstallation:
     """Return what is installed here, and what a configuration says of it."""
     found = shutil.which("resourcesync")
     command = (found,) if found else (sys.executable, "-m", "resourcesync")
     file = configuration.file
-    return Installation(
+    return ServiceInstallation(
         command=command,
         file=None if file is None else file.path.absolute(),
         folders=tuple(sorted(set(_folders(configuration)))),
@@ -65,12 +65,12 @@ def installation(configuration: Configuration) -> Installation:
     )
 
 
-def _log_folder(configuration: Configuration) -> Path | None:
+def _log_folder(configuration: MirrorConfiguration) -> Path | None:
     setting = configuration.log.get("file")
     return None if setting is None else Path(setting.value).absolute().parent
 
 
-def _folders(configuration: Configuration) -> Iterable[Path]:
+def _folders(configuration: MirrorConfiguration) -> Iterable[Path]:
     for name in configuration.names:
         try:
             yield configuration.mirror(name).dest.absolute()
@@ -78,7 +78,7 @@ def _folders(configuration: Configuration) -> Iterable[Path]:
             continue  # `config check` tells what is wrong with it
 
 
-def _credentials(configuration: Configuration) -> Iterable[str]:
+def _credentials(configuration: MirrorConfiguration) -> Iterable[str]:
     file = configuration.file
     for table in {} if file is None else file.table("auth").values():
         for value in table.values() if isinstance(table, dict) else ():
@@ -86,7 +86,7 @@ def _credentials(configuration: Configuration) -> Iterable[str]:
                 yield value["credential"]
 
 
-def systemd(here: Installation) -> str:
+def systemd(here: ServiceInstallation) -> str:
     """Return a unit of systemd for ``watch``."""
     folders = "\n".join(f"ReadWritePaths={_systemd_quote(str(it))}" for it in here.folders)
     if here.log is not None:  # the service begins without it, too
@@ -138,7 +138,7 @@ def _systemd_quote(text: str) -> str:
     return f'"{inner}"'
 
 
-def cron(here: Installation) -> str:
+def cron(here: ServiceInstallation) -> str:
     """Return lines of a crontab."""
     pull = here.run("pull", "--all", "-q").replace("%", "\\%")
     check = here.run("status", "--check", "-q").replace("%", "\\%")
@@ -149,7 +149,7 @@ def cron(here: Installation) -> str:
 """
 
 
-def compose(here: Installation) -> str:
+def compose(here: ServiceInstallation) -> str:
     """Return a file of Docker Compose; it builds on the official image of Python."""
     del here
     return """\
@@ -178,7 +178,7 @@ services:
 """
 
 
-def launchd(here: Installation) -> str:
+def launchd(here: ServiceInstallation) -> str:
     """Return a property list of launchd, for macOS."""
     words = "\n".join(
         f"    <string>{escape(it)}</string>" for it in here.command_arguments("watch")
@@ -202,7 +202,7 @@ def launchd(here: Installation) -> str:
 """
 
 
-FILES: Final[dict[str, Callable[[Installation], str]]] = {
+FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
     "systemd": systemd,
     "cron": cron,
     "compose": compose,
@@ -211,7 +211,7 @@ FILES: Final[dict[str, Callable[[Installation], str]]] = {
 """By the action of ``config`` that prints it."""
 
 
-def print_file(name: str, configuration: Configuration) -> str:
+def print_file(name: str, configuration: MirrorConfiguration) -> str:
     """Return one of the files.
 
     Raises:

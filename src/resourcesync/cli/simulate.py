@@ -14,12 +14,12 @@ from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, QUIET, TextLine
 from resourcesync.errors import StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.simulating import Run, Summary
+    from resourcesync.wiring.simulating import SimulationRun, Summary
 
 _EVENTS: Final = "events"
 _NONE: Final = "-"
@@ -121,7 +121,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     values["scenario"] = values["scenario"] or values["profile"]
     swept = _swept(values)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         if values["live"]:
             return simulate_live.serve(values, lambda: _written(values), screen)
         return _simulate(values, swept, screen)
@@ -180,19 +180,19 @@ def _sweep(text: str) -> tuple[str, list[str]]:
     return key, values
 
 
-def _init(values: Mapping[str, Any]) -> Outcome:
+def _init(values: Mapping[str, Any]) -> CommandOutcome:
     from resourcesync.simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
 
     try:
         sys.stdout.write(PROFILES[values["profile"] or "museum"])
     except OSError as error:
         raise OutputLostError(error) from error
-    return Outcome(says_exit=False)
+    return CommandOutcome(says_exit=False)
 
 
 def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
-) -> Outcome:
+) -> CommandOutcome:
     from resourcesync.wiring import machine, simulating  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.simulation_folder import results_folder  # noqa: PLC0415 - as above
 
@@ -200,7 +200,7 @@ def _simulate(
     tasks = simulating.planned(written, swept, repeat=values["repeat"], seed=values["seed"])
     simulate_live.warn_of_never((it.scenario for it in tasks), screen)
     began = clock.monotonic()
-    runs: list[Run] = []
+    runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
         events = None if work is None else work / _EVENTS
         with closing(simulating.live(tasks, events=events, jobs=values["jobs"])) as lives:
@@ -212,15 +212,15 @@ def _simulate(
             _write(work, runs, summaries, written)
     lines = [*_table(summaries), _last(len(runs), clock.monotonic() - began)]
     if out is not None:
-        lines.append(Line(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
+        lines.append(TextLine(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
     wrong = [it for it in runs if it.measured.lies or it.measured.outcome == "silently wrong"]
     lines += [
-        Line(f"seed {it.seed} {_values(it.values)}: called in sync, and was not", "!", QUIET)
+        TextLine(f"seed {it.seed} {_values(it.values)}: called in sync, and was not", "!", QUIET)
         for it in wrong[:3]
     ]
     fields = {"runs": len(runs), "wrong": len(wrong)}
     code = ExitCode.FINDINGS if wrong else ExitCode.OK
-    return Outcome(exit=code, closing=tuple(lines), fields=fields)
+    return CommandOutcome(exit=code, closing=tuple(lines), fields=fields)
 
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,7 +236,10 @@ def _written(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(
-    out: Path, runs: "Sequence[Run]", summaries: "Sequence[Summary]", written: Mapping[str, Any]
+    out: Path,
+    runs: "Sequence[SimulationRun]",
+    summaries: "Sequence[Summary]",
+    written: Mapping[str, Any],
 ) -> None:
     from resourcesync.cli.simulation_html import page_of  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import simulating  # noqa: PLC0415 - help stays quick
@@ -249,7 +252,7 @@ def _write(
         raise StorageError(f"cannot write {out}: {error.strerror}") from error
 
 
-def _table(summaries: "Sequence[Summary]") -> Iterator[Line]:
+def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
     """Yield the table that people read: a row for each value of the sweep."""
     keys = list(summaries[0].values) if summaries else []
     short = [key.rpartition(".")[2] for key in keys]
@@ -260,7 +263,7 @@ def _table(summaries: "Sequence[Summary]") -> Iterator[Line]:
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-        yield Line("  ".join(cells).rstrip(), level=QUIET)
+        yield TextLine("  ".join(cells).rstrip(), level=QUIET)
 
 
 def _row(it: "Summary") -> list[str]:
@@ -282,15 +285,15 @@ def _row(it: "Summary") -> list[str]:
     ]
 
 
-def _last(runs: int, seconds: float) -> Line:
-    return Line(f"{words.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
+def _last(runs: int, seconds: float) -> TextLine:
+    return TextLine(f"{words.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
 
 
 def _values(values: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 
-def _fields(run: "Run") -> dict[str, object]:
+def _fields(run: "SimulationRun") -> dict[str, object]:
     it = run.measured
     return {
         "seed": run.seed,
@@ -307,11 +310,11 @@ def _fields(run: "Run") -> dict[str, object]:
     }
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "ready":
-        yield Line(f"{fields['uri']}  (Ctrl-C ends it)", "Serving", QUIET)
-        yield Line(str(fields["pull"]), "Next")
+        yield TextLine(f"{fields['uri']}  (Ctrl-C ends it)", "Serving", QUIET)
+        yield TextLine(str(fields["pull"]), "Next")
     if event == "simulated":
         of = f" {fields['text']}" if fields["text"] else ""
         who = "" if fields["name"] == "mirror" else f", {fields['name']}"
-        yield Line(f"seed {fields['seed']}{of}{who}: {fields['state']}", "Ran", NORMAL)
+        yield TextLine(f"seed {fields['seed']}{of}{who}: {fields['state']}", "Ran", NORMAL)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from resourcesync.cli.output import Outcome, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.cli.stopping import heard
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_options(context: click.Context) -> None:
 
 def serve(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
-) -> Outcome:
+) -> CommandOutcome:
     """Be the Source until a signal comes; that is how it is meant to end.
 
     Args:
@@ -57,7 +57,9 @@ def serve(
 
     what = _what(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
-    place = live.Place(host=host, port=port, base_uri=values["base_uri"], speed=values["speed"])
+    place = live.LiveAddress(
+        host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
+    )
     seed = 1 if values["seed"] is None else values["seed"]
     try:
         with live.serve_live(what, place, seed=seed, clock=clock) as serving:
@@ -68,7 +70,7 @@ def serve(
                 serving.pass_on()
     except KeyboardInterrupt as stop:
         heard(stop)
-    return Outcome(closing=(Line("no longer served", "Stopped", QUIET),))
+    return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
 def warn_of_never(told: "Iterable[Scenario]", screen: Screen) -> None:

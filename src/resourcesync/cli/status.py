@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import Configuration, ConfiguredMirror
+from resourcesync.cli.configured import ConfiguredMirror, MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed, nagios, prometheus
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed, nagios, prometheus
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -66,44 +66,44 @@ def command(output: OutputOptions, **values: Any) -> Job:
     configuration = configured.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
-    limits = Limits(values["max_lag"], values["max_quiet"])
+    limits = LagLimits(values["max_lag"], values["max_quiet"])
     style: str = values["format"]
-    if limits != Limits() and not check and style != "nagios":
+    if limits != LagLimits() and not check and style != "nagios":
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
         raise click.UsageError(f"{name} is for --check, and for --format nagios")
     if style == "json":
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         found = read_statuses(
-            places, configuration, screen, Check(is_requested=check, limits=limits)
+            places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
         if style == "nagios":
             line, code = nagios(found.mirrors, found.unknown)
-            return Outcome(exit=code, closing=(Line(line, level=QUIET),), says_exit=True)
+            return CommandOutcome(exit=code, closing=(TextLine(line, level=QUIET),), says_exit=True)
         if style == "prom":
-            lines = tuple(Line(text, level=QUIET) for text in prometheus(found.mirrors))
-            return Outcome(exit=found.exit, closing=lines)
+            lines = tuple(TextLine(text, level=QUIET) for text in prometheus(found.mirrors))
+            return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
     return Job(command="status", acts=check and style == "text", output=output, work=work)
 
 
-class Check(NamedTuple):
+class StatusCheck(NamedTuple):
     """Whether mirrors are checked, and what is fine of all of them."""
 
     is_requested: bool
-    limits: Limits
+    limits: LagLimits
 
-    def measure(self, status: MirrorStatus, own: Limits, now: datetime) -> CheckedMirror:
+    def measure(self, status: MirrorStatus, own: LagLimits, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; what the command line says stands above its own limits."""
         pairs = zip(self.limits, own, strict=True)
-        limits = Limits(*(other if asked is None else asked for asked, other in pairs))
+        limits = LagLimits(*(other if asked is None else asked for asked, other in pairs))
         quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
         return CheckedMirror(status, _lag(status, now), limits, quiet)
 
 
-class _One(NamedTuple):
+class _StatusTarget(NamedTuple):
     """A mirror to tell of: its folder, its name where it has one, and what is fine of it."""
 
     folder: Path
@@ -122,12 +122,12 @@ class _One(NamedTuple):
         return replace(found, folder=name, source=found.source or source)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> LagLimits:
         """What the mirror's table accepts."""
-        return Limits() if self.mirror is None else Limits(*self.mirror.limits)
+        return LagLimits() if self.mirror is None else LagLimits(*self.mirror.limits)
 
 
-class Found(NamedTuple):
+class StatusResult(NamedTuple):
     """What was found of the mirrors."""
 
     mirrors: list[CheckedMirror]
@@ -137,8 +137,8 @@ class Found(NamedTuple):
 
 
 def read_statuses(
-    places: Sequence[str], configuration: Configuration, screen: Screen, check: Check
-) -> Found:
+    places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
+) -> StatusResult:
     """Look at mirrors; one that cannot be read is told, and keeps no other back.
 
     Args:
@@ -168,29 +168,31 @@ def read_statuses(
         screen.report("mirror", fields_of(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
-    return Found(seen, now, unknown, worst(codes))
+    return StatusResult(seen, now, unknown, worst(codes))
 
 
-def _table(found: Found, order: str) -> Outcome:
+def _table(found: StatusResult, order: str) -> CommandOutcome:
     mirrors = [it.status for it in found.mirrors]
-    lines = [Line(text, level=QUIET) for text in table(mirrors, found.now, order)]
-    return Outcome(
+    lines = [TextLine(text, level=QUIET) for text in table(mirrors, found.now, order)]
+    return CommandOutcome(
         exit=found.exit,
         closing=(*lines, *details(mirrors), *_quiet(found.mirrors)),
         fields={"mirrors": len(mirrors)},
     )
 
 
-def _quiet(mirrors: Sequence[CheckedMirror]) -> Iterator[Line]:
+def _quiet(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
     """Name the mirrors whose Sources stand still for longer than is fine."""
     for it in mirrors:
         if it.is_too_quiet:
             known = it.status.as_of
             since = "tells no times" if known is None else f"is quiet since {words.moment(known)}"
-            yield Line(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
+            yield TextLine(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
 
 
-def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str | _One]:
+def _each(
+    places: Sequence[str], configuration: MirrorConfiguration
+) -> Iterator[str | _StatusTarget]:
     """Yield the mirrors that are meant; a name whose table has a mistake as that name."""
     from resourcesync.wiring import mirrors, sets  # noqa: PLC0415 - help stays quick
 
@@ -198,7 +200,7 @@ def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str |
         return mirrors.is_mirror(folder) or sets.is_folder_of_sets(folder)
 
     if not places:
-        yield from map(_One, sets.each_mirror(_mirrors_in_folder(is_ours)))
+        yield from map(_StatusTarget, sets.each_mirror(_mirrors_in_folder(is_ours)))
     seen: set[Path] = set()
     for place in places:
         try:
@@ -211,11 +213,11 @@ def _each(places: Sequence[str], configuration: Configuration) -> Iterator[str |
         name = named if own == (folder,) else None
         fresh = [it for it in own if it not in seen]
         seen.update(fresh)
-        yield from (_One(it, name) for it in fresh)
+        yield from (_StatusTarget(it, name) for it in fresh)
 
 
-def _one(place: str, configuration: Configuration) -> _One:
-    return _One(configuration.folder(place))
+def _one(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
+    return _StatusTarget(configuration.folder(place))
 
 
 def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
@@ -304,16 +306,16 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     )
 
 
-def details(mirrors: Sequence[MirrorStatus]) -> list[Line]:
+def details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
     """Return what is to be known of the mirrors that are not in sync."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     for mirror in mirrors:
         notes = notes_of(mirror)
         head = f"{mirror.folder}  "
         for note in notes:
-            lines.append(Line(f"{head}{note}"))
+            lines.append(TextLine(f"{head}{note}"))
             head = " " * len(head)
-    return [Line(""), *lines] if lines else []
+    return [TextLine(""), *lines] if lines else []
 
 
 def notes_of(mirror: MirrorStatus) -> list[str]:

@@ -9,7 +9,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 
 if TYPE_CHECKING:
-    from resourcesync.server.figures import Figure
+    from resourcesync.server.figures import Metric
 
 Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
@@ -25,7 +25,7 @@ def as_listed(status: MirrorStatus) -> tuple[int, int]:
     return max(good - status.held - status.edited, 0), good + status.pending + status.refused
 
 
-class Limits(NamedTuple):
+class LagLimits(NamedTuple):
     """What is fine of a mirror, in seconds; ``None`` for anything.
 
     Attributes:
@@ -50,7 +50,7 @@ class CheckedMirror(NamedTuple):
 
     status: MirrorStatus
     lag: float | None
-    limits: Limits = Limits()
+    limits: LagLimits = LagLimits()
     quiet: float | None = None
 
     @property
@@ -135,9 +135,9 @@ def prometheus(mirrors: Sequence[CheckedMirror]) -> list[str]:
     return write_figures(figures_of(mirrors)).decode("utf-8").splitlines()
 
 
-def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Figure]":
+def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
     """Yield the figures of mirrors."""
-    from resourcesync.server.figures import Figure  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
 
     rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
     for name, what, value in _FIGURES:
@@ -145,7 +145,7 @@ def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Figure]":
         rows.append((name, what, tuple(there)))
     for name, what, values in rows:
         if values:
-            yield Figure(name=_PREFIX + name, kind="gauge", what=what, values=values)
+            yield Metric(name=_PREFIX + name, kind="gauge", what=what, values=values)
 
 
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":

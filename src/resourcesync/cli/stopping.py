@@ -43,7 +43,7 @@ def heard(stop: KeyboardInterrupt) -> ExitCode:
     return ExitCode.TERMINATED if isinstance(stop, Terminated) else ExitCode.INTERRUPTED
 
 
-class _Knocker:
+class _StopRepeater:
     """Raises a stop, and raises it again if it got lost."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ def signals_raise(*, for_good: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    knocker = _Knocker()
+    knocker = _StopRepeater()
     wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, knocker.stop) for number in wanted}
     alarm = signal.signal(signal.SIGALRM, knocker.knock)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.job import Job
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import NORMAL, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.wiring.stores import Home
-    from resourcesync.wiring.tabling import Table
+    from resourcesync.wiring.tabling import CopyTable
 
 
 @click.command("tables")
@@ -36,7 +36,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     action, mirror = values["action"], values["mirror"]
     configuration = configured.load(values["config"])
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         table = _do(action, _home_of(mirror, configuration))
         for part in table.parts:
             screen.report("part", part._asdict())
@@ -53,7 +53,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _home_of(mirror: str, configuration: Configuration) -> "Home":
+def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
     from resourcesync.cli.mirror_folders import home_of  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
@@ -63,7 +63,7 @@ def _home_of(mirror: str, configuration: Configuration) -> "Home":
     return Home(*home_of(mirror, None))
 
 
-def _do(action: str, home: "Home") -> "Table":
+def _do(action: str, home: "Home") -> "CopyTable":
     from resourcesync.wiring import machine, tabling  # noqa: PLC0415 - help stays quick
 
     if action == "show":
@@ -72,15 +72,15 @@ def _do(action: str, home: "Home") -> "Table":
     return change(home, machine.system_clock())
 
 
-def _outcome(table: "Table") -> Outcome:
+def _outcome(table: "CopyTable") -> CommandOutcome:
     parts = words.count(len(table.parts))
     text = f"{words.count(table.copies)} copies in {parts} files, in {table.folder}"
     if table.store and table.parts:
         text += f" and in {table.store}, below .resourcesync/copies/"
     elif not table.parts:
         text = f"{words.count(table.copies)} copies, in the mirror's own memory"
-    return Outcome(
-        closing=(Line(text, "Table", NORMAL),),
+    return CommandOutcome(
+        closing=(TextLine(text, "Table", NORMAL),),
         fields={
             "store": table.store,
             "folder": str(table.folder),
@@ -90,7 +90,7 @@ def _outcome(table: "Table") -> Outcome:
     )
 
 
-def _render(event: str, fields: Mapping[str, object]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "part":
         rows, size = words.count(int(str(fields["rows"]))), words.size(int(str(fields["size"])))
-        yield Line(f"{fields['name']}  {rows} rows, {size}, from {fields['first']}")
+        yield TextLine(f"{fields['name']}  {rows} rows, {size}, from {fields['first']}")

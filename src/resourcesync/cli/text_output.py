@@ -8,7 +8,7 @@ import click
 
 from resourcesync.cli.output import (
     SILENT,
-    Outcome,
+    CommandOutcome,
     OutputOptions,
     Problem,
     Renderer,
@@ -16,7 +16,7 @@ from resourcesync.cli.output import (
 )
 from resourcesync.cli.progress import NoProgress, Progress
 from resourcesync.cli.redaction import without_users
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line, escape, labelled
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine, escape, labelled
 from resourcesync.errors import Evidence
 
 _COLORS: Final = {
@@ -72,7 +72,7 @@ class TextScreen:
         self._erred = False
         self._is_brief = acts and options.quiet > 0
         self._failures = 0
-        self._failed_lines: list[Line] = []
+        self._failed_lines: list[TextLine] = []
 
     def start(self, fields: Mapping[str, object]) -> None:
         """Say nothing: the first line of a run is about its subject."""
@@ -90,7 +90,7 @@ class TextScreen:
                 if self._is_brief and line.label == "!":
                     self._collect_failure(line, fields)
 
-    def _collect_failure(self, line: Line, fields: Mapping[str, object]) -> None:
+    def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
         """Keep what failed for the end: with ``-q`` only a run that went wrong says it."""
         self._failures += 1
         if self._failures <= _MAX_FAILURES and line.level > self._level:
@@ -114,7 +114,7 @@ class TextScreen:
         self._write_evidence(problem.evidence, problem.hint)
         self._erred = True
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: CommandOutcome) -> None:
         """Show the closing lines and, unless they say it, a last line ``exit N``."""
         self.close()
         if self._silent or (self._is_brief and not outcome.exit):
@@ -129,10 +129,10 @@ class TextScreen:
             stream = self._streams.err if self._erred else self._streams.out
             self._write(stream, f"exit {int(outcome.exit)}")
 
-    def _explain(self, outcome: Outcome) -> None:
+    def _explain(self, outcome: CommandOutcome) -> None:
         """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
         more = self._failures - len(self._failed_lines)
-        rest = [Line(f"  and {more:,} more that failed", level=QUIET)] if more else []
+        rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
         for line in (*self._failed_lines, *rest, *outcome.closing):
             if line.level <= NORMAL:
                 self._write_line(self._streams.err, line, colored=self._streams.color_err)
@@ -143,11 +143,11 @@ class TextScreen:
         """Take the progress bar away."""
         self._progress.close()
 
-    def _show(self, line: Line) -> None:
+    def _show(self, line: TextLine) -> None:
         if not self._silent and line.level <= self._level:
             self._write_line(self._streams.out, line, colored=self._streams.color_out)
 
-    def _write_line(self, stream: TextIO, line: Line, *, colored: bool) -> None:
+    def _write_line(self, stream: TextIO, line: TextLine, *, colored: bool) -> None:
         label, text = labelled(line)
         shown = escape(label)
         color = _COLORS.get(line.label)

@@ -10,14 +10,14 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.mirror_folders import home_of
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import DETAIL, QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import DETAIL, QUIET, TextLine
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.trash import Done
+    from resourcesync.destination.trash import TrashResult
     from resourcesync.wiring.stores import Home
-    from resourcesync.wiring.trash import Fits
+    from resourcesync.wiring.trash import TrashFilter
 
 _SECOND: Final = 1_000_000
 _NOTHING: Final = "nothing in the trash fits"
@@ -62,7 +62,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError(f"say what to {action}: a GLOB, --older-than, or --all")
     home = _home_of(values["mirror"], values["config"])
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         from resourcesync.wiring import machine, trash  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
@@ -101,7 +101,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
     return Home(folder, store or store_of(folder))
 
 
-def _list(home: "Home", fits: "Fits", screen: Screen, *, narrowed: bool) -> Outcome:
+def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
     from resourcesync.wiring import trash  # noqa: PLC0415 - help stays quick
 
     files = size = 0
@@ -122,28 +122,28 @@ def _list(home: "Home", fits: "Fits", screen: Screen, *, narrowed: bool) -> Outc
     text, code = f"{words.counted(files, 'file')}, {words.size(size)}", ExitCode.OK
     if narrowed and not files:
         text, code = _NOTHING, ExitCode.FINDINGS
-    return Outcome(
+    return CommandOutcome(
         exit=code,
-        closing=(Line(text, "Trash", QUIET),),
+        closing=(TextLine(text, "Trash", QUIET),),
         fields={"files": files, "bytes": size, "failed": 0},
     )
 
 
-def _render(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     name = f"/{fields.get('path')}" if fields.get("path") else str(fields.get("place") or "")
     if event == "trashed":
         size = "gone" if fields["bytes"] is None else words.size(fields["bytes"])
         uri = f"   {fields['uri']}" if fields["uri"] else ""
-        yield Line(
+        yield TextLine(
             f"{words.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",
         )
     elif event == "item" and fields["status"] == "ok":
-        yield Line(name, "+" if fields["action"] == "restore" else "-", DETAIL)
+        yield TextLine(name, "+" if fields["action"] == "restore" else "-", DETAIL)
     elif event == "item":
-        yield Line(f"{name}   {fields['reason']}", "!")
+        yield TextLine(f"{name}   {fields['reason']}", "!")
 
 
-def _ended(done: "Done", action: str, *, dry_run: bool, narrowed: bool) -> Outcome:
+def _ended(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -> CommandOutcome:
     fields = {"files": done.files, "bytes": done.size, "failed": done.failed, "dry_run": dry_run}
     files = f"{words.counted(done.files, 'file')}, {words.size(done.size)}"
     code = ExitCode.OK
@@ -158,9 +158,9 @@ def _ended(done: "Done", action: str, *, dry_run: bool, narrowed: bool) -> Outco
     else:
         label = "Restored" if action == "restore" else "Emptied"
         text = files
-    return Outcome(
+    return CommandOutcome(
         exit=code,
-        closing=(Line(f"{text}{ends}", label, QUIET),),
+        closing=(TextLine(f"{text}{ends}", label, QUIET),),
         fields=fields,
         says_exit=code is not ExitCode.OK,
     )

@@ -12,17 +12,17 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.cli.findings_sheets import Sheet
-    from resourcesync.cli.validate_words import Tally
-    from resourcesync.wiring.validating import Judge, Judgement
+    from resourcesync.cli.findings_sheets import FindingsWriter
+    from resourcesync.cli.validate_words import ValidationTally
+    from resourcesync.wiring.validating import ValidationOptions, Validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class ValidateArguments:
     """The command line of ``validate``, understood."""
 
     targets: tuple[str, ...]
@@ -105,7 +105,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     resourcesync validate ./public
     resourcesync validate https://museum.example --live --sample 20
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    arguments = Arguments(**values)
+    arguments = ValidateArguments(**values)
     if arguments.format == "json":
         output = replace(output, json=True)
     elif output.json and arguments.format != "text":
@@ -115,7 +115,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
     asking.check_one_source(arguments.targets)
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _validate(arguments, asking, screen, output)
 
     from resourcesync.cli.validate_words import ValidateRenderer  # noqa: PLC0415 - help stays quick
@@ -132,16 +132,16 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _validate(
-    arguments: Arguments, asking: SourceAccess, screen: Screen, output: OutputOptions
-) -> Outcome:
-    from resourcesync.cli.validate_words import Tally  # noqa: PLC0415 - help stays quick
+    arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
+) -> CommandOutcome:
+    from resourcesync.cli.validate_words import ValidationTally  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, validating  # noqa: PLC0415 - help stays quick
 
     address = next((it for it in arguments.targets if "://" in it), "")
-    judge = validating.Judge(
+    judge = validating.Validator(
         _judgement(arguments), network=asking.network(address), clock=machine.system_clock()
     )
-    tally = Tally(fail_on=arguments.fail_on)
+    tally = ValidationTally(fail_on=arguments.fail_on)
     codes = [ExitCode.OK]
     sheet = _sheet(arguments) if not output.json and output.quiet <= 1 else None
     for target in arguments.targets:
@@ -156,11 +156,17 @@ def _validate(
     codes.append(ExitCode.FINDINGS if tally.fails else ExitCode.OK)
     lines = () if sheet is not None else tally.lines()
     is_other = arguments.format not in {"text", "json"}
-    return Outcome(exit=worst(codes), closing=lines, fields=tally.fields(), says_exit=is_other)
+    return CommandOutcome(
+        exit=worst(codes), closing=lines, fields=tally.fields(), says_exit=is_other
+    )
 
 
 def _judge_one(
-    judge: "Judge", target: str, tally: "Tally", screen: Screen, sheet: "Sheet | None"
+    judge: "Validator",
+    target: str,
+    tally: "ValidationTally",
+    screen: Screen,
+    sheet: "FindingsWriter | None",
 ) -> ExitCode:
     from resourcesync.cli.validate_words import event_of  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.sampling import Unreached  # noqa: PLC0415 - help stays quick
@@ -181,12 +187,12 @@ def _judge_one(
     return code
 
 
-def _judgement(arguments: Arguments) -> "Judgement":
-    from resourcesync.validator.rule import Profile  # noqa: PLC0415 - help stays quick
+def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
+    from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.sampling import SampleSize  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validating import (  # noqa: PLC0415 - help stays quick
-        Judgement,
+        ValidationOptions,
         read_secret,
     )
 
@@ -199,8 +205,8 @@ def _judgement(arguments: Arguments) -> "Judgement":
             hint="resourcesync rule RS4 lists a family",
         )
     size, secret = arguments.sample, arguments.hub_secret_file
-    return Judgement(
-        profile=Profile(arguments.profile),
+    return ValidationOptions(
+        profile=RuleProfile(arguments.profile),
         rules=rules,
         live=arguments.live,
         sample=None if size is None else SampleSize(count=size.count, percent=size.percent),
@@ -214,7 +220,7 @@ def _codes(texts: tuple[str, ...]) -> list[str]:
     return [code for text in texts for code in text.split(",") if code.strip()]
 
 
-def _sheet(arguments: Arguments) -> "Sheet | None":
+def _sheet(arguments: ValidateArguments) -> "FindingsWriter | None":
     """Return what writes the findings in a format of others; ``None`` for our own."""
     if arguments.format == "text":
         return None

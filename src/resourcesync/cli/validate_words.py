@@ -7,20 +7,20 @@ from typing import Any, Final
 
 from resourcesync.cli import words
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
 from resourcesync.wiring.sampling import Unreached
 from resourcesync.wiring.validating import (
-    Alone,
     CutShort,
-    Event,
     Heard,
     Judged,
     ReadAgain,
     Sampled,
+    StandaloneDocument,
     Unopened,
+    ValidationEvent,
 )
 
 SHOWN_OF_A_RULE: Final = 10
@@ -31,16 +31,16 @@ _MOST_RULES: Final = 10_000
 _NAMES: Final[Mapping[type, str]] = {
     Sampled: "sample",
     ReadAgain: "again",
-    Alone: "alone",
+    StandaloneDocument: "alone",
     Unopened: "unopened",
     Heard: "message",
 }
 
 
-def event_of(event: Event) -> tuple[str, dict[str, object]]:
+def event_of(event: ValidationEvent) -> tuple[str, dict[str, object]]:
     """Return an event's name and its fields."""
     match event:
-        case Finding():
+        case RuleFinding():
             return "finding", finding_fields(event)
         case Judged(summary, place):
             return "document", {
@@ -51,7 +51,7 @@ def event_of(event: Event) -> tuple[str, dict[str, object]]:
                 "bytes": summary.size,
                 "complete": summary.complete,
             }
-        case Sampled() | ReadAgain() | Alone() | Unopened() | Heard():
+        case Sampled() | ReadAgain() | StandaloneDocument() | Unopened() | Heard():
             return _NAMES[type(event)], asdict(event)
         case CutShort(uri=uri, documents=documents):
             return "cut-short", {
@@ -73,7 +73,7 @@ def cut_short(event: CutShort) -> str:
     return f"only the first {number} were judged, and more are listed"
 
 
-def finding_fields(finding: Finding) -> dict[str, object]:
+def finding_fields(finding: RuleFinding) -> dict[str, object]:
     """Return a finding as the fields of its event."""
     rule = finding.rule
     return {
@@ -94,7 +94,7 @@ def finding_fields(finding: Finding) -> dict[str, object]:
     }
 
 
-class Tally:
+class ValidationTally:
     """What was judged and found so far.
 
     Args:
@@ -117,10 +117,10 @@ class Tally:
         self.sitemaps = 0
         self.found: Counter[Severity] = Counter()
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ValidationEvent) -> None:
         """Count an event."""
         match event:
-            case Finding():
+            case RuleFinding():
                 self.found[event.severity] += 1
             case Judged(summary):
                 self.documents += 1
@@ -133,14 +133,14 @@ class Tally:
                 self.read_again = (self.read_again or 0) + lists
             case CutShort():
                 self.cut_short += 1
-            case Alone() | Unopened() | Heard():
+            case StandaloneDocument() | Unopened() | Heard():
                 self._add_more(event)
             case Unreached():
                 self.unreached += 1
 
-    def _add_more(self, event: Alone | Unopened | Heard) -> None:
+    def _add_more(self, event: StandaloneDocument | Unopened | Heard) -> None:
         match event:
-            case Alone():
+            case StandaloneDocument():
                 self.alone += 1
             case Unopened():
                 self.unopened += event.packages
@@ -180,24 +180,24 @@ class Tally:
             rest += f"; {words.counted(self.unopened, 'package')} {were} not opened"
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[TextLine, ...]:
         """Return the closing lines."""
-        lines: tuple[Line, ...] = (Line(self.sentence(), level=QUIET),)
+        lines: tuple[TextLine, ...] = (TextLine(self.sentence(), level=QUIET),)
         if self.sitemaps and self.sitemaps == self.documents and any(self.found.values()):
             text = "these are plain sitemaps" if self.sitemaps > 1 else "this is a plain sitemap"
             how = "to judge by the Sitemap protocol: --profile sitemap"
-            lines = (*lines, Line(f"  next   {text}; {how}"))
+            lines = (*lines, TextLine(f"  next   {text}; {how}"))
         if self.unopened:
             how = "judge them with their folder" if self._is_local else "--sample 100% opens all"
             lines = (
                 *lines,
-                Line(f"  next   of packages that are not opened nothing is known; {how}"),
+                TextLine(f"  next   of packages that are not opened nothing is known; {how}"),
             )
         if not self.alone:
             return lines
         judged = "this document" if self.alone == 1 else f"{words.count(self.alone)} documents"
         links = "its links" if self.alone == 1 else "their links"
-        return (*lines, Line(f"  judged {judged} alone; --live follows {links}", level=QUIET))
+        return (*lines, TextLine(f"  judged {judged} alone; --live follows {links}", level=QUIET))
 
     def fields(self) -> dict[str, object]:
         """Return the same for ``run.end``."""
@@ -231,20 +231,20 @@ class ValidateRenderer:
     def __init__(self) -> None:
         self._shown: Counter[tuple[str, str]] = Counter()
 
-    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+    def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         if event == "finding":
             yield from self._finding(fields)
         elif event == "unreached":
-            yield Line(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
+            yield TextLine(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
         elif event == "cut-short":
             text = f"{fields['uri']}: warning: {fields['message']}"
-            yield Line(text if fields["all_read"] else f"{text}; --max-documents says how many")
+            yield TextLine(text if fields["all_read"] else f"{text}; --max-documents says how many")
         elif event == "document":
             counted = f"{words.count(fields['entries'])} entries"
-            yield Line(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
+            yield TextLine(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
 
-    def _finding(self, fields: Mapping[str, Any]) -> Iterator[Line]:
+    def _finding(self, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         key = (str(fields["uri"]), str(fields["code"]))
         if len(self._shown) > _MOST_RULES:
             self._shown.clear()
@@ -252,9 +252,9 @@ class ValidateRenderer:
         number = self._shown[key]
         level = NORMAL if number <= SHOWN_OF_A_RULE else DETAIL
         for text in finding_lines(fields, brief=number > 1):
-            yield Line(text, level=level)
+            yield TextLine(text, level=level)
         if number == SHOWN_OF_A_RULE + 1:
-            yield Line(f"{key[0]}: more of {key[1]} is not shown; -v shows all")
+            yield TextLine(f"{key[0]}: more of {key[1]} is not shown; -v shows all")
 
 
 def finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resourcesync.cli import configured, options
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_values import given_options, merged
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.watch_options import SERVICE
 from resourcesync.errors import ConfigurationError
 
@@ -58,7 +58,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     first = wish()
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         from resourcesync.cli.watch_service import run  # noqa: PLC0415 - help stays quick
 
         return run(first, wish, screen)
@@ -77,7 +77,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _names(
-    names: Sequence[str], configuration: Configuration, every: float | None
+    names: Sequence[str], configuration: MirrorConfiguration, every: float | None
 ) -> tuple[str, ...]:
     """Return the mirrors that are watched.
 
@@ -98,6 +98,6 @@ def _names(
     return found
 
 
-def _has_times(configuration: Configuration, name: str) -> bool:
+def _has_times(configuration: MirrorConfiguration, name: str) -> bool:
     settings: Mapping[str, object] = configuration.mirror(name).settings
     return "every" in settings or "cron" in settings

@@ -8,16 +8,16 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.json_output import line_of
-from resourcesync.cli.notes import Notes
-from resourcesync.cli.status import Check, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, Labels, Limits, figures_of
+from resourcesync.cli.notes import CollectingScreen
+from resourcesync.cli.status import StatusCheck, read_statuses
+from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, figures_of
 from resourcesync.cli.watch_push import Subscriptions, fields_of
 from resourcesync.cli.watch_words import next_fields
-from resourcesync.server.figures import Figure
-from resourcesync.watch.keeping import Next
-from resourcesync.websub.standing import Standing, Subscribed
+from resourcesync.server.figures import Metric
+from resourcesync.watch.keeping import NextPull
+from resourcesync.websub.standing import SubscriptionReport, SubscriptionStatus
 
 _CHANGES: Final = ("created", "updated", "deleted")
 
@@ -34,10 +34,10 @@ class WatchFigures:
 
     def __init__(
         self,
-        names: Callable[[], tuple[tuple[str, ...], Configuration]],
+        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
         intervals: Callable[[], Mapping[Labels, float]],
         push: Subscriptions | None = None,
-        planned: Callable[[str], Next | None] = lambda _: None,
+        planned: Callable[[str], NextPull | None] = lambda _: None,
     ) -> None:
         self._planned = planned
         self._names, self._intervals, self._push = names, intervals, push
@@ -70,7 +70,7 @@ class WatchFigures:
             self._changes[(*mirror, ("change", name))] += int(fields.get(name, 0))
         self._received[mirror] += int(fields.get("bytes", 0))
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Metric]:
         """Yield all figures."""
         yield _one("build_info", "The version of this program.", {(("version", __version__),): 1})
         yield from figures_of(self._read_mirrors()[0])
@@ -111,7 +111,7 @@ class WatchFigures:
     def _counts(self) -> Mapping[str, int]:
         return {} if self._push is None else self._push.counts
 
-    def _standings(self) -> Sequence[Subscribed]:
+    def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self._push is None else self._push.standings()
 
     def _read_mirrors(self) -> tuple[list[CheckedMirror], list[Mapping[str, object]]]:
@@ -119,9 +119,9 @@ class WatchFigures:
         seen: list[CheckedMirror] = []
         mirrors: list[Mapping[str, object]] = []
         for name in names:
-            notes = Notes()
+            notes = CollectingScreen()
             found = read_statuses(
-                (name,), configuration, notes, Check(is_requested=False, limits=Limits())
+                (name,), configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
             )
             seen += found.mirrors
             mirrors += notes.mirrors
@@ -129,7 +129,7 @@ class WatchFigures:
         return seen, mirrors
 
 
-def _pushed(found: Sequence[Subscribed]) -> Iterator[Figure]:
+def _pushed(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
     """Yield the figures of subscriptions; their addresses would be too many labels."""
     standing: Counter[Labels] = Counter()
     deliveries: Counter[Labels] = Counter()
@@ -137,7 +137,7 @@ def _pushed(found: Sequence[Subscribed]) -> Iterator[Figure]:
     last: dict[Labels, float] = {}
     for it in found:
         mirror = (("mirror", it.mirror),)
-        for state in Standing:
+        for state in SubscriptionStatus:
             standing[(*mirror, ("state", state.value))] += it.standing is state
         deliveries[(*mirror, ("outcome", "taken"))] += it.accepted
         for fault, number in it.refusals:
@@ -154,14 +154,14 @@ def _pushed(found: Sequence[Subscribed]) -> Iterator[Figure]:
     )
 
 
-def _one(name: str, what: str, values: Mapping[Labels, float]) -> Figure:
-    return Figure(
+def _one(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+    return Metric(
         name=f"resourcesync_{name}", kind="gauge", what=what, values=tuple(values.items())
     )
 
 
-def _many(name: str, what: str, values: Mapping[Labels, float]) -> Figure:
-    return Figure(
+def _many(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+    return Metric(
         name=f"resourcesync_{name}",
         kind="counter",
         what=what,

@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.cli.audit_reports import Evidence, html_report
+from resourcesync.cli.audit_reports import AuditEvidence, html_report
 from resourcesync.cli.audit_words import fields_of as audit_fields
-from resourcesync.cli.configured import Configuration
-from resourcesync.cli.explore_pages import Explorer, own_sources
-from resourcesync.cli.notes import Notes
+from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli.explore_pages import CachedExplorer, own_sources
+from resourcesync.cli.notes import CollectingScreen
 from resourcesync.cli.output import Problem
-from resourcesync.cli.status import Check, notes_of, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, Limits, as_listed
+from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.cli.watch_words import next_pull_text, what_of
 from resourcesync.cli.why import lines_of, named
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -24,17 +24,17 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import (
-    Audited,
-    Brief,
-    Detail,
-    Ended,
-    Explained,
-    Explorable,
-    Explored,
-    Pushed,
-    Ran,
+    DocumentTree,
+    EndedAudit,
+    EndedPull,
+    EndedRun,
+    ExplainedResource,
+    ExplorableSource,
+    MirrorDetail,
+    MirrorSummary,
+    PushStatus,
 )
-from resourcesync.watch.keeping import Next
+from resourcesync.watch.keeping import NextPull
 from resourcesync.wiring import mirror_views, mirrors, sets
 from resourcesync.wiring.mirrors import Network
 
@@ -55,15 +55,15 @@ class WatchPages:
 
     def __init__(
         self,
-        names: Callable[[], tuple[tuple[str, ...], Configuration]],
+        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
         clock: Clock,
-        pushed: Callable[[], Mapping[str, Pushed]] = dict,
-        planned: Callable[[str], Next | None] = lambda _: None,
+        pushed: Callable[[], Mapping[str, PushStatus]] = dict,
+        planned: Callable[[str], NextPull | None] = lambda _: None,
     ) -> None:
         self._planned = planned
         self._names, self._clock, self._pushed = names, clock, pushed
-        self._explorer = Explorer(clock)
-        self._ended: deque[Ended] = deque(maxlen=_MAX_RUNS)
+        self._explorer = CachedExplorer(clock)
+        self._ended: deque[EndedRun] = deque(maxlen=_MAX_RUNS)
         self._count = 0
         self._notices: dict[str, deque[datetime]] = {}
 
@@ -75,7 +75,7 @@ class WatchPages:
     def count(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Note an errand that ended, by the fields of its event."""
         self._ended.appendleft(
-            Ended(
+            EndedRun(
                 time=fields["time"],
                 mirror=str(fields["mirror"]),
                 kind=kind,
@@ -89,11 +89,11 @@ class WatchPages:
         """Return the present moment, UTC."""
         return self._clock.now()
 
-    def mirrors(self) -> Sequence[Brief]:
+    def mirrors(self) -> Sequence[MirrorSummary]:
         """Return all mirrors; one that cannot be read says why."""
         return [brief for brief, _ in self._each(self._names()[0])]
 
-    def mirror(self, name: str, days: int) -> Detail | None:
+    def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
         found = self._find(name)
         if found is None:
@@ -104,29 +104,31 @@ class WatchPages:
         notices = tuple(self._notices.get(watched_as, ()))
         return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
 
-    def resource(self, name: str, resource: str) -> Explained | None:
+    def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return what is known of one resource."""
         folder = self._folder(name)
         if folder is None or not resource:
             return None
         known, history = mirror_views.read_resource(folder, named(resource, folder))
-        return Explained(uri=known.uri, lines=tuple(lines_of(known, folder)), history=history)
+        return ExplainedResource(
+            uri=known.uri, lines=tuple(lines_of(known, folder)), history=history
+        )
 
-    def run(self, name: str, run: str) -> Ran | None:
+    def run(self, name: str, run: str) -> EndedPull | None:
         """Return one pull."""
         folder = self._folder(name)
         return None if folder is None else mirror_views.read_run(folder, run)
 
-    def audits(self) -> Sequence[Audited]:
+    def audits(self) -> Sequence[EndedAudit]:
         """Return the last audits of all mirrors, the newest first; those that can be read."""
-        found: list[Audited] = []
+        found: list[EndedAudit] = []
         for name, folder in self._folders():
             try:
                 _, audits = mirror_views.read_audits(folder)
             except (ResourceSyncError, OSError):  # the page of mirrors says so
                 continue
             found += [
-                Audited(
+                EndedAudit(
                     mirror=name,
                     ended=from_microseconds(it.ended),
                     method=it.method,
@@ -150,7 +152,7 @@ class WatchPages:
         except ConfigurationError:  # it found nothing, or they are forgotten
             findings = ()
         report = dataclasses.replace(kept.report, findings=findings)
-        evidence = Evidence(
+        evidence = AuditEvidence(
             report=report,
             mirror=name,
             source=source,
@@ -161,18 +163,18 @@ class WatchPages:
         )
         return "".join(html_report(evidence))
 
-    def sources(self) -> Sequence[Explorable]:
+    def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources of the mirrors, and those of the configuration file."""
         found = [
-            Explorable(name=it.name, what="followed by a mirror", address=it.status.source)
+            ExplorableSource(name=it.name, what="followed by a mirror", address=it.status.source)
             for it in self.mirrors()
             if it.status.source
         ]
         own = own_sources(self._names()[1])
-        more = [Explorable(name=name, what="our own", address=it) for name, it in own.items()]
+        more = [ExplorableSource(name=name, what="our own", address=it) for name, it in own.items()]
         return [*sorted(found, key=lambda it: it.name), *more]
 
-    def explore(self, name: str, depth: int) -> Explored | None:
+    def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; no others are ever looked at."""
         configuration = self._names()[1]
         found = self._find(name)
@@ -187,11 +189,11 @@ class WatchPages:
         explore = self._explorer.explore
         return explore(name, source, network, depth, again) if source else None
 
-    def ended(self) -> tuple[int, Sequence[Ended]]:
+    def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return how many runs ended, and the last of them, the newest first."""
         return self._count, tuple(self._ended)
 
-    def _find(self, name: str) -> tuple[Brief, Path] | None:
+    def _find(self, name: str) -> tuple[MirrorSummary, Path] | None:
         """Return a mirror that is watched; ``None`` for any other."""
         if self._folder(name) is None:
             return None
@@ -214,11 +216,11 @@ class WatchPages:
             else:
                 yield from ((str(it), it) for it in own)
 
-    def _each(self, names: Sequence[str]) -> Iterator[tuple[Brief, Path]]:
+    def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
         configuration = self._names()[1]
-        notes, pushed, watched = Notes(), self._pushed(), self._watched()
+        notes, pushed, watched = CollectingScreen(), self._pushed(), self._watched()
         found = read_statuses(
-            names, configuration, notes, Check(is_requested=False, limits=Limits())
+            names, configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
         )
         yield from ((_unread(it), Path()) for it in notes.problems)
         for seen in found.mirrors:
@@ -240,13 +242,13 @@ class WatchPages:
                 found[configuration.folder(name)] = name
         return found
 
-    def _brief(self, seen: CheckedMirror, folder: Path, push: Pushed | None) -> Brief:
+    def _brief(self, seen: CheckedMirror, folder: Path, push: PushStatus | None) -> MirrorSummary:
         status = seen.status
         right, every = as_listed(status)
         notes = tuple(notes_of(status))
         if seen.is_too_quiet:
             notes = (*notes, "the Source says nothing new for long: see that it has not stopped.")
-        return Brief(
+        return MirrorSummary(
             status=status,
             lag=seen.lag,
             right=right,
@@ -263,8 +265,8 @@ def _name_of(folder: Path, watched: Mapping[Path, str]) -> str:
     return watched.get(folder) or watched.get(folder.parent, "")
 
 
-def _unread(problem: Problem) -> Brief:
+def _unread(problem: Problem) -> MirrorSummary:
     name = "".join(text for label, text in problem.evidence if label in {"mirror", "file"})
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(folder=name or problem.code, source="", state=MirrorState.FAILING)
-    return Brief(status=status, trouble=problem.message, notes=(problem.message, *hint))
+    return MirrorSummary(status=status, trouble=problem.message, notes=(problem.message, *hint))

@@ -9,14 +9,14 @@ from typing import Final
 from resourcesync.cli.output import Screen
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
-from resourcesync.server.dashboard.views import Pushed
-from resourcesync.websub.standing import Standing, Subscribed
+from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.websub.standing import SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.pushing import Push, PushState
+from resourcesync.wiring.pushing import PushState, PushSubscriptions
 
 _LOG: Final = logging.getLogger(__name__)
 
-_SubscriptionState = tuple[Standing, object, str, int]
+_SubscriptionState = tuple[SubscriptionStatus, object, str, int]
 
 
 class Subscriptions:
@@ -29,7 +29,7 @@ class Subscriptions:
 
     def __init__(self, screen: Screen, clock: Clock) -> None:
         self._screen, self._clock = screen, clock
-        self._push: Push | None = None
+        self._push: PushSubscriptions | None = None
         self._wanted: frozenset[str] = frozenset()
         self._version = -1
         self._reported: dict[tuple[str, str], _SubscriptionState] = {}
@@ -49,7 +49,7 @@ class Subscriptions:
             LockedError: Another service of the same configuration runs.
             StorageError: Subscriptions cannot be remembered.
         """
-        push = Push(
+        push = PushSubscriptions(
             callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
         )
         with push:
@@ -89,7 +89,7 @@ class Subscriptions:
         except ResourceSyncError as error:
             _LOG.warning("push for %s: %s", name, error)
 
-    def standings(self) -> list[Subscribed]:
+    def standings(self) -> list[SubscriptionReport]:
         """Return how all subscriptions stand.
 
         Raises:
@@ -97,7 +97,7 @@ class Subscriptions:
         """
         return [] if self._push is None else self._push.standings()
 
-    def pushed(self) -> dict[str, Pushed]:
+    def pushed(self) -> dict[str, PushStatus]:
         """Return, for each mirror that is to be told by its Source, how that stands.
 
         Raises:
@@ -106,11 +106,11 @@ class Subscriptions:
         push = self._push
         if push is None:
             return {}
-        found: dict[str, list[Subscribed]] = {name: [] for name in self._wanted}
+        found: dict[str, list[SubscriptionReport]] = {name: [] for name in self._wanted}
         for it in self.standings():
             found.setdefault(it.mirror, []).append(it)
         return {
-            name: Pushed(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
+            name: PushStatus(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
             for name, theirs in found.items()
         }
 
@@ -133,11 +133,11 @@ class Subscriptions:
         self._reported = {(it.mirror, it.topic): _subscription_state(it) for it in found}
 
 
-def _subscription_state(it: Subscribed) -> _SubscriptionState:
+def _subscription_state(it: SubscriptionReport) -> _SubscriptionState:
     return it.standing, it.until, it.why, it.refused
 
 
-def fields_of(it: Subscribed) -> dict[str, object]:
+def fields_of(it: SubscriptionReport) -> dict[str, object]:
     """Return a subscription as the fields of its event."""
     fields: dict[str, object] = {
         "mirror": it.mirror,

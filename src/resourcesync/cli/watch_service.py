@@ -12,30 +12,30 @@ from typing import Any, Final
 
 from resourcesync import config
 from resourcesync.cli import pull as pull_command
-from resourcesync.cli.configured import Configuration
+from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_tables import Setting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.log_file import check_log
-from resourcesync.cli.output import Outcome, Screen, problem_of
-from resourcesync.cli.pulling import Arguments, Target, TargetResolver
+from resourcesync.cli.output import CommandOutcome, Screen, problem_of
+from resourcesync.cli.pulling import PullArguments, PullTarget, TargetResolver
 from resourcesync.cli.status_formats import Labels
 from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.cli.watch_push import Subscriptions
 from resourcesync.cli.watch_words import fields_of
-from resourcesync.cli.watch_work import USUAL_LIMIT, Report, Watched, Work
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.watch_work import USUAL_LIMIT, JobReport, WatchedMirror, WatchJobRunner
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
-from resourcesync.server.admin import Admin
-from resourcesync.server.operations import Operations
+from resourcesync.server.admin import AdminApplication
+from resourcesync.server.operations import OperationsApplication
 from resourcesync.server.running import ServerThread
-from resourcesync.watch.keeping import Done, Next, Watch
-from resourcesync.watch.rota import Kind, MirrorHistory, Rota, Wanted
+from resourcesync.watch.keeping import FinishedJob, NextPull, WatchLoop
+from resourcesync.watch.rota import JobKind, MirrorHistory, MirrorSchedule, Scheduler
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
 from resourcesync.wiring.pushing import PushState
-from resourcesync.wiring.watched import Audited, good_pull, read_history
+from resourcesync.wiring.watched import AuditOptions, good_pull, read_history
 
 USUAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
@@ -63,7 +63,7 @@ class WatchSettings:
         state: Where subscriptions are remembered; ``None`` for the user's own folder.
     """
 
-    configuration: Configuration
+    configuration: MirrorConfiguration
     names: tuple[str, ...]
     every: float | None
     parallel: int
@@ -74,7 +74,7 @@ class WatchSettings:
     listen: tuple[str, int] = ("127.0.0.1", 0)
     state: str | None = None
 
-    def watched(self) -> tuple[dict[str, Watched], TargetResolver]:
+    def watched(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
         """Return the mirrors, and what all of them are pulled by.
 
         Raises:
@@ -101,7 +101,7 @@ class WatchSettings:
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )
 
-    def _one(self, name: str, chosen: TargetResolver) -> Watched:
+    def _one(self, name: str, chosen: TargetResolver) -> WatchedMirror:
         target = self._bounded(chosen.target(name))
         settings = self._settings(name)
         value = {key: it.value for key, it in settings.items()}
@@ -113,9 +113,9 @@ class WatchSettings:
         limit = value.get("on_change_limit", USUAL_LIMIT)
         if limit < 1:
             raise self._wrong(name, "on_change_limit", "is at least 1s")
-        return Watched(
+        return WatchedMirror(
             target=target,
-            wanted=Wanted(
+            wanted=MirrorSchedule(
                 pull=self._times(name, settings),
                 audit=Every(audit_every) if audit_every else None,
                 hands_on=bool(on_change),
@@ -123,7 +123,7 @@ class WatchSettings:
             ),
             on_change=on_change,
             limit=limit,
-            audit=Audited(
+            audit=AuditOptions(
                 method=value.get("audit_method", "hash"),
                 share=min(sample.percent / 100, 1.0) if sample is not None else 1.0,
                 oldest_first=value.get("audit_oldest_first", False),
@@ -153,7 +153,7 @@ class WatchSettings:
             return file.wrong(table, key, reason, hint=hint)
         return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
 
-    def _bounded(self, target: Target) -> Target:
+    def _bounded(self, target: PullTarget) -> PullTarget:
         """Return the target with its share of all requests, unless it asks for less."""
         share = max(self.jobs // self.parallel, 1)
         own = target.arguments.jobs
@@ -161,7 +161,7 @@ class WatchSettings:
         return replace(target, arguments=replace(target.arguments, jobs=jobs))
 
 
-def problems_of(configuration: Configuration) -> Iterator[ResourceSyncError]:
+def problems_of(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
     """Yield what keeps a configuration without other mistakes from being watched."""
     log = configuration.log.get("file")
     if log is not None:
@@ -179,11 +179,11 @@ def problems_of(configuration: Configuration) -> Iterator[ResourceSyncError]:
 def _defaults() -> dict[str, Any]:
     """Return what ``pull`` does when its command line says nothing."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
-    names = (it.name for it in fields(Arguments))
+    names = (it.name for it in fields(PullArguments))
     return {name: context.params[name] for name in names if name in context.params}
 
 
-class _Signals:
+class _SignalFlags:
     """What was asked of the process, and what it does about it."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class _Signals:
 
 
 @contextmanager
-def _handling_signals(signals: _Signals, bell: int) -> Iterator[None]:
+def _handling_signals(signals: _SignalFlags, bell: int) -> Iterator[None]:
     """While the block runs, signals ring the bell and are noted; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, signals.hear) for number in numbers}
@@ -214,7 +214,7 @@ def _handling_signals(signals: _Signals, bell: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _Service:
+class _WatchService:
     """Runs the loop, and says how it goes.
 
     Args:
@@ -225,11 +225,11 @@ class _Service:
         self._screen, self._settings = screen, wish
         self._clock = machine.system_clock()
         self._supervisor, self._watchdog = machine.supervisor()
-        self._work = Work(self._clock, self._subscribe)
+        self._work = WatchJobRunner(self._clock, self._subscribe)
         self._push = Subscriptions(screen, self._clock)
         self._runs = 0
-        rota = Rota(Random())  # noqa: S311 - jitter
-        self.watch = Watch(rota, self._work, self._report_done, self._clock, wish.parallel)
+        rota = Scheduler(Random())  # noqa: S311 - jitter
+        self.watch = WatchLoop(rota, self._work, self._report_done, self._clock, wish.parallel)
         self._intervals: Mapping[Labels, float] = {}
         self._figures = WatchFigures(
             lambda: (self._settings.names, self._settings.configuration),
@@ -263,10 +263,12 @@ class _Service:
                 stack.enter_context(opened)
             if wish.admin is not None:
                 host, port = wish.admin
-                health = Operations(look=self._check_health, counts=[self._figures.figures])
+                health = OperationsApplication(
+                    look=self._check_health, counts=[self._figures.figures]
+                )
                 from resourcesync.server.dashboard.app import Dashboard  # noqa: PLC0415 - if asked for
 
-                app = Admin(self._figures.status, Dashboard(self._pages, health))
+                app = AdminApplication(self._figures.status, Dashboard(self._pages, health))
                 server = stack.enter_context(ServerThread(app, host=host, port=port))
                 self._screen.report("admin", {"uri": server.uri})
             yield
@@ -276,7 +278,7 @@ class _Service:
         self._pages.notice(mirror)
         self.watch.hint(mirror)
 
-    def _planned(self, mirror: str) -> Next | None:
+    def _planned(self, mirror: str) -> NextPull | None:
         """Return when a mirror is pulled next, on any thread."""
         return self.watch.planned(mirror)
 
@@ -286,7 +288,7 @@ class _Service:
         if late > _STUCK:
             raise StateError(f"the loop has not turned for {late:.0f} s")
 
-    def _subscribe(self, it: Watched) -> None:
+    def _subscribe(self, it: WatchedMirror) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
         if it.wanted.accepts_hints:
             name = it.target.name
@@ -324,7 +326,7 @@ class _Service:
         except ResourceSyncError:  # the pull tells it, and again until it is mended
             return MirrorHistory()
 
-    def run_loop(self, signals: _Signals, wish: Callable[[], WatchSettings]) -> None:
+    def run_loop(self, signals: _SignalFlags, wish: Callable[[], WatchSettings]) -> None:
         """Work until it is asked to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
         self._supervisor.notify(READY=1, STATUS=self._status())
@@ -373,22 +375,24 @@ class _Service:
         busy = ", ".join(f"{it.kind.value} {it.mirror}" for it in self.watch.running[:3])
         return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
 
-    def _report_done(self, done: Done) -> None:
+    def _report_done(self, done: FinishedJob) -> None:
         report = done.report
-        if not isinstance(report, Report) or report.stopped:
+        if not isinstance(report, JobReport) or report.stopped:
             return
-        self._runs += done.errand.kind is Kind.PULL
+        self._runs += done.errand.kind is JobKind.PULL
         now = self._clock.now()
         mirror = done.errand.mirror
         for problem in report.problems:
             evidence = (("mirror", mirror), *problem.evidence)
             self._screen.problem(replace(problem, evidence=evidence))
-        if done.errand.kind is Kind.PULL:
+        if done.errand.kind is JobKind.PULL:
             self._warn(mirror, report.warnings)
         kind = done.errand.kind.value.replace(" ", "-")
         fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
         self._figures.count(kind, fields, done.seconds)
-        if done.errand.kind is Kind.HAND_ON and not (report.exit or report.fields.get("changes")):
+        if done.errand.kind is JobKind.HAND_ON and not (
+            report.exit or report.fields.get("changes")
+        ):
             return  # there was nothing to tell, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
@@ -407,7 +411,7 @@ class _Service:
         return self._runs
 
 
-def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen) -> Outcome:
+def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen) -> CommandOutcome:
     """Keep mirrors in step until a signal asks to stop.
 
     Args:
@@ -418,8 +422,8 @@ def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen)
     Raises:
         ConfigurationError: A table has a mistake.
     """
-    signals = _Signals()
-    service = _Service(first, screen)
+    signals = _SignalFlags()
+    service = _WatchService(first, screen)
     try:
         with _handling_signals(signals, service.watch.bell.fileno()), service.listening():
             service.apply(first)
@@ -427,5 +431,5 @@ def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen)
             service.finish()
     finally:
         service.watch.close()
-    line = Line("in good order; begun again, it goes on here.", "Stopped", QUIET)
-    return Outcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})
+    line = TextLine("in good order; begun again, it goes on here.", "Stopped", QUIET)
+    return CommandOutcome(exit=ExitCode.OK, closing=(line,), fields={"runs": service.runs})

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.cli import words as forms
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, Line
+from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 
 if TYPE_CHECKING:
-    from resourcesync.cli.watch_work import Report
-    from resourcesync.watch.keeping import Done, Next
+    from resourcesync.cli.watch_work import JobReport
+    from resourcesync.watch.keeping import FinishedJob, NextPull
 
 _COUNTS: Final = (
     "resources",
@@ -28,7 +28,7 @@ _CHANGES: Final = ("created", "updated", "deleted")
 
 
 def fields_of(
-    done: "Done", report: "Report", now: datetime, following: float | None
+    done: "FinishedJob", report: "JobReport", now: datetime, following: float | None
 ) -> dict[str, object]:
     """Return an errand that ended as the fields of its event.
 
@@ -56,14 +56,14 @@ def fields_of(
     return fields
 
 
-def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
+def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     """Yield the line of an event."""
     match event:
         case "watch":
             names = fields["mirrors"]
-            yield Line(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
+            yield TextLine(f"{forms.counted(len(names), 'mirror')}: {', '.join(names)}", "Watching")
         case "admin":
-            yield Line(fields["uri"], "Admin")
+            yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
             yield _line(event.removeprefix("watch."), fields)
         case "watch.subscription":
@@ -72,7 +72,7 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[Line]:
             return
 
 
-def _subscription(fields: Mapping[str, Any]) -> Line:
+def _subscription(fields: Mapping[str, Any]) -> TextLine:
     state, is_bad = fields["state"], "reason" in fields
     said = {
         "verified": f"notifications until {forms.moment(fields['until'] or fields['time'])}",
@@ -88,17 +88,17 @@ def _subscription(fields: Mapping[str, Any]) -> Line:
         parts.append(f"{many} refused: {', '.join(sorted({*fields['refusals']} - {'ended'}))}")
     is_news = state == "verified" and fields.get("was") != state
     level = QUIET if is_bad or fields["refused"] else NORMAL if is_news else DETAIL
-    return Line("  ".join(parts), level=level)
+    return TextLine("  ".join(parts), level=level)
 
 
-def _line(kind: str, fields: Mapping[str, Any]) -> Line:
+def _line(kind: str, fields: Mapping[str, Any]) -> TextLine:
     parts = [_stamp(fields["time"]), fields["mirror"], *what_of(kind, fields)]
     if fields["again"] is not None:
         which = f"retry {fields['tries']} at" if fields["tries"] else "next"
         parts.append(f"{which} {_clock(fields['again'], fields['time'])}")
     if fields["exit"]:
         parts.append(f"exit {fields['exit']}")
-    return Line("  ".join(parts), level=_level(kind, fields))
+    return TextLine("  ".join(parts), level=_level(kind, fields))
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
@@ -129,7 +129,7 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
             yield f"{forms.count(fields[name])} {name}"
 
 
-def next_pull_text(planned: "Next", now: datetime) -> str:
+def next_pull_text(planned: "NextPull", now: datetime) -> str:
     """Return when a mirror is pulled next, and why then, in a few words."""
     reason = f"retry {planned.failures}" if planned.why == "retry" else planned.why.value
     if planned.time is None:
@@ -139,7 +139,7 @@ def next_pull_text(planned: "Next", now: datetime) -> str:
     return when if planned.why == "scheduled" else f"{when} ({reason})"
 
 
-def next_fields(mirror: str, planned: "Next") -> dict[str, object]:
+def next_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
     """Return the next pull of a mirror as fields."""
     return {
         "mirror": mirror,

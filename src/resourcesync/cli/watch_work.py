@@ -6,26 +6,26 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from resourcesync.api.calls import Calls
+from resourcesync.api.calls import CallContext
 from resourcesync.cli import words as forms
 from resourcesync.cli.audit_words import conclude as conclude_audit
 from resourcesync.cli.change_lines import fields_of
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import line_of
-from resourcesync.cli.notes import Notes
-from resourcesync.cli.output import Outcome, Problem, problem_of
+from resourcesync.cli.notes import CollectingScreen
+from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.pull_words import PullRenderer
-from resourcesync.cli.pulling import Target, TargetResolver, Way, pull
+from resourcesync.cli.pulling import PullContext, PullTarget, TargetResolver, pull
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
 from resourcesync.ports import Clock
-from resourcesync.ports.changes import Logged
+from resourcesync.ports.changes import LoggedChange
 from resourcesync.watch.keeping import IsStopped
-from resourcesync.watch.rota import Ended, Errand, Kind, Verdict, Wanted
+from resourcesync.watch.rota import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.wiring import mirrors, sets
 from resourcesync.wiring.handing_on import ChangeForwarder
 from resourcesync.wiring.machine import new_run_id
-from resourcesync.wiring.watched import Audited, audit
+from resourcesync.wiring.watched import AuditOptions, audit
 
 CONSUMER: Final = "on_change"
 """The name under which the program of ``on_change`` has its cursor."""
@@ -37,11 +37,11 @@ _LOCKED: Final = frozenset({ExitCode.LOCKED})
 _DONE: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
-_WHOLE: Final = Audited()
+_WHOLE: Final = AuditOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedMirror:
     """One mirror, and what is done for it.
 
     Attributes:
@@ -52,15 +52,15 @@ class Watched:
         audit: How it is audited.
     """
 
-    target: Target
-    wanted: Wanted
+    target: PullTarget
+    wanted: MirrorSchedule
     on_change: tuple[str, ...] = ()
     limit: float = USUAL_LIMIT
-    audit: Audited = _WHOLE
+    audit: AuditOptions = _WHOLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class JobReport:
     """How an errand ended, for people and programs.
 
     Attributes:
@@ -82,11 +82,11 @@ class Report:
     stopped: bool = False
 
 
-OnPulled = Callable[[Watched], None]
+OnPulled = Callable[[WatchedMirror], None]
 
 
-class Work:
-    """Does errands, each on a thread of its own (``watch.keeping.Work``).
+class WatchJobRunner:
+    """Does errands, each on a thread of its own (``watch.keeping.UnitFunction``).
 
     Args:
         clock: Time.
@@ -96,46 +96,48 @@ class Work:
     def __init__(self, clock: Clock, on_pulled: OnPulled) -> None:
         self._clock = clock
         self._on_pulled = on_pulled
-        self._watched: Mapping[str, Watched] = {}
+        self._watched: Mapping[str, WatchedMirror] = {}
         self._resolver: TargetResolver | None = None
 
-    def configure(self, watched: Mapping[str, Watched], chosen: TargetResolver) -> None:
+    def configure(self, watched: Mapping[str, WatchedMirror], chosen: TargetResolver) -> None:
         """Take what is done from now on; what goes on ends as it began."""
         self._watched, self._resolver = watched, chosen
 
-    def __call__(self, errand: Errand, is_stopped: IsStopped) -> tuple[Ended, Report]:
+    def __call__(self, errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         """Do an errand; a fault of ours is told and reported, and raises nothing."""
         it = self._watched.get(errand.mirror)
         if it is None:
-            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
+            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         try:
             match errand.kind:
-                case Kind.PULL:
+                case JobKind.PULL:
                     return self._pull(it, is_stopped)
-                case Kind.AUDIT:
+                case JobKind.AUDIT:
                     return self._audit(it, is_stopped)
-                case Kind.HAND_ON:
+                case JobKind.HAND_ON:
                     return self._hand_on(it, is_stopped)
         except StoppedError:
-            return Ended(verdict=Verdict.CUT), Report(exit=ExitCode.TERMINATED, stopped=True)
+            return JobOutcome(verdict=JobStatus.CUT), JobReport(
+                exit=ExitCode.TERMINATED, stopped=True
+            )
         except ResourceSyncError as error:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             problem, uri = problem_of(error), getattr(error, "uri", "")
-            return _ended(Report(exit=problem.exit, problem=problem, uri=uri), again)
+            return _ended(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
         except Exception as error:  # noqa: BLE001 - our own fault in one mirror stops no other
             problem = write_crash_report(error, ["watch", errand.mirror])
-            return _ended(Report(exit=problem.exit, problem=problem), None)
+            return _ended(JobReport(exit=problem.exit, problem=problem), None)
 
-    def _pull(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+    def _pull(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        calls, notes = Calls(self._clock), Notes()
+        calls, notes = CallContext(self._clock), CollectingScreen()
         words = PullRenderer(itemize=False, dry_run=False)
-        way = Way(self._resolver.configuration, words, calls)
+        way = PullContext(self._resolver.configuration, words, calls)
         with calls.during(None, is_stopped):
             outcome = pull(it.target, way, notes, notes.report)
             self._on_pulled(it)
         return _ended(
-            Report(
+            JobReport(
                 exit=outcome.exit,
                 fields=outcome.fields,
                 problems=tuple(notes.problems),
@@ -144,9 +146,9 @@ class Work:
             None,
         )
 
-    def _audit(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+    def _audit(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
-        calls, outcomes = Calls(self._clock), list[Outcome]()
+        calls, outcomes = CallContext(self._clock), list[CommandOutcome]()
         network = self._resolver.configuration.network(it.target.name, {})
         with calls.during(None, is_stopped):
             for folder in sets.each_mirror([it.target.folder]):
@@ -154,12 +156,12 @@ class Work:
                 outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}
-        return _ended(Report(exit=code, fields=fields), None)
+        return _ended(JobReport(exit=code, fields=fields), None)
 
-    def _hand_on(self, it: Watched, is_stopped: IsStopped) -> tuple[Ended, Report]:
+    def _hand_on(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         folders = [one for one in sets.each_mirror([it.target.folder]) if mirrors.is_mirror(one)]
         if not it.on_change or not folders:
-            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, stopped=True)
+            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)
         count, why = 0, ""
         for folder in folders:
@@ -171,7 +173,7 @@ class Work:
                 break
         fields = {"changes": count}
         if not why:
-            return Ended(verdict=Verdict.DONE), Report(exit=ExitCode.OK, fields=fields)
+            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, fields=fields)
         problem = Problem(
             code="on-change",
             message=f"{it.on_change[0]} {why}",
@@ -180,7 +182,7 @@ class Work:
             f" resourcesync changes {it.target.name} --consumer {CONSUMER} --json",
             exit=ExitCode.PARTIAL,
         )
-        return Ended(verdict=Verdict.FAILED), Report(
+        return JobOutcome(verdict=JobStatus.FAILED), JobReport(
             exit=ExitCode.PARTIAL, fields=fields, problem=problem
         )
 
@@ -200,7 +202,7 @@ class Work:
         return told, f"ended with {code}" if code else ""
 
 
-def _line(run: str, below: str, change: Logged) -> bytes:
+def _line(run: str, below: str, change: LoggedChange) -> bytes:
     """Return a change as a program is told of it; the path begins with the folder of its set."""
     fields = fields_of(change)
     if change.path:
@@ -208,9 +210,9 @@ def _line(run: str, below: str, change: Logged) -> bytes:
     return line_of("change", run, fields)
 
 
-def _ended(report: Report, retry_after: float | None) -> tuple[Ended, Report]:
-    verdict = Verdict.DONE if report.exit in _DONE else Verdict.FAILED
+def _ended(report: JobReport, retry_after: float | None) -> tuple[JobOutcome, JobReport]:
+    verdict = JobStatus.DONE if report.exit in _DONE else JobStatus.FAILED
     if report.exit in _LOCKED:
-        verdict = Verdict.LOCKED
+        verdict = JobStatus.LOCKED
     # There may be something to tell even if it brought nothing: others pull and repair, too.
-    return Ended(verdict=verdict, retry_after=retry_after or 0.0, changed=True), report
+    return JobOutcome(verdict=verdict, retry_after=retry_after or 0.0, changed=True), report

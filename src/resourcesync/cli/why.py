@@ -12,10 +12,10 @@ import click
 from resourcesync.cli import options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import OneMirror, mirror_argument
+from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
 from resourcesync.cli.options import option
-from resourcesync.cli.output import Outcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, Line
+from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.with_options(options.WAY)
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: Any) -> Job:
+def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
     """Explain one resource.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
@@ -44,7 +44,7 @@ def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: A
     offline: bool = values["offline"]
     folder = mirror.folder
 
-    def work(screen: Screen) -> Outcome:
+    def work(screen: Screen) -> CommandOutcome:
         return _why(mirror, resource, screen, offline=offline)
 
     return Job(
@@ -56,7 +56,7 @@ def command(output: OutputOptions, mirror: OneMirror, resource: str, **values: A
     )
 
 
-def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Outcome:
+def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -> CommandOutcome:
     from resourcesync.destination.explaining import explain  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
@@ -80,8 +80,8 @@ def _why(one: OneMirror, resource: str, screen: Screen, *, offline: bool) -> Out
             destination.read_only_session(asking=not offline), names, findings, offline=offline
         )
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
-    lines = tuple(Line(text, label, QUIET) for label, text in lines_of(found, mirror))
-    return Outcome(exit=code, closing=lines, fields=fields_of(found))
+    lines = tuple(TextLine(text, label, QUIET) for label, text in lines_of(found, mirror))
+    return CommandOutcome(exit=code, closing=lines, fields=fields_of(found))
 
 
 def named(resource: str, mirror: Path) -> list[str]:
@@ -210,23 +210,28 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return what to do now: a label and a command; ``None`` when there is nothing to do."""
-    from resourcesync.destination.explaining import Verdict  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.explaining import ResourceVerdict  # noqa: PLC0415 - help stays quick
 
     match found.verdict:
-        case Verdict.LOST | Verdict.ALTERED:
+        case ResourceVerdict.LOST | ResourceVerdict.ALTERED:
             return "Next", f"resourcesync repair {mirror}"
-        case Verdict.DISAGREES | Verdict.REFUSED:
+        case ResourceVerdict.DISAGREES | ResourceVerdict.REFUSED:
             return "Ask them", f"resourcesync validate {found.list_uri or found.source}"
-        case Verdict.FAILED | Verdict.WAITING | Verdict.OUTDATED | Verdict.SOUND_AGAIN:
+        case (
+            ResourceVerdict.FAILED
+            | ResourceVerdict.WAITING
+            | ResourceVerdict.OUTDATED
+            | ResourceVerdict.SOUND_AGAIN
+        ):
             return "Next", f"resourcesync pull {mirror}"
-        case Verdict.EDITED:
+        case ResourceVerdict.EDITED:
             kept = mirror / found.path
             return "Next", f"move {kept} away, or remove it; then resourcesync pull {mirror}"
-        case Verdict.HELD:
+        case ResourceVerdict.HELD:
             return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all that is held
-        case Verdict.KEPT:
+        case ResourceVerdict.KEPT:
             return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
-        case Verdict.UNASKED:
+        case ResourceVerdict.UNASKED:
             return "Next", f"resourcesync why {mirror} {found.uri}"
         case _:
             return None

@@ -19,7 +19,7 @@ __all__ = [
     "LABEL_WIDTH",
     "NORMAL",
     "QUIET",
-    "Line",
+    "TextLine",
     "age",
     "count",
     "counted",
@@ -39,7 +39,7 @@ QUIET, NORMAL, DETAIL = 0, 1, 2
 LABEL_WIDTH: Final = 10
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line of text output.
 
     Attributes:
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     level: int = NORMAL
 
 
-def labelled(line: Line) -> tuple[str, str]:
+def labelled(line: TextLine) -> tuple[str, str]:
     """Return a line's label with its padding, and its text."""
     if not line.label:
         return "", line.text

@@ -89,7 +89,7 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ServiceEnvironment:
     """What a service manager says to a service that it began (``sd_notify``).
 
     Attributes:
@@ -101,13 +101,13 @@ class Service:
     watchdog: float = 0.0
 
 
-def read_service(environ: Mapping[str, str] | None = None) -> Service:
+def read_service(environ: Mapping[str, str] | None = None) -> ServiceEnvironment:
     """Return what the service manager says in the process's environment, or in the given one."""
     found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
     span, process = found.get("WATCHDOG_USEC", ""), found.get("WATCHDOG_PID", "")
     is_ours = process in {"", str(os.getpid())}
     watchdog = int(span) / 1e6 if is_ours and span.isascii() and span.isdigit() else 0.0
-    return Service(address=found.get("NOTIFY_SOCKET", ""), watchdog=watchdog)
+    return ServiceEnvironment(address=found.get("NOTIFY_SOCKET", ""), watchdog=watchdog)
 
 
 def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:

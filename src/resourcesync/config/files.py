@@ -33,7 +33,7 @@ _KEY: Final = re.compile(r"\s*([\"']?)([A-Za-z0-9_-]+)\1\s*[=.]")
 _OVERRIDE: Final = f"{config.PREFIX}_MIRROR__"
 
 
-class Place(NamedTuple):
+class ConfigLocation(NamedTuple):
     """Where a configuration file may be.
 
     Attributes:
@@ -111,7 +111,7 @@ class ConfigFile:
         return ConfigurationError(message, evidence=evidence, hint=hint)
 
 
-def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
+def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[ConfigLocation]:
     """Return where a configuration file is looked for, in order; only the first one there counts.
 
     A file in the current folder does not count when that folder lies in a mirror or a published
@@ -125,9 +125,9 @@ def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
     if named is not None:
         # The command line takes the variable for the option when that is not given.
         by = VARIABLE if config.variable(VARIABLE) == str(named) else "--config"
-        return [Place(named, f"named by {by}", is_named=True)]
+        return [ConfigLocation(named, f"named by {by}", is_named=True)]
     if by_variable := config.variable(VARIABLE):
-        return [Place(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
+        return [ConfigLocation(Path(by_variable), f"named by {VARIABLE}", is_named=True)]
     import platformdirs  # noqa: PLC0415 - not needed when the file is named
 
     here = Path.cwd()
@@ -135,9 +135,9 @@ def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[Place]:
     note = f"{inside[0]} is a mirror or a published tree" if inside else "the current folder"
     user = platformdirs.user_config_path("resourcesync", appauthor=False, roaming=True)
     return [
-        Place(Path(NAME), note, counts=not inside),
-        Place(user / NAME, "the user's settings"),
-        Place(system, "the settings of this machine"),
+        ConfigLocation(Path(NAME), note, counts=not inside),
+        ConfigLocation(user / NAME, "the user's settings"),
+        ConfigLocation(system, "the settings of this machine"),
     ]
 
 

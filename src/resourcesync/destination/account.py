@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.linking import with_linked
-from resourcesync.destination.ordering import Spool, in_order
-from resourcesync.destination.plan import Listed, deduplicate
+from resourcesync.destination.ordering import ExternalSorter, in_order
+from resourcesync.destination.plan import ListedEntry, deduplicate
 
-OnConflict = Callable[[Listed, Listed], None]
+OnConflict = Callable[[ListedEntry, ListedEntry], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ListedRows:
     """What a Source lists now: its Resource List and the changes since.
 
     Attributes:
@@ -25,14 +25,14 @@ class Account:
         is_read: Whether a pull read these very lists, to its end.
     """
 
-    spools: list[Spool[Listed]]
+    spools: list[ExternalSorter[ListedEntry]]
     through: int
     complete: bool
-    history: History | None = None
-    linked: Spool[Listed] | None = None
+    history: ChangeHistory | None = None
+    linked: ExternalSorter[ListedEntry] | None = None
     is_read: bool = False
 
-    def rows(self, on_conflict: OnConflict | None = None) -> Iterator[Listed]:
+    def rows(self, on_conflict: OnConflict | None = None) -> Iterator[ListedEntry]:
         """Yield one row for each URI, in order: its last word, or what links to it say.
 
         Args:
@@ -44,12 +44,13 @@ class Account:
 
 
 def deduplicated_rows(
-    spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
-) -> Iterator[Listed]:
+    spools: list[ExternalSorter[ListedEntry]],
+    on_conflict: Callable[[ListedEntry, ListedEntry], None],
+) -> Iterator[ListedEntry]:
     """Yield one row for each URI, in order: the last word of all spools."""
     return deduplicate(in_order(spools, attrgetter("uri")), on_conflict)
 
 
-def ignore_conflict(first: Listed, other: Listed) -> None:
+def ignore_conflict(first: ListedEntry, other: ListedEntry) -> None:
     """Take a conflict that was told of already."""
     del first, other

@@ -7,19 +7,19 @@ lists is forgotten, and nothing is counted as done that is not.
 from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.plan import CONTRADICTING, FILTERED, LOCAL_CHANGE, RESTORED
-from resourcesync.destination.pulling import Pulled
+from resourcesync.destination.pulling import SyncOutcome
 from resourcesync.destination.reports import Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.status import failures_of, not_given
-from resourcesync.ports.mirror import Fixity, MirrorState, Task
+from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask
 
 _MAX_REPORTED_FAILURES: Final = 1_000
 _ALL: Final = (1 << 63) - 1
 
 
-class Account(NamedTuple):
+class ListedCounts(NamedTuple):
     """What became of everything that is listed; ``listed`` is the sum of the others."""
 
     listed: int
@@ -31,7 +31,7 @@ class Account(NamedTuple):
     refused: int
 
 
-def account_of(pulled: Pulled, state: MirrorState, memory: SyncState) -> Account:
+def account_of(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
     """Say what became of everything that the Source is known to list and that is selected.
 
     A baseline counts the list itself. Other runs read only what is new: for them it follows from
@@ -50,22 +50,27 @@ def account_of(pulled: Pulled, state: MirrorState, memory: SyncState) -> Account
         pending = pulled.selected - tally.gone - unchanged - applied - sum(missing)
         if pulled.complete and pulled.is_written:  # what is written down, not what would add up
             missing = not_given(state, memory)
-            pending = waiting(state, Task.FETCH) - sum(missing)
+            pending = waiting(state, PendingTask.FETCH) - sum(missing)
         listed = pulled.selected - tally.gone + pulled.refused
-        return Account(listed, unchanged, applied, pending, *missing, pulled.refused)
+        return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused)
     missing = not_given(state, memory)
-    pending, outdated = waiting(state, Task.FETCH), state.pending_with_copy(Task.FETCH)
+    pending, outdated = (
+        waiting(state, PendingTask.FETCH),
+        state.pending_with_copy(PendingTask.FETCH),
+    )
     if not pulled.is_written:
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = waiting(state, Task.RETAIN) + waiting(state, Task.DELETE)
+    not_listed = waiting(state, PendingTask.RETAIN) + waiting(state, PendingTask.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
     refused = memory.refused
     listed = unchanged + applied + pending + sum(missing) + refused
-    return Account(listed, unchanged, applied, pending, *missing, refused)
+    return ListedCounts(listed, unchanged, applied, pending, *missing, refused)
 
 
-def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) -> RunReport:
+def report_of(
+    run: str, pulled: SyncOutcome, equipment: Dependencies, *, dry_run: bool
+) -> RunReport:
     """Return the report of a run.
 
     Args:
@@ -76,9 +81,9 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     """
     state, memory = equipment.state, SyncState(equipment.state)
     tally, swept = pulled.tally, pulled.swept
-    to_delete, local = waiting(state, Task.DELETE), len(swept.failures)
+    to_delete, local = waiting(state, PendingTask.DELETE), len(swept.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
-    failed = waiting(state, Task.FETCH) + local - sum(not_given(state, memory))
+    failed = waiting(state, PendingTask.FETCH) + local - sum(not_given(state, memory))
     resources, waits = state.count(), to_delete and not pulled.is_swept
     requests, received = equipment.traffic()
     unfinished = memory.hole or tally.undecided or not pulled.complete
@@ -117,7 +122,7 @@ def report_of(run: str, pulled: Pulled, equipment: Equipment, *, dry_run: bool) 
     )
 
 
-def _besides(state: MirrorState) -> dict[str, Any]:
+def _besides(state: MirrorStateStore) -> dict[str, Any]:
     """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
         "gap": SyncState(state).hole,
@@ -129,19 +134,19 @@ def _besides(state: MirrorState) -> dict[str, Any]:
     }
 
 
-def _failures(pulled: Pulled, state: MirrorState) -> tuple[Failing, ...]:
+def _failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:
     found = [*pulled.tally.failures, *pulled.swept.failures][:_MAX_REPORTED_FAILURES]
     return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
 
 
-def _blocked_deletions(pulled: Pulled, to_delete: int, *, dry_run: bool) -> int:
+def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) -> int:
     """Return how many deletions are held, or would be."""
     if dry_run:
         return pulled.swept.held
     return to_delete if pulled.is_swept else 0
 
 
-def waiting(state: MirrorState, task: Task) -> int:
+def waiting(state: MirrorStateStore, task: PendingTask) -> int:
     """Return how many resources wait for a task."""
     return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
 

@@ -7,7 +7,7 @@ archive is what the Capability List offers, and stands for the index.
 from collections.abc import Iterator
 from datetime import datetime
 
-from resourcesync.destination.cursor import Span
+from resourcesync.destination.cursor import ChangeListSpan
 from resourcesync.destination.resource_lists import expect, parts_of
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.documents.reading import Document
@@ -30,7 +30,7 @@ def grows_unseen(header: Header) -> bool:
     return is_archive(header) and header.is_index
 
 
-def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
+def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]:
     """Return the Change Lists of an archive, in its order, with the intervals that it tells.
 
     Args:
@@ -41,7 +41,7 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
         SourceError: A document could not be had.
         DocumentError: One cannot be used, or they list too many.
     """
-    spans: dict[str, Span] = {}
+    spans: dict[str, ChangeListSpan] = {}
     fetched = documents.get(uri)
     assert fetched is not None, "an unconditional request is never answered with 304"
     with fetched:
@@ -57,7 +57,7 @@ def archived_lists(documents: DocumentFetcher, uri: str) -> list[Span]:
     return list(spans.values())
 
 
-def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span]:
+def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[ChangeListSpan]:
     """Yield the Change Lists of an archive that is open, or of the parts of its index.
 
     Drafts write ``sitemapindex`` for an archive: its parts are the Change Lists, as the first one
@@ -90,7 +90,7 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Span
             yield from read_archive(documents, inner)
 
 
-def oldest_first(documents: DocumentFetcher, spans: list[Span]) -> list[Span]:
+def oldest_first(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> list[ChangeListSpan]:
     """Return the lists of an archive in their turn, where neither it nor they tell intervals.
 
     Their changes may have times all the same: where those of the first list are later than those
@@ -107,7 +107,7 @@ def oldest_first(documents: DocumentFetcher, spans: list[Span]) -> list[Span]:
     return spans[::-1] if is_turned else spans
 
 
-def _first_time(documents: DocumentFetcher, span: Span) -> datetime | None:
+def _first_time(documents: DocumentFetcher, span: ChangeListSpan) -> datetime | None:
     """Return the earliest time in a list that tells of no interval; ``None``: it tells one."""
     fetched = documents.get(span.uri)
     assert fetched is not None, "an unconditional request is never answered with 304"
@@ -119,10 +119,10 @@ def _first_time(documents: DocumentFetcher, span: Span) -> datetime | None:
         return min((entry.time for entry in entries if entry.time is not None), default=None)
 
 
-def announced_span(uri: str, part: Part) -> Span:
+def announced_span(uri: str, part: Part) -> ChangeListSpan:
     """Return the interval of a Change List as an index or an archive tells it."""
     from_, until = part.from_, part.until
-    return Span(
+    return ChangeListSpan(
         uri=uri,
         from_=known_microseconds(from_),
         until=known_microseconds(until),

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import deduplicated_rows, ignore_conflict
-from resourcesync.destination.clashes import Named
+from resourcesync.destination.clashes import PathClaim
 from resourcesync.destination.doubting import SuspectMarker, as_listed
 from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.history import check_no_older, go_on_from
@@ -24,18 +24,18 @@ from resourcesync.destination.plan import (
     FILTERED,
     NOT_GIVEN_CODES,
     NOT_KNOWN_GOOD,
-    Known,
-    Listed,
+    ListedEntry,
+    ListingStatus,
     Match,
     is_forgotten,
     is_suspect,
     known_of,
     match_copy,
 )
-from resourcesync.destination.proving import Bad, Proven, Prover, Rolling
-from resourcesync.destination.pulling import Pull
-from resourcesync.destination.reports import AuditReport, Finding, FindingKind
-from resourcesync.destination.seen_lists import Beside
+from resourcesync.destination.proving import AuditRolling, FailedCheck, FixityChecker, FixityResult
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
+from resourcesync.destination.seen_lists import ListPositions
 from resourcesync.destination.status import not_given
 from resourcesync.destination.tasks import listed_again
 from resourcesync.errors import SourceNotFoundError
@@ -52,7 +52,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 from resourcesync.ports.changes import PROVEN_ALL
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _DEFAULT_MAX_FINDINGS: Final = 10_000
@@ -61,11 +61,11 @@ MOST_FINDINGS: Final = 100_000
 
 _ONE_STRONG: Final = ("sha-256",)
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
-_NO_MORE: Final = Named("\U0010ffff" * 2, "")
+_NO_MORE: Final = PathClaim("\U0010ffff" * 2, "")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Counts:
+class _AuditCounts:
     listed: int = 0
     absent: int = 0
     skipped: int = 0
@@ -78,7 +78,7 @@ class _Counts:
     unlisted: int = 0
     foreign: int = 0
     read: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[AuditFinding] = field(default_factory=list)
 
 
 class Audit:
@@ -94,7 +94,7 @@ class Audit:
 
     def __init__(
         self,
-        pull: Pull,
+        pull: SyncSession,
         method: AuditMethod,
         *,
         kept: int = _DEFAULT_MAX_FINDINGS,
@@ -104,15 +104,15 @@ class Audit:
         self._marks_suspects = doubting
         self._pull = pull
         self._method: str = method
-        self._bad: dict[str, Bad] = {}
+        self._bad: dict[str, FailedCheck] = {}
         self._finds_foreign = method != "lists"
-        self._counts = _Counts()
+        self._counts = _AuditCounts()
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
         self._not_given = any(not_given(pull.state, pull.sync_state))
         self._suspects = SuspectMarker(pull, offline=False)
 
-    def run(self, run: str, *, offline: bool, rolling: Rolling | None = None) -> AuditReport:
+    def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
         """Compare and count.
 
         Args:
@@ -165,11 +165,13 @@ class Audit:
             or (offline and (memory.hole or memory.is_unsettled)),
         )
 
-    def _prove(self, run: str, rolling: Rolling | None) -> Proven | None:
+    def _prove(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
         """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
         if rolling is None and self._method != "remote":
             return None
-        proven = Prover(self._pull, self._method, run, self._suspects).prove(rolling or Rolling())
+        proven = FixityChecker(self._pull, self._method, run, self._suspects).prove(
+            rolling or AuditRolling()
+        )
         self._bad, self._counts.read = proven.bad, proven.read
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
@@ -181,17 +183,17 @@ class Audit:
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
         if all_read and not counts.findings:
-            self._pull.state.commit(Step(notes={PROVEN_ALL: str(self._pull.now)}))
+            self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 
-    def _remembered(self) -> Iterator[Listed]:
+    def _remembered(self) -> Iterator[ListedEntry]:
         """Yield what was listed when it was last read: of each copy, and of what waits.
 
         What a deletion waits for is not listed any more.
         """
         state = self._pull.state
-        going = (row.uri for row in state.pending(Task.DELETE))
+        going = (row.uri for row in state.pending(PendingTask.DELETE))
         next_to_go = next(going, None)
-        for difference in compare(state.copies(), state.pending(Task.FETCH), same=_never):
+        for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=_never):
             match difference:
                 case Deleted(copy):
                     while next_to_go is not None and next_to_go < copy.uri:
@@ -204,7 +206,7 @@ class Audit:
                 case Created(waiting):
                     yield listed_again(waiting)
 
-    def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[Listed]]:
+    def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
         pull, found = self._pull, self._pull.found
         if found.resource_list is None:
             raise SourceNotFoundError(
@@ -221,7 +223,7 @@ class Audit:
             check_no_older(at, pull.sync_state.at)
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(
-                found.change_list, since=at, state=None, beside=Beside(pull.state, at)
+                found.change_list, since=at, state=None, beside=ListPositions(pull.state, at)
             )
             spools.append(held.enter_context(history.spool))
             go_on_from(
@@ -237,7 +239,7 @@ class Audit:
         linked = linked_by(pull, deduplicated_rows(spools, ignore_conflict), held)
         return at, with_linked(deduplicated_rows(spools, ignore_conflict), linked)
 
-    def _compare(self, rows: Iterator[Listed], look: CopyInspector) -> None:
+    def _compare(self, rows: Iterator[ListedEntry], look: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         by_memory = self._method == "lists" and not (self._bad or self._not_given)
         same = _is_plainly_same if by_memory else _never
@@ -258,25 +260,25 @@ class Audit:
         self._counts.present += plain
         self._counts.accurate += plain
 
-    def _check_listed(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
+    def _check_listed(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
         """Count a copy of what is listed; of what is not wanted any more it is no fault."""
         if row.change == FILTERED:
             return
-        if self._known(copy, row) is Known.GONE:
+        if self._known(copy, row) is ListingStatus.GONE:
             self._extra(copy)
             return
         self._counts.listed += 1
         # What the Source does not give any more is kept as it was.
         self._check(copy, as_listed(copy) if self._why_not_given(row.uri) else row, look)
 
-    def _known(self, copy: Copy | None, row: Listed) -> Known:
+    def _known(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
         if not row.undated:  # as most are
-            return Known.LISTED
+            return ListingStatus.LISTED
         return known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read)
 
-    def _missing(self, row: Listed) -> None:
+    def _missing(self, row: ListedEntry) -> None:
         """Count what is listed and not here."""
-        if row.change == FILTERED or self._known(None, row) is Known.GONE:
+        if row.change == FILTERED or self._known(None, row) is ListingStatus.GONE:
             return
         waiting, why = self._pull.state.pending_of(row.uri), self._why_not_given(row.uri)
         if why:
@@ -304,13 +306,13 @@ class Audit:
 
     def _extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
-        is_kept = waiting is not None and waiting.task == Task.RETAIN
+        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
         self._counts.extra += not is_kept
         reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
         self._find(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
+    def _check(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
         if self._method == "hash":
             self._check_bytes(copy, row, look)
             return
@@ -333,13 +335,13 @@ class Audit:
         else:
             self._find(bad.kind, copy.uri, copy.path, bad.reason)
 
-    def _damaged(self, kind: FindingKind, copy: Copy, row: Listed, reason: str) -> None:
+    def _damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
         """Tell of a copy whose file is not what was put there, and put it in doubt."""
         self._counts.present += kind is not FindingKind.MISSING
         self._find(kind, copy.uri, copy.path, reason)
         self._suspects.mark_suspect(copy, row, reason)
 
-    def _check_against_state(self, copy: Copy, row: Listed) -> None:
+    def _check_against_state(self, copy: Copy, row: ListedEntry) -> None:
         match match_copy(copy, row):
             case Match.DIFFERENT:
                 known = not (is_forgotten(copy) or is_suspect(copy))
@@ -353,10 +355,10 @@ class Audit:
     def _is_to_be_fetched(self, copy: Copy) -> bool:
         """Whether a pull could not have what is listed now, so that this may be another."""
         waiting = self._pull.state.pending_of(copy.uri)
-        is_due = waiting is not None and waiting.task == Task.FETCH
+        is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._why_not_given(copy.uri)
 
-    def _is_accurate(self, copy: Copy, row: Listed) -> None:
+    def _is_accurate(self, copy: Copy, row: ListedEntry) -> None:
         """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
 
         Without the Source, a digest that was computed here proves only that the file is the same.
@@ -368,7 +370,7 @@ class Audit:
             self._count_not_given(why)
             return
         is_right = self._is_served and bool(row.rivals)  # these are the bytes that it serves now
-        if self._known(copy, row) is Known.OPEN and not is_right:
+        if self._known(copy, row) is ListingStatus.OPEN and not is_right:
             self._find(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
         self._counts.accurate += 1
@@ -379,7 +381,7 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # what is ours can surely be checked
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(self, copy: Copy, row: Listed, look: CopyInspector) -> None:
+    def _check_bytes(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
         wanted: tuple[str, ...] = ()
         if copy.digests == row.hash:
             wanted = _computable(copy.digests)
@@ -409,7 +411,9 @@ class Audit:
     def _is_damaged(copy: Copy, length: int, digests: tuple[Digest, ...]) -> bool:
         return length != copy.length >= 0 or disagree(digests, parse_digests(copy.digests))
 
-    def _judge(self, copy: Copy, row: Listed, length: int, digests: tuple[Digest, ...]) -> None:
+    def _judge(
+        self, copy: Copy, row: ListedEntry, length: int, digests: tuple[Digest, ...]
+    ) -> None:
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:
             reason = f"{length} B here, the Source lists {row.length} B"
@@ -433,9 +437,9 @@ class Audit:
         mapping, scratch = self._pull.selection.mapping, self._pull.equipment.scratch
         key = mapping.key if isinstance(mapping, NameMapping) else str
         with names_in_order(scratch) as found, names_in_order(scratch) as known:
-            found.add_all(Named(key(path), path) for path in copies.paths())
-            known.add_all(Named(key(it.path), it.path) for it in self._pull.state.copies())
-            ours, last = iter(known), Named("", "")
+            found.add_all(PathClaim(key(path), path) for path in copies.paths())
+            known.add_all(PathClaim(key(it.path), it.path) for it in self._pull.state.copies())
+            ours, last = iter(known), PathClaim("", "")
             for file in found:
                 while last.key < file.key:
                     last = next(ours, _NO_MORE)
@@ -450,7 +454,7 @@ class Audit:
         return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
     def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
-        finding = Finding(kind=kind, uri=uri, path=path, reason=reason)
+        finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)
         self._pull.equipment.report(
@@ -472,12 +476,12 @@ def _moment(value: int | None) -> datetime | None:
 
 def _why_missing(waiting: Pending | None) -> str:
     """Say that a resource is not here, and why as far as a pull has told."""
-    if waiting is None or waiting.task != Task.FETCH:
+    if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
     return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
 
 
-def _is_plainly_same(copy: Copy, row: Listed) -> bool:
+def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
     """Whether the memory of a copy agrees with the list in all, as that of most copies does."""
     return (
         row.hash == copy.digests == copy.listed != ""
@@ -488,6 +492,6 @@ def _is_plainly_same(copy: Copy, row: Listed) -> bool:
     )
 
 
-def _never(copy: Copy, row: Listed | Pending) -> bool:
+def _never(copy: Copy, row: ListedEntry | Pending) -> bool:
     del copy, row
     return False

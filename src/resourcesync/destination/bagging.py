@@ -60,16 +60,16 @@ class _Bag:
         self._tags: list[str] = []
         self._count = self._size = 0
 
-    def files(self) -> "Iterator[_File]":
+    def files(self) -> "Iterator[_BagFile]":
         """Yield the files, the payload between the declaration and what tells of it."""
         yield self._tag("bagit.txt", [DECLARATION])
         self._table.write(_row(_COLUMNS))
         for copy in self._holdings.copies():
-            yield _File(PAYLOAD + copy.path, self._payload(copy), copy.length)
+            yield _BagFile(PAYLOAD + copy.path, self._payload(copy), copy.length)
         yield self._tag("manifest-sha256.txt", _again(self._manifest))
         yield self._tag("resources.csv", _again(self._table))
         yield self._tag("bag-info.txt", [bag_info(self._facts())])
-        yield _File("tagmanifest-sha256.txt", [line.encode() for line in self._tags], 0)
+        yield _BagFile("tagmanifest-sha256.txt", [line.encode() for line in self._tags], 0)
 
     def _payload(self, copy: Copy) -> Iterator[bytes]:
         proof = usable(parse_digests(copy.digests))[:1]
@@ -89,8 +89,8 @@ class _Bag:
         cells = (copy.uri, PAYLOAD + copy.path, str(size), copy.digests, lastmod, installed)
         self._table.write(_row(cells))
 
-    def _tag(self, path: str, content: Iterable[bytes]) -> "_File":
-        return _File(path, self._hashed(path, content), 0)
+    def _tag(self, path: str, content: Iterable[bytes]) -> "_BagFile":
+        return _BagFile(path, self._hashed(path, content), 0)
 
     def _hashed(self, path: str, content: Iterable[bytes]) -> Iterator[bytes]:
         hasher = hashlib.sha256()
@@ -111,7 +111,7 @@ class _Bag:
         yield "Payload-Oxum", f"{self._size}.{self._count}"
 
 
-class _File(NamedTuple):
+class _BagFile(NamedTuple):
     """A file of a bag, and how many bytes it has, as far as that matters for a ZIP."""
 
     path: str

@@ -6,23 +6,23 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.account import Account, deduplicated_rows, ignore_conflict
-from resourcesync.destination.deletion import Swept
-from resourcesync.destination.dumps import Dumps, together
+from resourcesync.destination.account import ListedRows, deduplicated_rows, ignore_conflict
+from resourcesync.destination.deletion import DeletionResult
+from resourcesync.destination.dumps import DumpTransfer, together
 from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
 from resourcesync.destination.former import not_due, still_to_delete
 from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.history import History, check_no_older, go_on_from
+from resourcesync.destination.history import ChangeHistory, check_no_older, go_on_from
 from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
 from resourcesync.destination.memory import encode
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import (
     ABSENT,
     FILTERED,
     Decision,
     Delete,
     Fetch,
-    Listed,
+    ListedEntry,
     Retain,
     apply_deletion_policy,
     count,
@@ -33,14 +33,14 @@ from resourcesync.destination.pulling import (
     CUT_LIST,
     NO_CHANGES,
     OLD_PART,
-    Pull,
-    Pulled,
+    SyncOutcome,
+    SyncSession,
     no_time_note,
 )
-from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import ListHead, Snapshot
-from resourcesync.destination.reviewing import Noted
-from resourcesync.destination.seen_lists import Beside
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_lists import ListSnapshot, ListVersion
+from resourcesync.destination.reviewing import RecordedDecisions
+from resourcesync.destination.seen_lists import ListPositions
 from resourcesync.destination.tasks import gone_rows, pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,
@@ -48,7 +48,13 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, ProcessedDocument, Step, Task
+from resourcesync.ports.mirror import (
+    Copy,
+    Pending,
+    PendingTask,
+    ProcessedDocument,
+    StateTransaction,
+)
 
 _CHUNK: Final = 1_000
 _FEW: Final = 5_000
@@ -62,17 +68,17 @@ class Baseline:
         pull: What the pull works with.
     """
 
-    def __init__(self, pull: Pull) -> None:
+    def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._linked: Spool[Listed] | None = None
+        self._linked: ExternalSorter[ListedEntry] | None = None
         self._listed_at = 0
         self._swept_at: int | None = None
-        self._created: list[Listed] = []
+        self._created: list[ListedEntry] = []
         self._is_cut = self._has_hole = self._is_undecided = False
 
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
-    ) -> Pulled | None:
+    ) -> SyncOutcome | None:
         """Bring the mirror in step with the Resource List and the changes since.
 
         Args:
@@ -95,7 +101,7 @@ class Baseline:
             self._linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
             return self._synchronize(snapshot, history, spools)
 
-    def account(self, held: ExitStack) -> Account:
+    def account(self, held: ExitStack) -> ListedRows:
         """Read what the Source lists now, without acting on it.
 
         Args:
@@ -116,7 +122,7 @@ class Baseline:
             complete = False
         spools = [spool] if history is None else [spool, history.spool]
         linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
-        return Account(
+        return ListedRows(
             spools=spools,
             through=through,
             complete=complete and not self._pull.selection.refusals.count,
@@ -141,11 +147,11 @@ class Baseline:
             )
         return uri
 
-    def _is_newer(self, snapshot: Snapshot) -> bool:
+    def _is_newer(self, snapshot: ListSnapshot) -> bool:
         known = self._pull.sync_state.at
         return snapshot.at is None or known is None or snapshot.at > known
 
-    def _is_whole(self, snapshot: Snapshot) -> bool:
+    def _is_whole(self, snapshot: ListSnapshot) -> bool:
         """Whether a list may prove what is gone.
 
         One of the same moment that has fewer entries than it had was cut, or is being written.
@@ -156,7 +162,7 @@ class Baseline:
             return True
         return snapshot.entries >= memory.swept_entries
 
-    def _check_time(self, snapshot: Snapshot, *, gap: bool) -> None:
+    def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
         through = self._pull.sync_state.through
         if snapshot.at is None or self._is_forced:
             return
@@ -173,7 +179,7 @@ class Baseline:
                 hint="wait for the Source's next Resource List and run again",
             )
 
-    def _since(self, snapshot: Snapshot, held: ExitStack) -> History | None:
+    def _since(self, snapshot: ListSnapshot, held: ExitStack) -> ChangeHistory | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
@@ -182,7 +188,7 @@ class Baseline:
             self._pull.found.change_list,
             since=snapshot.at,
             state=None,
-            beside=Beside(self._pull.state, snapshot.at),
+            beside=ListPositions(self._pull.state, snapshot.at),
         )
         held.enter_context(history.spool)
         if not self._is_forced:
@@ -201,7 +207,7 @@ class Baseline:
             )
         return history
 
-    def _reach(self, snapshot: Snapshot, history: History | None) -> tuple[int, bool]:
+    def _reach(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
         """Return up to when the lists tell, and whether nothing is missing up to there.
 
         Without Change Lists a Resource List from before T does not tell what became of it since.
@@ -216,8 +222,11 @@ class Baseline:
         return known, False
 
     def _synchronize(
-        self, snapshot: Snapshot, history: History | None, spools: list[Spool[Listed]]
-    ) -> Pulled:
+        self,
+        snapshot: ListSnapshot,
+        history: ChangeHistory | None,
+        spools: list[ExternalSorter[ListedEntry]],
+    ) -> SyncOutcome:
         through, sweeping = self._judge(snapshot, history)
         counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
         plan, kept, unsure = counted
@@ -225,7 +234,7 @@ class Baseline:
             self._pull.naming.name_all(self._rows_of(spools, ignore_conflict))
         else:
             self._pull.naming.name_new(self._created)
-        pulled = Pulled(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
         pulled.selected = plan.same + plan.create + plan.update
         pulled.refused = self._pull.selection.refusals.count
         pulled.unread = snapshot.unread
@@ -253,28 +262,28 @@ class Baseline:
             self._pull.sweep(pulled)
         return pulled
 
-    def _note_unread(self, pulled: Pulled) -> None:
+    def _note_unread(self, pulled: SyncOutcome) -> None:
         """Let all be due again, as if the run had been cut off, where parts were not read."""
         if pulled.unread:
             pulled.complete = pulled.is_swept = False
             self._pull.remember_refused(add=True)
 
-    def _write_entries(self, spools: list[Spool[Listed]]) -> None:
+    def _write_entries(self, spools: list[ExternalSorter[ListedEntry]]) -> None:
         pull = self._pull
         if pull.selection.has_entries:
             rows = deduplicated_rows(spools, ignore_conflict)
             write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
-        self, spools: list[Spool[Listed]], *, sweeping: bool
-    ) -> tuple[tuple[Plan, int, bool], Swept, bool]:
+        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+    ) -> tuple[tuple[PlanSummary, int, bool], DeletionResult, bool]:
         """Count what is decided, tell it, and show it to whoever reviews it.
 
         Returns:
             What `count` says; what is going to be held; and whether what is not listed goes: not
             so if a URI is listed twice, which shows only here.
         """
-        with Noted(self._pull) as noted:
+        with RecordedDecisions(self._pull) as noted:
             decisions = self._foreseen(spools, sweeping=sweeping)
             reviewed = self._pull.options.review is not None
             counted = count(noted.note(decisions) if reviewed else decisions, Mode.BASELINE)
@@ -285,7 +294,9 @@ class Baseline:
         self._swept_at = None
         return self._plan(spools, sweeping=False)
 
-    def _foreseen(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Decision]:
+    def _foreseen(
+        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+    ) -> Iterator[Decision]:
         """Yield what is decided; what the Source called deleted before, and waits, goes too."""
         waits = any(True for _ in gone_rows(self._pull.state))
         self._created = []
@@ -294,7 +305,7 @@ class Baseline:
                 self._created.append(decision.listed)
             if waits and isinstance(decision, Retain) and not decision.listed:
                 known = still_to_delete(self._pull, decision.copy)
-                is_to_go = known is not None and known.task == Task.DELETE
+                is_to_go = known is not None and known.task == PendingTask.DELETE
                 yield Delete(decision.copy, known.reason) if is_to_go and known else decision
             else:
                 yield decision
@@ -310,13 +321,18 @@ class Baseline:
         return not refused
 
     def _fetch(
-        self, pulled: Pulled, spools: list[Spool[Listed]], through: int, *, sweeping: bool
+        self,
+        pulled: SyncOutcome,
+        spools: list[ExternalSorter[ListedEntry]],
+        through: int,
+        *,
+        sweeping: bool,
     ) -> None:
         """Fetch what is planned, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
         wanted = partial(self._wanted, spools, sweeping=sweeping)
-        dumps = Dumps(self._pull, plan, wanted, through)
+        dumps = DumpTransfer(self._pull, plan, wanted, through)
         brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         decisions = self._decisions(spools, ignore_conflict, sweeping=sweeping)
         fetches = self._fetches(decisions, through)
@@ -346,9 +362,9 @@ class Baseline:
                 )
                 for fetch, before in zip(group, known, strict=True)
             )
-            pull.state.commit(Step(pending=list(rows)))
+            pull.state.commit(StateTransaction(pending=list(rows)))
 
-    def _judge(self, snapshot: Snapshot, history: History | None) -> tuple[int, bool]:
+    def _judge(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
         """Return up to when the lists tell, and whether what they do not list goes."""
         through, reaches = self._reach(snapshot, history)
         may = self._may_sweep(snapshot, through, reaches=reaches) and self._is_understood()
@@ -365,7 +381,7 @@ class Baseline:
         self._listed_at = through if snapshot.at is None else snapshot.at
         return through, sweeping
 
-    def _may_sweep(self, snapshot: Snapshot, through: int, *, reaches: bool) -> bool:
+    def _may_sweep(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone; whether it goes, policy says."""
         if not snapshot.complete:
             return False
@@ -376,15 +392,17 @@ class Baseline:
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 
     def _rows_of(
-        self, spools: list[Spool[Listed]], on_conflict: Callable[[Listed, Listed], None]
-    ) -> Iterator[Listed]:
+        self,
+        spools: list[ExternalSorter[ListedEntry]],
+        on_conflict: Callable[[ListedEntry, ListedEntry], None],
+    ) -> Iterator[ListedEntry]:
         rows = with_linked(deduplicated_rows(spools, on_conflict), self._linked)
         return self._pull.selection.named(rows)
 
     def _decisions(
         self,
-        spools: list[Spool[Listed]],
-        on_conflict: Callable[[Listed, Listed], None],
+        spools: list[ExternalSorter[ListedEntry]],
+        on_conflict: Callable[[ListedEntry, ListedEntry], None],
         *,
         sweeping: bool,
     ) -> Iterator[Decision]:
@@ -393,13 +411,15 @@ class Baseline:
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
         return check_cancelled(apply_deletion_policy(decisions, policy), self._pull.equipment.clock)
 
-    def _without_undated_deletions(self, rows: Iterator[Listed]) -> Iterator[Listed]:
+    def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
         if not self._pull.selection.refusals.count:
             return rows
         return (it for it in rows if not (it.undated and it.change == ChangeKind.DELETED))
 
-    def _wanted(self, spools: list[Spool[Listed]], *, sweeping: bool) -> Iterator[Fetch]:
+    def _wanted(
+        self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
+    ) -> Iterator[Fetch]:
         for decision in self._decisions(spools, ignore_conflict, sweeping=sweeping):
             if isinstance(decision, Fetch):
                 yield decision
@@ -414,7 +434,7 @@ class Baseline:
             for copy in copies:
                 yield copy if look.signature(copy.path) == copy.signature else forgotten(copy)
 
-    def _conflict(self, first: Listed, other: Listed) -> None:
+    def _conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other
         self._pull.selection.refusals.add(
             first.loc, "duplicate-uri", "the Resource List gives it twice, with different content"
@@ -422,7 +442,7 @@ class Baseline:
 
     def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
         """Yield what is to be fetched; write down what is to be deleted, and what still rests."""
-        has_pending = any(True for task in Task for _ in self._pull.state.pending(task))
+        has_pending = any(True for task in PendingTask for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
             rests = self._rests(decision, at, has_pending=has_pending)
@@ -431,9 +451,9 @@ class Baseline:
             elif isinstance(decision, Fetch):
                 yield decision
             if len(waiting) >= _CHUNK:
-                self._pull.state.commit(Step(pending=waiting))
+                self._pull.state.commit(StateTransaction(pending=waiting))
                 waiting = []
-        self._pull.state.commit(Step(pending=waiting))
+        self._pull.state.commit(StateTransaction(pending=waiting))
 
     def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
@@ -453,7 +473,7 @@ class Baseline:
                 return None
 
     def _finish(
-        self, snapshot: Snapshot, history: History | None, through: int, *, unsure: bool
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool
     ) -> None:
         seen = [*snapshot.documents, *([] if history is None else history.documents)]
         notes = encode(
@@ -469,17 +489,17 @@ class Baseline:
             cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,
-            list_head=snapshot.head or ListHead(),
+            list_head=snapshot.head or ListVersion(),
             listed=through if history is None else history.listed,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_note(snapshot)
         if history is not None and snapshot.at is not None:
-            notes |= Beside(self._pull.state, snapshot.at).note(history.documents)
+            notes |= ListPositions(self._pull.state, snapshot.at).note(history.documents)
         self._pull.remember_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
         self._pull.state.commit(
-            Step(
+            StateTransaction(
                 documents=seen,
                 only_documents=True,
                 notes=notes | self._pull.reading(history) | {ENTRIES_KNOWN: "1"},

@@ -20,17 +20,17 @@ from resourcesync.destination.archives import (
 )
 from resourcesync.destination.cursor import (
     DAY,
-    Span,
+    ChangeListSpan,
     chain,
     check_announced,
     span_of,
 )
-from resourcesync.destination.history import History, new_history, open_lists_of
+from resourcesync.destination.history import ChangeHistory, new_history, open_lists_of
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.new_changes import NewChanges
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.packages import Offered, Packages
-from resourcesync.destination.plan import Listed
+from resourcesync.destination.new_changes import ChangeListScan
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.packages import DumpPackage, DumpPackages
+from resourcesync.destination.plan import ListedEntry
 from resourcesync.destination.resource_lists import (
     document_record,
     expect,
@@ -38,20 +38,20 @@ from resourcesync.destination.resource_lists import (
     parts_of,
 )
 from resourcesync.destination.seen_lists import (
-    Beside,
+    ListPositions,
     check_begins_no_earlier,
     find_list_record,
     index_record,
     record_rewritten_lists,
 )
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 
 _log = logging.getLogger(__name__)
 _REREADS: Final = (0.5, 1.0, 2.0)
@@ -60,7 +60,7 @@ _PASSING: Final = frozenset({"mixed-copies", "stale-copy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderEquipment:
+class ReaderDependencies:
     """What Change Lists are read with.
 
     Attributes:
@@ -77,14 +77,14 @@ class ReaderEquipment:
     """
 
     documents: DocumentFetcher
-    selection: Selection
+    selection: ResourceSelection
     clock: Clock
-    new_spool: Callable[[], Spool[Listed]]
-    packages: Packages | None = None
+    new_spool: Callable[[], ExternalSorter[ListedEntry]]
+    packages: DumpPackages | None = None
     archive: str = ""
-    beside: Beside | None = None
+    beside: ListPositions | None = None
 
-    def bypassing_caches(self) -> "ReaderEquipment":
+    def bypassing_caches(self) -> "ReaderDependencies":
         """Return the same, which passes all caches on the way by."""
         packages = None if self.packages is None else self.packages.bypassing_caches()
         return replace(self, documents=self.documents.uncached(), packages=packages)
@@ -97,7 +97,7 @@ class ChangeListReader:
         equipment: What they are read with.
     """
 
-    def __init__(self, equipment: ReaderEquipment) -> None:
+    def __init__(self, equipment: ReaderDependencies) -> None:
         self._equipment = equipment
         self._documents = equipment.documents
         self._selection = equipment.selection
@@ -108,16 +108,16 @@ class ChangeListReader:
         uri: str,
         *,
         since: int,
-        state: MirrorState | None,
-        beside: Beside | None = None,
-    ) -> History:
+        state: MirrorStateStore | None,
+        beside: ListPositions | None = None,
+    ) -> ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Args:
             uri: The head: a Change List, a Change List Index, or an archive that stands for one.
             since: T: everything up to here is known, microseconds.
             state: What is known of the lists; ``None`` reads all since T anew, past all caches.
-            beside: See `ReaderEquipment`.
+            beside: See `ReaderDependencies`.
 
         Raises:
             SourceUnavailableError: Lists do not fit together, even when read again.
@@ -131,7 +131,7 @@ class ChangeListReader:
         anew = replace(self._equipment.bypassing_caches(), beside=beside)
         return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
 
-    def _read(self, uri: str, since: int, state: MirrorState | None) -> History:
+    def _read(self, uri: str, since: int, state: MirrorStateStore | None) -> ChangeHistory:
         mark = self._selection.refusals.mark()
         history = self._read_patiently(uri, since, state)
         archive = history.archive or self._equipment.archive
@@ -147,8 +147,8 @@ class ChangeListReader:
         return whole
 
     def _read_with_archive(
-        self, uri: str, archive: str, since: int, state: MirrorState | None
-    ) -> History | None:
+        self, uri: str, archive: str, since: int, state: MirrorStateStore | None
+    ) -> ChangeHistory | None:
         """Read the lists together with those of the past; ``None`` if that does not help."""
         try:
             past = oldest_first(self._documents, archived_lists(self._documents, archive))
@@ -165,9 +165,9 @@ class ChangeListReader:
         self,
         uri: str,
         since: int,
-        state: MirrorState | None,
-        past: Sequence[Span] = (),
-    ) -> History:
+        state: MirrorStateStore | None,
+        past: Sequence[ChangeListSpan] = (),
+    ) -> ChangeHistory:
         waits, reader = iter(_REREADS), self
         listed = _listed(state, since)
         while True:
@@ -194,7 +194,12 @@ class ChangeListReader:
                 reader = ChangeListReader(self._equipment.bypassing_caches())
 
     def _read_head(
-        self, uri: str, history: History, state: MirrorState | None, *, climbed: bool = False
+        self,
+        uri: str,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
+        *,
+        climbed: bool = False,
     ) -> None:
         with ExitStack() as opened:
             head = self._get(uri, history, state, opened)
@@ -235,7 +240,7 @@ class ChangeListReader:
                 history.reaches = history.reaches or history.last.are_found(span.from_)
 
     def _get(
-        self, uri: str, history: History, state: MirrorState | None, opened: ExitStack
+        self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
     ) -> FetchedDocument | None:
         known = None if state is None or history.archived_lists else state.document(uri)
         fetched = self._documents.get(
@@ -245,7 +250,9 @@ class ChangeListReader:
         )
         return None if fetched is None else opened.enter_context(fetched)
 
-    def _read_open_lists(self, head: str, history: History, state: MirrorState | None) -> None:
+    def _read_open_lists(
+        self, head: str, history: ChangeHistory, state: MirrorStateStore | None
+    ) -> None:
         """The head did not change; if it is an index, its open lists may have."""
         history.open_lists = [] if state is None else open_lists_of(head, state)
         history.unchanged = True
@@ -262,7 +269,9 @@ class ChangeListReader:
                 reaches = chain([span], history.since).reaches
                 history.reaches &= reaches or history.last.are_found(span.from_)
 
-    def _read_index(self, index: Document, history: History, state: MirrorState | None) -> None:
+    def _read_index(
+        self, index: Document, history: ChangeHistory, state: MirrorStateStore | None
+    ) -> None:
         history.dialect = index.dialect
         if is_archive(index.header):
             spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
@@ -277,7 +286,7 @@ class ChangeListReader:
         if is_archive(index.header):  # what it lists is closed, but perhaps the last
             del history.open_lists[:-1]
 
-    def _timed(self, span: Span) -> Span:
+    def _timed(self, span: ChangeListSpan) -> ChangeListSpan:
         """Return a list as it tells of itself, where its index does not tell when it begins.
 
         Without its times nobody knows its turn: an index may well have the newest list first.
@@ -290,7 +299,11 @@ class ChangeListReader:
         return replace(own, announced=own.from_ is not None)
 
     def _read_dump(
-        self, dump: Document, packages: Packages, history: History, state: MirrorState | None
+        self,
+        dump: Document,
+        packages: DumpPackages,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
     ) -> None:
         """Read the manifests of the packages, which tell of changes as Change Lists do (§13)."""
         history.dialect = dump.dialect
@@ -311,14 +324,14 @@ class ChangeListReader:
 
     def _read_chain(
         self,
-        spans: list[Span],
+        spans: list[ChangeListSpan],
         get: Callable[[str], FetchedDocument],
-        history: History,
-        state: MirrorState | None,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
     ) -> None:
         lists = chain(spans, history.since)
         history.reaches = lists.reaches
-        told: dict[str, Span] = {}  # an index need not tell when its lists begin
+        told: dict[str, ChangeListSpan] = {}  # an index need not tell when its lists begin
         end, first = None, True
         for announced in lists.lists:
             if _was_read(announced, state, is_package=history.is_of_dump):
@@ -343,7 +356,9 @@ class ChangeListReader:
             history.reaches = history.last.are_found(lists.lists[0].from_)
         record_rewritten_lists(history, [told.get(it.uri, it) for it in spans], state)
 
-    def _effective_span(self, announced: Span, listed: Document, history: History) -> Span:
+    def _effective_span(
+        self, announced: ChangeListSpan, listed: Document, history: ChangeHistory
+    ) -> ChangeListSpan:
         """Return the interval of a list: as it tells of itself, else as its index tells.
 
         Some Sources write the interval into the index alone, and end the last list at the moment
@@ -366,9 +381,9 @@ class ChangeListReader:
     def _read_list(
         self,
         fetched: FetchedDocument,
-        span: Span,
-        history: History,
-        state: MirrorState | None,
+        span: ChangeListSpan,
+        history: ChangeHistory,
+        state: MirrorStateStore | None,
         ended: int | None = None,
     ) -> None:
         """Spool what is new in one list.
@@ -387,12 +402,14 @@ class ChangeListReader:
         now = to_microseconds(self._clock.now())
         beside = self._equipment.beside
         before = None if beside is None else beside.entries(history.head, span)
-        NewChanges(fetched, span, history, selection=self._selection, now=now, ended=ended).read(
-            seen, before
-        )
+        ChangeListScan(
+            fetched, span, history, selection=self._selection, now=now, ended=ended
+        ).read(seen, before)
 
 
-def _was_read(announced: Span, state: MirrorState | None, *, is_package: bool) -> bool:
+def _was_read(
+    announced: ChangeListSpan, state: MirrorStateStore | None, *, is_package: bool
+) -> bool:
     """Whether a list was processed and is the same now.
 
     A package is, if its dump says the same of it. A list that had ended is not asked here: whether
@@ -406,13 +423,15 @@ def _was_read(announced: Span, state: MirrorState | None, *, is_package: bool) -
     return announced.until is not None and known.until == announced.until
 
 
-def _listed(state: MirrorState | None, through: int) -> int:
+def _listed(state: MirrorStateStore | None, through: int) -> int:
     """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
     noted = None if state is None else SyncState(state).listed
     return through if noted is None else min(through, noted)
 
 
-def _joined(past: Iterable[Span], present: Iterable[Span], selection: Selection) -> list[Span]:
+def _joined(
+    past: Iterable[ChangeListSpan], present: Iterable[ChangeListSpan], selection: ResourceSelection
+) -> list[ChangeListSpan]:
     """Return the lists of an archive and those of the present, each once, as it is now.
 
     One that is at two addresses, since its Source went behind TLS, is one all the same: read again
@@ -423,16 +442,18 @@ def _joined(past: Iterable[Span], present: Iterable[Span], selection: Selection)
     return list(spans.values())
 
 
-def _spans_of_packages(packages: Iterable[Offered], state: MirrorState | None) -> list[Span]:
+def _spans_of_packages(
+    packages: Iterable[DumpPackage], state: MirrorStateStore | None
+) -> list[ChangeListSpan]:
     """Return what packages cover: as their dump says, or as it was when they were read before.
 
     One of which neither tells stands in its place, after the one before it.
     """
-    spans: list[Span] = []
+    spans: list[ChangeListSpan] = []
     begun = 0
     for offered in packages:
         from_, until = offered.entry.from_, offered.entry.until
-        span = Span(
+        span = ChangeListSpan(
             uri=offered.uri,
             from_=known_microseconds(from_),
             until=known_microseconds(until),

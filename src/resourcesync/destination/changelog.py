@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from resourcesync.errors import DiscontinuityError
-from resourcesync.ports.changes import Logged, LoggedKind
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
+from resourcesync.ports.mirror import MirrorStateStore
 
 
 class Consumers(Protocol):
@@ -22,7 +22,7 @@ class Consumers(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class ChangeReader:
+class ChangeLogReader:
     """Reads the changes of a mirror, again and again where it stopped.
 
     Attributes:
@@ -33,12 +33,12 @@ class ChangeReader:
         anew: How the reader begins anew, for messages.
     """
 
-    state: MirrorState
+    state: MirrorStateStore
     cursor: int | None = None
     touched: bool = False
     restart_hint: str = "--restart"
 
-    def new(self) -> Iterator[Logged]:
+    def new(self) -> Iterator[LoggedChange]:
         """Yield what is new since the cursor; the cursor moves when all was taken.
 
         A program that starts from nothing is told of each copy that is here as ``created``.
@@ -58,7 +58,7 @@ class ChangeReader:
             if row.seq != read + 1:  # a pull forgot some while a slow program read
                 raise self._lost(*self.state.change_bounds())
             read = row.seq
-            if self.touched or row.kind != LoggedKind.TOUCHED:
+            if self.touched or row.kind != MirrorChangeKind.TOUCHED:
                 yield row
         self.cursor = read
 
@@ -74,19 +74,19 @@ class ChangeReader:
             code="changes-lost",
         )
 
-    def _all(self, newest: int) -> Iterator[Logged]:
-        created = LoggedKind.CREATED.value
+    def _all(self, newest: int) -> Iterator[LoggedChange]:
+        created = MirrorChangeKind.CREATED.value
         for copy in self.state.copies():
             if copy.length >= 0:  # else its file is changing now: the log will tell
                 seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
-                yield Logged(newest, *seen, "")
+                yield LoggedChange(newest, *seen, "")
 
 
-def start_of_log(state: MirrorState) -> int:
+def start_of_log(state: MirrorStateStore) -> int:
     """Return the cursor before the oldest change that is remembered."""
     return state.change_bounds()[0]
 
 
-def start_at(state: MirrorState, moment: int) -> int:
+def start_at(state: MirrorStateStore, moment: int) -> int:
     """Return the cursor before the changes of a moment and later, microseconds."""
     return state.changed_before(moment)

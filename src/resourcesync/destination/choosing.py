@@ -29,7 +29,7 @@ _BLIND_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class ResourceCount:
     """Some resources, counted.
 
     Attributes:
@@ -49,9 +49,9 @@ class Need:
         usual = self.size // sized if sized > 0 else USUAL
         return self.size + self.unsized * usual
 
-    def share(self, part: float) -> "Need":
+    def share(self, part: float) -> "ResourceCount":
         """Return the part of them that one of several packages may be expected to hold."""
-        return Need(
+        return ResourceCount(
             count=ceil(self.count * part),
             size=round(self.size * part),
             unsized=round(self.unsized * part),
@@ -59,7 +59,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prospect:
+class PackageEstimate:
     """A package, as far as it is known before it is fetched.
 
     Attributes:
@@ -69,16 +69,18 @@ class Prospect:
     """
 
     length: int | None
-    wanted: Need
+    wanted: ResourceCount
     entries: int | None = None
 
 
-def cost_singly(need: Need) -> int:
+def cost_singly(need: ResourceCount) -> int:
     """Return what it costs to ask for each resource."""
     return need.count * REQUEST + need.total
 
 
-def is_package_worth_fetching(prospect: Prospect, policy: DumpPolicy, room: int | None) -> bool:
+def is_package_worth_fetching(
+    prospect: PackageEstimate, policy: DumpPolicy, room: int | None
+) -> bool:
     """Whether a package is to be fetched rather than what is wanted of it.
 
     Args:
@@ -99,7 +101,7 @@ def is_package_worth_fetching(prospect: Prospect, policy: DumpPolicy, room: int 
     return share >= _LEAST_SHARE and REQUEST + length < cost_singly(wanted)
 
 
-def is_dump_worth_checking(wanted: Need, policy: DumpPolicy) -> bool:
+def is_dump_worth_checking(wanted: ResourceCount, policy: DumpPolicy) -> bool:
     """Whether so much is wanted that what a package holds is worth a look at its manifest."""
     if policy == "never":
         return False
@@ -107,7 +109,7 @@ def is_dump_worth_checking(wanted: Need, policy: DumpPolicy) -> bool:
 
 
 def are_manifests_worth_fetching(
-    prospects: Iterable[Prospect], rest: Need, policy: DumpPolicy
+    prospects: Iterable[PackageEstimate], rest: ResourceCount, policy: DumpPolicy
 ) -> bool:
     """Whether a look at the manifests of packages costs less than half of what it may save.
 
@@ -124,7 +126,7 @@ def are_manifests_worth_fetching(
     return sum(REQUEST + MANIFEST * count for count in held) < cost_singly(rest) / 2
 
 
-class Ages:
+class AgeIndex:
     """What is wanted, by age, so that many packages can be asked about after one reading.
 
     Args:
@@ -146,7 +148,7 @@ class Ages:
         one[1] += length or 0
         one[2] += length is None
 
-    def between(self, after: int | None, upto: int | None) -> Need:
+    def between(self, after: int | None, upto: int | None) -> ResourceCount:
         """Return what was modified after one moment and not after another, or nobody knows when."""
         if not self._sums:
             columns = zip(*self._counts, strict=True)
@@ -158,4 +160,4 @@ class Ages:
             sums[high] - sums[low] + more
             for sums, more in zip(self._sums, self._undated, strict=True)
         )
-        return Need(count=count, size=size, unsized=unsized)
+        return ResourceCount(count=count, size=size, unsized=unsized)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
-class Named(NamedTuple):
+class PathClaim(NamedTuple):
     """A URI and the name it would have.
 
     Attributes:
@@ -22,13 +22,13 @@ class Named(NamedTuple):
     uri: str
 
 
-def yielding(named: Iterable[Named]) -> Iterator[str]:
+def yielding(named: Iterable[PathClaim]) -> Iterator[str]:
     """Yield the URIs that cannot have their names.
 
     Args:
         named: In the order of keys; a URI may come several times.
     """
-    above: list[Named] = []  # files whose key begins the present one; each begins the next
+    above: list[PathClaim] = []  # files whose key begins the present one; each begins the next
     for one in named:
         key = one.key
         while above and not key.startswith(above[-1].key):
@@ -48,5 +48,5 @@ def yielding(named: Iterable[Named]) -> Iterator[str]:
         above.append(one)
 
 
-def _precedence(one: Named) -> tuple[bool, str]:
+def _precedence(one: PathClaim) -> tuple[bool, str]:
     return one.uri.endswith("/"), one.uri

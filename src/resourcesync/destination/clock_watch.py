@@ -9,7 +9,15 @@ from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Final
 
-from resourcesync.ports import Clock, Failure, Fetcher, Purpose, Request, Response, served_at
+from resourcesync.ports import (
+    Clock,
+    Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Purpose,
+    served_at,
+)
 from resourcesync.ports.fetching import age_when_served
 
 REPORTED_SKEW: Final = timedelta(hours=1)
@@ -20,7 +28,7 @@ _AGREEING: Final = timedelta(minutes=10)
 _NONE: Final = timedelta()
 
 
-class WatchedFetcher:
+class SkewMeasuringFetcher:
     """A ``Fetcher`` that compares the clock of those who answer with this machine's.
 
     Only documents count that were made for the very request: a cache dates an answer as it came.
@@ -36,13 +44,13 @@ class WatchedFetcher:
         self._clock = clock
         self._skews: tuple[timedelta, timedelta] | None = None
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes."""
-        sent: dict[Request, datetime] = {}
+        sent: dict[FetchRequest, datetime] = {}
         with closing(_closable(self._fetcher.fetch(self._noted(requests, sent)))) as outcomes:
             for outcome in outcomes:
                 moment = sent.pop(outcome.request, None)
-                if moment is not None and isinstance(outcome, Response):
+                if moment is not None and isinstance(outcome, FetchResponse):
                     self._compare(moment, outcome)
                 yield outcome
 
@@ -64,14 +72,14 @@ class WatchedFetcher:
         return min(least, most, key=abs)
 
     def _noted(
-        self, requests: Iterable[Request], sent: dict[Request, datetime]
-    ) -> Iterator[Request]:
+        self, requests: Iterable[FetchRequest], sent: dict[FetchRequest, datetime]
+    ) -> Iterator[FetchRequest]:
         for request in requests:
             if request.purpose is not Purpose.RESOURCE:
                 sent[request] = self._clock.now()
             yield request
 
-    def _compare(self, sent: datetime, answer: Response) -> None:
+    def _compare(self, sent: datetime, answer: FetchResponse) -> None:
         served, age = served_at(answer.headers), answer.headers.get("age", "0")
         modified = age_when_served(answer.headers)
         is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
@@ -91,6 +99,6 @@ def describe_skew(skew: timedelta) -> str:
 
 
 def _closable(
-    outcomes: Iterator[Response | Failure],
-) -> Generator[Response | Failure, None, None]:
+    outcomes: Iterator[FetchResponse | FetchFailure],
+) -> Generator[FetchResponse | FetchFailure, None, None]:
     yield from outcomes

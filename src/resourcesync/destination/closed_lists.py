@@ -7,9 +7,9 @@ List is read; here the digest of what was processed tells.
 import logging
 from typing import Final
 
-from resourcesync.destination.cursor import DAY, Prefix
+from resourcesync.destination.cursor import DAY, ListPrefix
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.resources import Change
@@ -21,7 +21,7 @@ _MOST: Final = 50
 """Lists that are asked again in a day, the newest ones; each is a small request."""
 
 
-def closed_list_changed(pull: Pull) -> str:
+def closed_list_changed(pull: SyncSession) -> str:
     """Return a closed Change List that is not what it was when it was processed; empty for none.
 
     Asks nobody more often than once a day, and changes nothing but the note of when it asked, and
@@ -43,7 +43,7 @@ def closed_list_changed(pull: Pull) -> str:
     return changed
 
 
-def _changed(pull: Pull) -> str:
+def _changed(pull: SyncSession) -> str:
     documents = DocumentFetcher(pull.equipment.fetcher, pull.equipment.scratch)
     for seen in pull.state.closed_documents(_MOST):
         try:
@@ -59,7 +59,7 @@ def _changed(pull: Pull) -> str:
 
 
 def _is_another(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
-    prefix = Prefix()
+    prefix = ListPrefix()
     for entry in fetched.open().entries():
         if isinstance(entry, Change):
             prefix.add(entry)

@@ -28,7 +28,7 @@ OVERLAP: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ChangeListSpan:
     """One Change List: where it is and which interval it covers, in microseconds.
 
     Attributes:
@@ -56,7 +56,7 @@ class Chain:
         is_whole: Whether there is no hole behind it.
     """
 
-    lists: tuple[Span, ...]
+    lists: tuple[ChangeListSpan, ...]
     begins: bool = True
     is_whole: bool = True
 
@@ -66,7 +66,7 @@ class Chain:
         return self.begins and self.is_whole
 
 
-def chain(spans: Sequence[Span], through: int) -> Chain:
+def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
     """Choose the lists that may tell of changes after ``through`` (§12.2).
 
     Both ends of an interval belong to it, so a list that ends at ``through`` is read, or within the
@@ -94,8 +94,8 @@ def chain(spans: Sequence[Span], through: int) -> Chain:
     return Chain(lists=tuple(kept), begins=begins, is_whole=is_whole)
 
 
-def _in_order(spans: Sequence[Span]) -> list[Span]:
-    begun, keyed = -1, list[tuple[int, Span]]()
+def _in_order(spans: Sequence[ChangeListSpan]) -> list[ChangeListSpan]:
+    begun, keyed = -1, list[tuple[int, ChangeListSpan]]()
     for span in spans:
         start = begun if span.from_ is None else span.from_
         keyed.append((start, span))
@@ -103,14 +103,14 @@ def _in_order(spans: Sequence[Span]) -> list[Span]:
     return [span for _, span in sorted(keyed, key=itemgetter(0))]
 
 
-def span_of(uri: str, header: Header) -> Span:
+def span_of(uri: str, header: Header) -> ChangeListSpan:
     """Return the interval that a Change List gives of itself."""
-    return Span(
+    return ChangeListSpan(
         uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
     )
 
 
-def check_announced(announced: Span, header: Header) -> None:
+def check_announced(announced: ChangeListSpan, header: Header) -> None:
     """Check that a list is the one that its index tells of, not an old or a mixed copy.
 
     A list that was closed after the index was read is no older than the index, so that is fine.
@@ -144,7 +144,7 @@ def has_own_time(change: Change) -> bool:
     return change.time is not None and change.time != change.resource.lastmod
 
 
-class Latest:
+class LatestChangeTime:
     """The latest time that the changes of a list tell, as far as it is believed.
 
     Times that may be those of resources count only where no change has one of its own: the clock
@@ -192,7 +192,7 @@ class Latest:
 
 
 def displaced(
-    spans: Sequence[Span],
+    spans: Sequence[ChangeListSpan],
     known: Iterable[ProcessedDocument],
     newest: int | None = None,
     *,
@@ -226,7 +226,7 @@ def displaced(
     return ""
 
 
-def dropped(spans: Sequence[Span], known: Iterable[ProcessedDocument]) -> str:
+def dropped(spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument]) -> str:
     """Return the newest list that was processed, where only older ones are left; empty for none.
 
     Old lists are dropped, the newest one is not, unless others go on from its end, or from its
@@ -245,7 +245,7 @@ def dropped(spans: Sequence[Span], known: Iterable[ProcessedDocument]) -> str:
 
 
 def overtaking(
-    spans: Sequence[Span], known: Iterable[ProcessedDocument], newest: int | None
+    spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument], newest: int | None
 ) -> str:
     """Return a list that begins among the changes that were read of an open one; empty for none.
 
@@ -269,13 +269,13 @@ def overtaking(
     return ""
 
 
-def _is_inside(moment: int, span: Span, margin: int) -> bool:
+def _is_inside(moment: int, span: ChangeListSpan, margin: int) -> bool:
     if span.from_ is None or not span.from_ < moment - margin:
         return False
     return span.until is None or span.until > moment + margin
 
 
-class Prefix:
+class ListPrefix:
     """Counts and digests the changes of a list, in order."""
 
     def __init__(self) -> None:
@@ -299,7 +299,7 @@ class Prefix:
         return self._hash.hexdigest()
 
 
-def without_borrowed_time(change: Change, span: Span) -> Change:
+def without_borrowed_time(change: Change, span: ChangeListSpan) -> Change:
     """Return a deletion without its time, where that may be the one of the resource it was of.
 
     Who compares two Resource Lists knows when a resource was last modified, not when it went, and

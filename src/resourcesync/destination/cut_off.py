@@ -10,38 +10,38 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.cursor import Prefix
+from resourcesync.destination.cursor import ListPrefix
 from resourcesync.model.resources import Change
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 
 CUT_OFF: Final = "cut-off-changes"
 """The note of the lists whose news are being written down; empty when all of them are."""
 REPAIR_CHANGES: Final = "changes-beyond"
 """The note of lists with news of which some were acted on, by a repair, before T moves."""
 _MOST: Final = 10_000
-Read = tuple[int, int, str]
+PrefixRecord = tuple[int, int, str]
 """When a list begins, or 0, how many changes it had, and their digest."""
-_UNPROVEN: Final[tuple[Read, ...]] = ((-1, 0, ""),)
+_UNPROVEN: Final[tuple[PrefixRecord, ...]] = ((-1, 0, ""),)
 """What no list begins with."""
-_NOTED: Final = msgspec.json.Decoder(tuple[Read, ...])
+_NOTED: Final = msgspec.json.Decoder(tuple[PrefixRecord, ...])
 
 
-class CutOff:
+class InterruptedReading:
     """The lists of a reading that was cut off, until other lists prove to begin as they were.
 
     Args:
         read: What they were.
     """
 
-    def __init__(self, read: Iterable[Read]) -> None:
+    def __init__(self, read: Iterable[PrefixRecord]) -> None:
         self.missing = set(read)
         self._lengths = {entries for _, entries, _ in self.missing}
-        self._met = set[Read]()
+        self._met = set[PrefixRecord]()
         self._begun = 0
-        self._prefix = Prefix()
+        self._prefix = ListPrefix()
 
     @classmethod
-    def of_notes(cls, *notes: str | None) -> "CutOff":
+    def of_notes(cls, *notes: str | None) -> "InterruptedReading":
         """Return what notes tell; nothing proves one that cannot be read."""
         try:
             return cls(read for note in notes for read in _NOTED.decode(note or "[]"))
@@ -49,7 +49,7 @@ class CutOff:
             return cls(_UNPROVEN)
 
     @classmethod
-    def of_state(cls, state: MirrorState | None) -> "CutOff":
+    def of_state(cls, state: MirrorStateStore | None) -> "InterruptedReading":
         """Return what a mirror's memory tells of lists whose news were acted on before T moved."""
         return (
             cls(())
@@ -63,7 +63,7 @@ class CutOff:
         Args:
             from_: When it begins, microseconds; ``None`` where it does not tell.
         """
-        self._met, self._begun, self._prefix = set(), from_ or 0, Prefix()
+        self._met, self._begun, self._prefix = set(), from_ or 0, ListPrefix()
 
     def add(self, change: Change) -> None:
         """Take the next change of the list, new or not."""
@@ -89,7 +89,7 @@ class CutOff:
         return bool(self.missing)
 
 
-def note_of(read: Iterable[Read]) -> str:
+def note_of(read: Iterable[PrefixRecord]) -> str:
     """Return what was read as a note; more than is worth to be noted is never proven."""
     kept = sorted(set(read))
     return msgspec.json.encode(kept if len(kept) <= _MOST else list(_UNPROVEN)).decode()

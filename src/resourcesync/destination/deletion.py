@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.plan import (
     ABSENT,
     EDITED,
@@ -20,8 +20,15 @@ from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Copies, Removal
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, Step, Task, TrashRow
+from resourcesync.ports import Clock, Copies, CopyRemoval
+from resourcesync.ports.mirror import (
+    Copy,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    StateTransaction,
+    TrashRow,
+)
 
 _GROUP: Final = 256
 _DAY: Final = 24 * 3_600_000_000
@@ -34,7 +41,7 @@ _HELD_GONE: Final = "held-gone"
 
 
 @dataclass(slots=True, kw_only=True)
-class Swept:
+class DeletionResult:
     """What was deleted, and what was not.
 
     Attributes:
@@ -51,8 +58,8 @@ class Swept:
 
 
 def foresee(
-    state: MirrorState, limit: DeletionLimit, here: int, deletions: int, untold: int
-) -> Swept:
+    state: MirrorStateStore, limit: DeletionLimit, here: int, deletions: int, untold: int
+) -> DeletionResult:
     """Say which of so many deletions are held: all, or none.
 
     A hold is of what was here when it began: it does not end because the mirror grows, nor because
@@ -73,18 +80,18 @@ def foresee(
     is_understood = int(state.note("refused") or 0) == 0
     untold = untold if is_understood else deletions
     if not deletions or limit.allows(deletions + gone, held_of, untold=untold + gone):
-        return Swept()
-    return Swept(held=deletions, held_of=held_of)
+        return DeletionResult()
+    return DeletionResult(held=deletions, held_of=held_of)
 
 
 def sweep(
-    equipment: Equipment,
+    equipment: Dependencies,
     limit: DeletionLimit,
     here: int,
     *,
     generation: int | None = None,
     proven: Sequence[Pending] = (),
-) -> Swept:
+) -> DeletionResult:
     """Delete the copies whose deletion is pending if the limit allows them all, else hold them.
 
     Args:
@@ -101,13 +108,13 @@ def sweep(
     state = equipment.state
 
     def meant() -> Iterator[Pending]:
-        rows = state.pending(Task.DELETE)
+        rows = state.pending(PendingTask.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
-    swept = Swept()
+    swept = DeletionResult()
     if proven:  # first: who is killed here must not take the rest for less than it is
         gone = int(state.note(_HELD_GONE) or 0) + len(proven)
-        state.commit(Step(notes={_HELD_GONE: str(gone)}))
+        state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
         _delete_all(equipment, iter(proven), swept)
     deletions = untold = 0
     for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
@@ -117,26 +124,26 @@ def sweep(
     if deletions and not swept.held:
         _delete_all(equipment, meant(), swept)
     if swept.held:
-        state.commit(Step(notes={_HELD_OF: str(swept.held_of)}))
+        state.commit(StateTransaction(notes={_HELD_OF: str(swept.held_of)}))
     elif generation is None and _is_hold_released(state):
-        state.commit(Step(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
+        state.commit(StateTransaction(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
     return swept
 
 
-def _is_hold_released(state: MirrorState) -> bool:
+def _is_hold_released(state: MirrorStateStore) -> bool:
     """Whether nothing waits any more; what a policy keeps in this run does."""
     has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
     return bool(has_notes) and not any(True for _ in gone_rows(state))
 
 
-def _delete_all(equipment: Equipment, rows: Iterator[Pending], swept: Swept) -> None:
+def _delete_all(equipment: Dependencies, rows: Iterator[Pending], swept: DeletionResult) -> None:
     equipment.check_folder()
     now = to_microseconds(equipment.clock.now())
     while group := list(islice(rows, _GROUP)):
         _delete(equipment, group, now, swept)
 
 
-def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) -> None:
+def _delete(equipment: Dependencies, group: list[Pending], now: int, swept: DeletionResult) -> None:
     state = equipment.state
     known = [(row, state.copy(row.uri)) for row in group]
     gone = [row.uri for row, copy in known if copy is None]
@@ -145,7 +152,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
     if there:
         # Killed in the middle, nobody could tell which of the files are still in place.
         doubted = [forgotten(copy) for _, copy in there]
-        state.commit(Step(suspect=doubted, notes={_TRASHING: "1"}))
+        state.commit(StateTransaction(suspect=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.made_way():
         equipment.report("warning", quarantine_warning(path, place))
@@ -165,7 +172,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
             trashed.append(
                 TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
-    settled = Step(
+    settled = StateTransaction(
         removed=removed, completed=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now
     )
     state.commit(replace(settled, suspect=kept, pending=failed))
@@ -176,7 +183,7 @@ def _delete(equipment: Equipment, group: list[Pending], now: int, swept: Swept) 
             equipment.report("item", _item(row, copy))
 
 
-def _failing(equipment: Equipment, row: Pending, error: StorageError) -> Failing:
+def _failing(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is as it was."""
     reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
     equipment.report(
@@ -206,7 +213,7 @@ def _item(row: Pending, copy: Copy) -> dict[str, object]:
     }
 
 
-def _removal(equipment: Equipment, copy: Copy) -> Removal:
+def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     """Name the file to take away: the one we know, or any if we were killed while it changed.
 
     Of a copy that an audit found altered, what is there is somebody's: it is set aside.
@@ -214,10 +221,10 @@ def _removal(equipment: Equipment, copy: Copy) -> Removal:
     known = copy.signature
     if is_forgotten(copy):
         known = equipment.copies.signature(copy.path) or known
-    return Removal(path=copy.path, signature=known, is_altered=is_suspect(copy))
+    return CopyRemoval(path=copy.path, signature=known, is_altered=is_suspect(copy))
 
 
-def register_lost_trash(state: MirrorState, copies: Copies, clock: Clock) -> None:
+def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -> None:
     """Take note of what a run moved to the trash that was killed before it could write so.
 
     Nobody would ever purge it. What it was the copy of is told by its name only.
@@ -232,11 +239,11 @@ def register_lost_trash(state: MirrorState, copies: Copies, clock: Clock) -> Non
     reason = "moved there by a run that was killed"
     while group := list(islice(lost, _GROUP)):
         rows = [TrashRow(place=it, uri="", path="", removed=now, reason=reason) for it in group]
-        state.commit(Step(trashed=rows))
-    state.commit(Step(notes={_TRASHING: "0"}))
+        state.commit(StateTransaction(trashed=rows))
+    state.commit(StateTransaction(notes={_TRASHING: "0"}))
 
 
-def empty_trash(equipment: Equipment, days: float) -> int:
+def empty_trash(equipment: Dependencies, days: float) -> int:
     """Remove for good what has waited in the trash for longer than ``days``; return how many."""
     now = to_microseconds(equipment.clock.now())
     old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(days * _DAY) + 1)
@@ -244,6 +251,6 @@ def empty_trash(equipment: Equipment, days: float) -> int:
     while group := list(islice(old, _GROUP)):
         for row in group:
             equipment.purge(row.place)
-        equipment.state.commit(Step(purged=[row.place for row in group]))
+        equipment.state.commit(StateTransaction(purged=[row.place for row in group]))
         count += len(group)
     return count

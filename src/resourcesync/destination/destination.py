@@ -12,30 +12,30 @@ from resourcesync.destination.budget import Deadline
 from resourcesync.destination.clock_watch import (
     MAX_SKEW,
     REPORTED_SKEW,
-    WatchedFetcher,
+    SkewMeasuringFetcher,
     describe_skew,
 )
 from resourcesync.destination.deletion import empty_trash, register_lost_trash
 from resourcesync.destination.former import apply_policy_to_pending
-from resourcesync.destination.links import Links, check_relation
-from resourcesync.destination.locating import Locator
+from resourcesync.destination.links import LinkFilter, check_relation
+from resourcesync.destination.locating import ListLocator
 from resourcesync.destination.mappers import check_mapper, mapper_of
-from resourcesync.destination.mapping import Profile, origin
-from resourcesync.destination.memory import AuditRecord, Identity, SyncState
-from resourcesync.destination.naming import Naming
-from resourcesync.destination.options import Equipment, Filters, PullOptions, Ways
-from resourcesync.destination.patch_links import Largest
+from resourcesync.destination.mapping import FileSystemProfile, origin
+from resourcesync.destination.memory import AuditRecord, MirrorIdentity, SyncState
+from resourcesync.destination.naming import PathAssignment
+from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
+from resourcesync.destination.patch_links import PatchSizeLimits
 from resourcesync.destination.plan import ABSENT
-from resourcesync.destination.pulling import CUT_LIST, Pull, Pulled
-from resourcesync.destination.reports import AuditReport, Finding, Mode, Plan, RunReport
+from resourcesync.destination.pulling import CUT_LIST, SyncOutcome, SyncSession
+from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.runs import Run, new_run
+from resourcesync.destination.runs import MirrorRun, new_run
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.templates import is_template, tidy
-from resourcesync.destination.ways import OwnWays
+from resourcesync.destination.ways import LocalStrategy
 from resourcesync.destination.whereabouts import CapabilityListProbe, report_source
-from resourcesync.discovery import Discovered
+from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     BudgetError,
     ConfigurationError,
@@ -44,12 +44,12 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import ProcessedDocument, Refused, Step, Task
+from resourcesync.ports.mirror import PendingTask, ProcessedDocument, RefusedRow, StateTransaction
 
 if TYPE_CHECKING:
     from resourcesync.destination.auditing import AuditMethod
     from resourcesync.destination.baseline import Baseline
-    from resourcesync.destination.proving import Rolling
+    from resourcesync.destination.proving import AuditRolling
 
 _log = logging.getLogger(__name__)
 _MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -63,10 +63,10 @@ class Destination:
         equipment: What to work with; the mirror's lock must be held.
     """
 
-    def __init__(self, equipment: Equipment) -> None:
+    def __init__(self, equipment: Dependencies) -> None:
         clock = equipment.clock
         self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
-        self._watched = WatchedFetcher(equipment.fetcher, clock)
+        self._watched = SkewMeasuringFetcher(equipment.fetcher, clock)
         equipment = replace(
             equipment,
             fetcher=self._watched,
@@ -74,11 +74,11 @@ class Destination:
             lift_deadline=self._deadline.lift,
         )
         self._equipment = equipment
-        self._ways: Ways = equipment.ways or OwnWays()
+        self._ways: SyncStrategy = equipment.ways or LocalStrategy()
         self._sync_state = SyncState(equipment.state)
-        self._locator = Locator(equipment, self._sync_state)
-        self._moved: Identity | None = None
-        self._namings: list[Naming] = []
+        self._locator = ListLocator(equipment, self._sync_state)
+        self._moved: MirrorIdentity | None = None
+        self._namings: list[PathAssignment] = []
 
     @property
     def is_new(self) -> bool:
@@ -106,7 +106,7 @@ class Destination:
                 "copies that are a table are not pruned",
                 hint="choose filters for a new mirror, or leave --prune out",
             )
-        run = Run(self._equipment)
+        run = MirrorRun(self._equipment)
         self._watched.forget()
         self._namings.clear()
         try:
@@ -131,7 +131,7 @@ class Destination:
                 self._equipment.drop_parts()  # all is here: no later run needs them
         return report
 
-    def _remember_failure(self, run: Run, error: BaseException) -> None:
+    def _remember_failure(self, run: MirrorRun, error: BaseException) -> None:
         """Write down why a pull failed: not of a mistake of who asked, which says nothing of it."""
         is_kept = self._sync_state.identity is not None or self._equipment.is_expected
         if is_kept and not isinstance(error, ConfigurationError):
@@ -154,7 +154,7 @@ class Destination:
             self._equipment.report("warning", fields)
         return skew
 
-    def _pull_in_time(self, source: str | None, options: PullOptions) -> Pulled:
+    def _pull_in_time(self, source: str | None, options: PullOptions) -> SyncOutcome:
         """Pull until the time is over that the run was given."""
         try:
             with self._deadline.within(options.max_duration):
@@ -162,10 +162,12 @@ class Destination:
         except BudgetError:
             if self._sync_state.identity is None:
                 raise
-            plan = Plan(mode=Mode.UNCHANGED)
-            return Pulled(mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time")
+            plan = PlanSummary(mode=Mode.UNCHANGED)
+            return SyncOutcome(
+                mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time"
+            )
 
-    def _pull(self, source: str | None, options: PullOptions) -> Pulled:
+    def _pull(self, source: str | None, options: PullOptions) -> SyncOutcome:
         if options.moved:
             return self._follow(options)
         address = self._locator.address(source)
@@ -190,7 +192,7 @@ class Destination:
                 raise
             return self._pull_from(address, found, options, filters, anew=anew)
 
-    def _follow(self, options: PullOptions) -> Pulled:
+    def _follow(self, options: PullOptions) -> SyncOutcome:
         """Pull from where a person says that the Source is now.
 
         The mirror knows its resources by the URIs that they had first, so all stays in place.
@@ -218,12 +220,12 @@ class Destination:
     def _pull_from(
         self,
         address: str,
-        found: Discovered | None,
+        found: SourceLists | None,
         options: PullOptions,
         filters: Filters,
         *,
         anew: bool,
-    ) -> Pulled:
+    ) -> SyncOutcome:
         pull = self._prepare(address, found, options, filters)
         known = self._sync_state.filters
         others = known not in (None, filters)  # never in sync by these
@@ -246,8 +248,8 @@ class Destination:
         return pulled or self._pull_from(address, lists.found, options, filters, anew=anew)
 
     def _synchronize(
-        self, pull: Pull, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
-    ) -> Pulled | None:
+        self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
+    ) -> SyncOutcome | None:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
         through = self._sync_state.through
         due = self._sync_state.baseline_due or anew
@@ -268,11 +270,11 @@ class Destination:
                 self._sync_state.write(found=pull.discovered)
         return pulled or self._ways.incremental(pull, bool).work_off(Mode.UNCHANGED)
 
-    def _baseline(self, pull: Pull) -> "Baseline":
+    def _baseline(self, pull: SyncSession) -> "Baseline":
         made: Baseline = self._ways.baseline(pull)
         return made
 
-    def _fill_hole(self, pull: Pull) -> Pulled | None:
+    def _fill_hole(self, pull: SyncSession) -> SyncOutcome | None:
         """Take a newer Resource List if changes are missing; ``None`` when there is none yet.
 
         One that was cut may be written to its end, and be of the same moment.
@@ -286,7 +288,7 @@ class Destination:
             pull.warn("cut-list" if is_cut else "change-gap", CUT_LIST if is_cut else missing)
         return pulled
 
-    def _reread_list(self, pull: Pull) -> Pulled | None:
+    def _reread_list(self, pull: SyncSession) -> SyncOutcome | None:
         """Read a Resource List that changed while copies wait that the last one did not list.
 
         Only a Resource List can take that back. And where an archive stands for the Change Lists,
@@ -294,19 +296,19 @@ class Destination:
         """
         if pull.found.resource_list is None:
             return None
-        waiting = any(row.reason == ABSENT for row in pull.state.pending(Task.DELETE))
+        waiting = any(row.reason == ABSENT for row in pull.state.pending(PendingTask.DELETE))
         if not waiting and pull.found.change_list != pull.found.change_list_archive:
             return None
         known = self._known_list(pull)
         return self._baseline(pull).run(gap=False, known=known, newer=not waiting)
 
-    def _known_list(self, pull: Pull) -> ProcessedDocument | None:
+    def _known_list(self, pull: SyncSession) -> ProcessedDocument | None:
         uri = pull.found.resource_list
         return None if uri is None else pull.state.document(uri)
 
     def _prepare(
-        self, address: str, found: Discovered | None, options: PullOptions, filters: Filters
-    ) -> Pull:
+        self, address: str, found: SourceLists | None, options: PullOptions, filters: Filters
+    ) -> SyncSession:
         equipment = self._equipment
         if found is None:
             found = self._locator.locate(address, filters, options.set_name)
@@ -323,14 +325,14 @@ class Destination:
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._sync_state.write(identity=identity, found_at=now)
-        pull = Pull(equipment, options, found, selection, identity)
+        pull = SyncSession(equipment, options, found, selection, identity)
         self._namings.append(pull.naming)
         if is_renamed:
             pull.naming.begin(identity)
         pull.naming.go_on()
         return pull
 
-    def _select(self, identity: Identity, filters: Filters) -> Selection:
+    def _select(self, identity: MirrorIdentity, filters: Filters) -> ResourceSelection:
         """Return what chooses among entries; raises before a mirror is made of a mistake."""
         equipment = self._equipment
         scope = identity.scope(filters)
@@ -340,11 +342,11 @@ class Destination:
         yielding = self._sync_state.yielding
         mapping, largest = (
             identity.mapping(equipment.mappers, yielding),
-            Largest(equipment.patches),
+            PatchSizeLimits(equipment.patches),
         )
-        return Selection(scope, mapping, refusals, largest, links, identity.moved)
+        return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
 
-    def _links(self, scope: Scope, filters: Filters) -> Links | None:
+    def _links(self, scope: Scope, filters: Filters) -> LinkFilter | None:
         """Return which links are followed: those of chosen entries, whatever they lead to.
 
         What chooses among entries does not choose among links; what keeps something out, does.
@@ -352,12 +354,18 @@ class Destination:
         if not filters.links:
             return None
         wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
-        return Links(relations=frozenset(map(check_relation, filters.links)), scope=wide)
+        return LinkFilter(relations=frozenset(map(check_relation, filters.links)), scope=wide)
 
-    def _new_identity(self, address: str, found: Discovered, options: PullOptions) -> Identity:
+    def _new_identity(
+        self, address: str, found: SourceLists, options: PullOptions
+    ) -> MirrorIdentity:
         home = origin(found.entry)
-        profile = Profile.POSIX if self._equipment.is_case_sensitive else Profile.PORTABLE
-        return Identity(
+        profile = (
+            FileSystemProfile.POSIX
+            if self._equipment.is_case_sensitive
+            else FileSystemProfile.PORTABLE
+        )
+        return MirrorIdentity(
             source=address,
             base=f"{home}/",
             origins=tuple(dict.fromkeys((home, origin(address)))),
@@ -366,7 +374,7 @@ class Destination:
             mapper=_mapper(options),
         )
 
-    def _report_refused(self, refused: Refused) -> None:
+    def _report_refused(self, refused: RefusedRow) -> None:
         self._equipment.report(
             "item",
             {
@@ -382,7 +390,11 @@ class Destination:
     # --- repair ---
 
     def repair(
-        self, findings: Iterable[Finding] | None, options: PullOptions, *, deleting: bool = False
+        self,
+        findings: Iterable[AuditFinding] | None,
+        options: PullOptions,
+        *,
+        deleting: bool = False,
     ) -> RunReport:
         """Fetch again what an audit found missing or different.
 
@@ -401,7 +413,7 @@ class Destination:
         from resourcesync.destination.auditing import MOST_FINDINGS, Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.repairing import Repair  # noqa: PLC0415 - a pull needs it not
 
-        run = Run(self._equipment)
+        run = MirrorRun(self._equipment)
         self._watched.forget()
         self._equipment.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
@@ -426,7 +438,7 @@ class Destination:
 
     # --- audit ---
 
-    def read_only_session(self, *, asking: bool = False) -> Pull:
+    def read_only_session(self, *, asking: bool = False) -> SyncSession:
         """Return what an audit or an explanation works with: nothing of it is written.
 
         Args:
@@ -440,7 +452,7 @@ class Destination:
         )
         return self._where_lists_are(pull) if asking else pull
 
-    def _where_lists_are(self, pull: Pull) -> Pull:
+    def _where_lists_are(self, pull: SyncSession) -> SyncSession:
         """Return the same, of the lists that the Source offers now."""
         lists = CapabilityListProbe(pull)
         if not lists.probe():
@@ -453,7 +465,7 @@ class Destination:
         *,
         method: "AuditMethod" = "hash",
         offline: bool = False,
-        rolling: "Rolling | None" = None,
+        rolling: "AuditRolling | None" = None,
         kept: int = 10_000,
     ) -> AuditReport:
         """Compare what the mirror holds with what the Source lists; no copy is changed (§5.2).
@@ -488,7 +500,9 @@ class Destination:
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         kept_audit = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
-        self._equipment.state.commit(Step(notes=self._sync_state.with_audit(kept_audit)))
+        self._equipment.state.commit(
+            StateTransaction(notes=self._sync_state.with_audit(kept_audit))
+        )
         return report
 
 

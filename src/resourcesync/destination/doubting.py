@@ -8,15 +8,15 @@ from typing import Final
 
 from resourcesync.destination.plan import (
     DAMAGED,
-    Listed,
+    ListedEntry,
     as_suspect,
     is_forgotten,
     is_suspect,
 )
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.tasks import pending_fetch
 from resourcesync.ports import CopyInspector
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
 
@@ -33,7 +33,7 @@ class SuspectMarker:
         count: How many copies were found that are not as they were put there.
     """
 
-    def __init__(self, pull: Pull, *, offline: bool, is_kept: bool = True) -> None:
+    def __init__(self, pull: SyncSession, *, offline: bool, is_kept: bool = True) -> None:
         self._pull = pull
         self._is_stored = is_kept
         self._offline = offline
@@ -44,7 +44,7 @@ class SuspectMarker:
         self._finished: list[str] = []
         self.count = 0
 
-    def mark_suspect(self, copy: Copy, row: Listed, reason: str) -> None:
+    def mark_suspect(self, copy: Copy, row: ListedEntry, reason: str) -> None:
         """Take a copy that is not what was put in place.
 
         Args:
@@ -55,13 +55,13 @@ class SuspectMarker:
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
         # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
-        if known is None or (known.task == Task.RETAIN and not self._offline):
+        if known is None or (known.task == PendingTask.RETAIN and not self._offline):
             self._pending.append(self._task(copy, row, reason))
         if not is_suspect(copy) and not is_forgotten(copy):
             self._copies.append(as_suspect(copy))
         self._flush_when_full()
 
-    def _task(self, copy: Copy, row: Listed, reason: str) -> Pending:
+    def _task(self, copy: Copy, row: ListedEntry, reason: str) -> Pending:
         # Not what is listed now, which T may not tell of yet, but what was, as far as we know.
         length = copy.length if copy.listed else None
         row = row._replace(hash=copy.listed, length=length)
@@ -99,14 +99,16 @@ class SuspectMarker:
             StorageError: It cannot be written.
         """
         if self._is_stored and (self._copies or self._pending):
-            step = Step(suspect=self._copies, pending=self._pending, completed=self._finished)
+            step = StateTransaction(
+                suspect=self._copies, pending=self._pending, completed=self._finished
+            )
             self._pull.state.commit(step)
         self._copies, self._pending, self._finished = [], [], []
 
 
-def as_listed(copy: Copy) -> Listed:
+def as_listed(copy: Copy) -> ListedEntry:
     """Return what the Source listed of a copy when it was fetched, as far as that is known."""
-    return Listed(
+    return ListedEntry(
         uri=copy.uri,
         loc=copy.uri,
         path=copy.path,

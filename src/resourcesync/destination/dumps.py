@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.choosing import (
-    Ages,
+    AgeIndex,
     DumpPolicy,
-    Need,
-    Prospect,
+    PackageEstimate,
+    ResourceCount,
     are_manifests_worth_fetching,
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import Estimate, moments_of
+from resourcesync.destination.estimating import DumpEstimate, moments_of
 from resourcesync.destination.holdings import (
     ManifestRow,
     Order,
-    Terms,
+    PackageTrust,
     joined,
     new_manifest_sorter,
     new_orders,
@@ -32,12 +32,12 @@ from resourcesync.destination.holdings import (
     provides,
     read_manifest,
 )
-from resourcesync.destination.landing import Landing, Ready, Tally
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.packages import Offered
+from resourcesync.destination.landing import CommitBatch, StagedResource, TransferTally
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes, proving_lastmod
-from resourcesync.destination.pulling import Pull
-from resourcesync.destination.reports import Plan
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.reports import PlanSummary
 from resourcesync.discovery import FetchedDocument
 from resourcesync.errors import (
     BudgetError,
@@ -50,10 +50,10 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.mirror import Task
+from resourcesync.ports.mirror import PendingTask
 
 if TYPE_CHECKING:
-    from resourcesync.documents.packages.reading import Member, PackageReader
+    from resourcesync.documents.packages.reading import ManifestMember, PackageReader
     from resourcesync.documents.reading import Document
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ _PROGRESS_SECONDS: Final = 1.0
 _OF_A_PACKAGE: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
 
-class Dumps:
+class DumpTransfer:
     """Brings what is wanted from dumps.
 
     Args:
@@ -78,7 +78,7 @@ class Dumps:
     """
 
     def __init__(
-        self, pull: Pull, plan: Plan, fetches: Callable[[], Iterable[Fetch]], at: int
+        self, pull: SyncSession, plan: PlanSummary, fetches: Callable[[], Iterable[Fetch]], at: int
     ) -> None:
         self._pull = pull
         self._fetches = fetches
@@ -87,7 +87,7 @@ class Dumps:
         self._resources = max(pull.state.count(), plan.same) + plan.create
         equipment = pull.equipment
         self._copies = equipment.copies
-        self._landing = Landing(
+        self._landing = CommitBatch(
             copies=equipment.copies,
             state=pull.state,
             clock=equipment.clock,
@@ -100,7 +100,7 @@ class Dumps:
         # In a folder without a file nothing is in place already: not worth a look each time.
         self._is_bare = next(iter(equipment.copies.paths()), None) is None
 
-    def fetch_from_dumps(self, uris: Sequence[str | None]) -> Tally:
+    def fetch_from_dumps(self, uris: Sequence[str | None]) -> TransferTally:
         """Install what the dumps at these addresses hold of what is wanted.
 
         Whatever is wrong with a dump is told as a warning.
@@ -134,12 +134,12 @@ class Dumps:
         pull, policy = self._pull, self._pull.options.dumps
         if policy != "auto" or uri not in (pull.found.change_list, pull.found.resource_list):
             return policy
-        failed = any(0 < row.tries <= _FAILURES for row in pull.state.pending(Task.FETCH))
+        failed = any(0 < row.tries <= _FAILURES for row in pull.state.pending(PendingTask.FETCH))
         return "always" if failed else policy
 
-    def _rest(self) -> Need:
+    def _rest(self) -> ResourceCount:
         """Return how much nothing has brought yet."""
-        return Need(count=self._count - self._landing.tally.done)
+        return ResourceCount(count=self._count - self._landing.tally.done)
 
     def _fetch_from(self, uri: str) -> None:
         try:
@@ -150,12 +150,12 @@ class Dumps:
         if not packages:
             return
         with new_wanted(self._spill) as wanted:
-            ages = Ages(moments_of(packages))
+            ages = AgeIndex(moments_of(packages))
             for fetch in self._fetches():
                 if self._is_wanted(fetch):
                     wanted.add(fetch)
                     ages.add(fetch.listed.lastmod, fetch.listed.length)
-            self._fetch_packages(packages, wanted, Estimate(packages, ages, self._resources))
+            self._fetch_packages(packages, wanted, DumpEstimate(packages, ages, self._resources))
 
     def _is_wanted(self, fetch: Fetch) -> bool:
         """Whether the list tells enough to know its bytes, and they are not in place already."""
@@ -173,7 +173,10 @@ class Dumps:
     # --- which packages ---
 
     def _fetch_packages(
-        self, packages: Sequence[Offered], wanted: Spool[Fetch], estimate: "Estimate"
+        self,
+        packages: Sequence[DumpPackage],
+        wanted: ExternalSorter[Fetch],
+        estimate: "DumpEstimate",
     ) -> None:
         policy, bad = self._policy, 0
         numbered = [
@@ -205,7 +208,7 @@ class Dumps:
                     if got is not None and policy == "auto":
                         estimate.learn(prospect.wanted.count, got)
 
-    def _is_package_worth_fetching(self, offered: Offered, prospect: Prospect) -> bool:
+    def _is_package_worth_fetching(self, offered: DumpPackage, prospect: PackageEstimate) -> bool:
         rest = self._rest()
         if self._pull.packages.waits(offered):
             return rest.count > 0
@@ -215,7 +218,9 @@ class Dumps:
         fits = self._pull.budget.fits(offered.entry.length)
         return fits and is_package_worth_fetching(prospect, self._policy, room)
 
-    def _copied(self, batch: Sequence[Offered], opened: ExitStack) -> dict[int, FetchedDocument]:
+    def _copied(
+        self, batch: Sequence[DumpPackage], opened: ExitStack
+    ) -> dict[int, FetchedDocument]:
         """Fetch the copies of the manifests, where there are any."""
         copied: dict[int, FetchedDocument] = {}
         for position, offered in enumerate(batch):
@@ -226,16 +231,16 @@ class Dumps:
 
     def _known(
         self,
-        batch: Sequence[Offered],
+        batch: Sequence[DumpPackage],
         copied: dict[int, FetchedDocument],
-        wanted: Spool[Fetch],
-    ) -> dict[int, Prospect]:
+        wanted: ExternalSorter[Fetch],
+    ) -> dict[int, PackageEstimate]:
         """Count what is wanted of each package whose manifest is here."""
         if not copied:
             return {}
         entries = dict.fromkeys(copied, 0)
         counts = {position: [0, 0, 0] for position in copied}
-        terms: dict[int, Terms] = {}
+        terms: dict[int, PackageTrust] = {}
         with new_manifest_sorter(self._spill) as listing:
             for position, fetched in list(copied.items()):
                 try:
@@ -256,9 +261,9 @@ class Dumps:
                         counts[position][1] += listed.length or 0
                         counts[position][2] += listed.length is None
         return {
-            position: Prospect(
+            position: PackageEstimate(
                 length=batch[position].entry.length,
-                wanted=Need(count=count, size=size, unsized=unsized),
+                wanted=ResourceCount(count=count, size=size, unsized=unsized),
                 entries=entries[position],
             )
             for position, (count, size, unsized) in counts.items()
@@ -266,15 +271,15 @@ class Dumps:
         }
 
     def _manifest_rows(
-        self, manifest: "Document", package: int, terms: Terms
+        self, manifest: "Document", package: int, terms: PackageTrust
     ) -> Iterator[ManifestRow]:
         """Yield what a manifest lists, by the URIs that the mirror knows it by."""
         for held in read_manifest(manifest, package, terms):
             yield held._replace(uri=self._pull.selection.at_home(held.uri))
 
-    def _terms(self, offered: Offered, manifest: Header) -> Terms:
+    def _terms(self, offered: DumpPackage, manifest: Header) -> PackageTrust:
         moment = manifest.until or manifest.at
-        return Terms(
+        return PackageTrust(
             through=-1 if moment is None else to_microseconds(moment),
             is_near=offered.is_near,
             is_list=offered.dump.capability in self._pull.listing_dumps,
@@ -283,7 +288,7 @@ class Dumps:
     # --- one package ---
 
     def _fetch_package(
-        self, offered: Offered, copied: FetchedDocument | None, wanted: Spool[Fetch]
+        self, offered: DumpPackage, copied: FetchedDocument | None, wanted: ExternalSorter[Fetch]
     ) -> int | None:
         """Fetch a package and install what is wanted of it.
 
@@ -306,7 +311,9 @@ class Dumps:
         self._landing.flush()  # what it brought is not to be taken from the next one again
         return self._landing.tally.done - before if useful else None
 
-    def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:
+    def _unpack(
+        self, offered: DumpPackage, reader: "PackageReader", wanted: ExternalSorter[Fetch]
+    ) -> None:
         manifest = reader.manifest()
         terms = self._terms(offered, manifest.header)
         with new_manifest_sorter(self._spill) as listing, new_orders(self._spill) as orders:
@@ -333,7 +340,9 @@ class Dumps:
             return known is before
         return known.signature == before.signature
 
-    def _deliver(self, orders: Iterator[Order], reader: "PackageReader", terms: Terms) -> int:
+    def _deliver(
+        self, orders: Iterator[Order], reader: "PackageReader", terms: PackageTrust
+    ) -> int:
         """Install what was ordered; return how many of the orders the package could not fill."""
         order = next(orders, None)
         faults = 0
@@ -348,7 +357,7 @@ class Dumps:
                 order = next(orders, None)
         return faults
 
-    def _install(self, fetch: Fetch, member: "Member", terms: Terms) -> bool:
+    def _install(self, fetch: Fetch, member: "ManifestMember", terms: PackageTrust) -> bool:
         """Stage the bytes of a member and hold them against the list; whether they are good."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm
@@ -372,7 +381,7 @@ class Dumps:
         # A dump that is the list has what it lists; any other is of its own time, not of now.
         lastmod = listed.lastmod if terms.is_list else proving_lastmod(listed, terms.through)
         copy = copy._replace(lastmod=lastmod)
-        self._landing.add(Ready(fetch, copy, staged))
+        self._landing.add(StagedResource(fetch, copy, staged))
         return True
 
     def _progress(self) -> None:
@@ -393,7 +402,7 @@ class Dumps:
         )
 
 
-def together(brought: Tally, fetched: Tally) -> Tally:
+def together(brought: TransferTally, fetched: TransferTally) -> TransferTally:
     """Return what dumps and single requests did; what dumps failed in was asked for singly."""
     fixity = dict(brought.fixity)
     for kind, count in fetched.fixity.items():

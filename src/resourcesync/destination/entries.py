@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.plan import FILTERED, Listed
+from resourcesync.destination.plan import FILTERED, ListedEntry
 from resourcesync.destination.uris import normalise
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import format_digests
@@ -17,7 +17,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports.linking import EntryLink, EntryRow
-from resourcesync.ports.mirror import MirrorState, Step
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 ENTRIES_KNOWN: Final = "entries-known"
 """The note that says that a whole list was read since links of entries are remembered."""
@@ -63,7 +63,7 @@ def _plain(uri: str) -> str:
 
 
 def write_entries(
-    state: MirrorState, rows: Iterable[Listed], *, generation: int, now: int, anew: bool
+    state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:
     """Remember what entries link to now.
 
@@ -76,11 +76,11 @@ def write_entries(
     """
     found = _entries(state, rows, generation, anew=anew)
     while chunk := list(islice(found, _CHUNK)):
-        state.commit(Step(entries=chunk, now=now))
+        state.commit(StateTransaction(entries=chunk, now=now))
 
 
 def _entries(
-    state: MirrorState, rows: Iterable[Listed], generation: int, *, anew: bool
+    state: MirrorStateStore, rows: Iterable[ListedEntry], generation: int, *, anew: bool
 ) -> Iterator[EntryRow]:
     for row in rows:
         if row.change in _NO_NEWS:

@@ -22,7 +22,7 @@ QUERY: Final = "!3f"
 """The escape of the ``?`` before a query."""
 
 
-class Profile(StrEnum):
+class FileSystemProfile(StrEnum):
     """What the mirror's file system tells apart."""
 
     POSIX = "posix"
@@ -43,11 +43,11 @@ def _character(match: re.Match[str]) -> str:
     return code.upper() if len(code) == 1 else chr(int(code, 16))
 
 
-def encoded_name(text: str, profile: Profile) -> str:
+def encoded_name(text: str, profile: FileSystemProfile) -> str:
     """Return text with what is not safe everywhere escaped."""
     if _UNSAFE.search(text):
         text = _UNSAFE.sub(_hex, text)
-    return text if profile is Profile.POSIX else _UPPER.sub(_fold, text)
+    return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_fold, text)
 
 
 def decoded(text: str) -> str:

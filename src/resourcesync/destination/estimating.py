@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from resourcesync.destination.choosing import REQUEST, Ages, Prospect
-from resourcesync.destination.packages import Offered
+from resourcesync.destination.choosing import REQUEST, AgeIndex, PackageEstimate
+from resourcesync.destination.packages import DumpPackage
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 
 
-class Estimate:
+class DumpEstimate:
     """What each package may be expected to hold of what is wanted, before anything is read of it.
 
     Args:
@@ -16,7 +16,7 @@ class Estimate:
         resources: How many resources the Source has.
     """
 
-    def __init__(self, packages: Sequence[Offered], ages: Ages, resources: int) -> None:
+    def __init__(self, packages: Sequence[DumpPackage], ages: AgeIndex, resources: int) -> None:
         lengths = [offered.entry.length for offered in packages]
         self._whole = sum(length or 0 for length in lengths)
         self._sized = None not in lengths and self._whole > 0
@@ -25,19 +25,19 @@ class Estimate:
         self._resources = resources
         self._trust = 1.0
 
-    def of(self, number: int) -> Prospect:
+    def of(self, number: int) -> PackageEstimate:
         """Return what is expected of one package."""
         offered = self._packages[number]
         length = offered.entry.length
         after, upto = interval_of(offered)
         wanted = self._ages.between(after, upto)
         if after is not None:  # a Change Dump: its times say what it holds
-            return Prospect(length=length, wanted=wanted.share(self._trust))
+            return PackageEstimate(length=length, wanted=wanted.share(self._trust))
         part = 1 / len(self._packages)
         if self._sized and length is not None:
             part = length / self._whole
         held = max(1, round(self._resources * part))
-        return Prospect(length=length, wanted=wanted.share(part * self._trust), entries=held)
+        return PackageEstimate(length=length, wanted=wanted.share(part * self._trust), entries=held)
 
     def learn(self, expected: int, got: int) -> None:
         """Take how many resources a package brought, and expect as much of the next ones."""
@@ -45,7 +45,7 @@ class Estimate:
             self._trust = min(1.0, max(got / expected, 1 / REQUEST))
 
 
-def interval_of(offered: Offered) -> tuple[int | None, int | None]:
+def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
     """Return when what a package holds was modified: after, and not after; ``None``: who knows."""
     entry, dump = offered.entry, offered.dump
     if entry.from_ is not None or dump.from_ is not None:
@@ -56,7 +56,7 @@ def interval_of(offered: Offered) -> tuple[int | None, int | None]:
     return None, known_microseconds(moment)
 
 
-def moments_of(packages: Iterable[Offered]) -> Iterator[int]:
+def moments_of(packages: Iterable[DumpPackage]) -> Iterator[int]:
     """Yield the moments that will be asked about."""
     for offered in packages:
         yield from (moment for moment in interval_of(offered) if moment is not None)

@@ -16,27 +16,35 @@ from resourcesync.destination.plan import (
     CONTRADICTING,
     DAMAGED,
     FILTERED,
-    Listed,
+    ListedEntry,
     Match,
     is_forgotten,
     is_suspect,
     match_copy,
 )
-from resourcesync.destination.pulling import Pull
-from resourcesync.destination.reports import Finding
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.reports import AuditFinding
 from resourcesync.destination.uris import encoded
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.changes import Logged
+from resourcesync.ports.changes import LoggedChange
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Refused, Task, TrashRow
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    RefusedRow,
+    TrashRow,
+)
 
-Findings = Callable[[], Iterable[Finding]]
+Findings = Callable[[], Iterable[AuditFinding]]
 _DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
 
 
-class Verdict(StrEnum):
+class ResourceVerdict(StrEnum):
     """What it comes down to, in a sentence."""
 
     AS_LISTED = "it is here as the Source lists it"
@@ -69,15 +77,15 @@ class Verdict(StrEnum):
 
 _WELL: Final = frozenset(
     {
-        Verdict.AS_LISTED,
-        Verdict.AS_FETCHED,
-        Verdict.GONE,
-        Verdict.FILTERED,
-        Verdict.UNWANTED,
-        Verdict.UNPROVEN,
-        Verdict.SOUND_AGAIN,
-        Verdict.FOREIGN,
-        Verdict.OWN,
+        ResourceVerdict.AS_LISTED,
+        ResourceVerdict.AS_FETCHED,
+        ResourceVerdict.GONE,
+        ResourceVerdict.FILTERED,
+        ResourceVerdict.UNWANTED,
+        ResourceVerdict.UNPROVEN,
+        ResourceVerdict.SOUND_AGAIN,
+        ResourceVerdict.FOREIGN,
+        ResourceVerdict.OWN,
     }
 )
 _OWN_FOLDER: Final = ".resourcesync"
@@ -118,24 +126,24 @@ class Explanation:
     is_present: bool = False
     read: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
-    listed: Listed | None = None
+    listed: ListedEntry | None = None
     list_uri: str = ""
     is_source_read: bool = False
     trouble: str = ""
     pending: Pending | None = None
-    refused: Refused | None = None
+    refused: RefusedRow | None = None
     trash: TrashRow | None = None
-    last: Logged | None = None
-    finding: Finding | None = None
+    last: LoggedChange | None = None
+    finding: AuditFinding | None = None
     via: tuple[str, ...] = ()
     patched: PatchRow | None = None
     quarantined: Sequence[str] = ()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ResourceVerdict:
         """What it comes down to."""
         if self.path.partition("/")[0] == _OWN_FOLDER:
-            return Verdict.OWN
+            return ResourceVerdict.OWN
         return self._of_task() or self._of_entry() or self._of_copy()
 
     @property
@@ -146,57 +154,59 @@ class Explanation:
         proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
         return f"kept our {proven}copy"
 
-    def _of_task(self) -> Verdict | None:
+    def _of_task(self) -> ResourceVerdict | None:
         pending = self.pending
         if pending is None or pending.code == DAMAGED:
             return None
-        if pending.task == Task.DELETE:
-            return Verdict.EDITED if self.is_altered else Verdict.HELD
+        if pending.task == PendingTask.DELETE:
+            return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
         if pending.code in _DISAGREEING:
-            return Verdict.DISAGREES
-        return Verdict.FAILED if pending.code else Verdict.WAITING
+            return ResourceVerdict.DISAGREES
+        return ResourceVerdict.FAILED if pending.code else ResourceVerdict.WAITING
 
-    def _of_entry(self) -> Verdict | None:
+    def _of_entry(self) -> ResourceVerdict | None:
         if self.refused is not None and self.copy is None:
-            return Verdict.REFUSED
+            return ResourceVerdict.REFUSED
         if self.copy is not None:
             if not self.is_present:
-                return Verdict.LOST
+                return ResourceVerdict.LOST
             if self.is_altered:
-                return Verdict.ALTERED
-            return Verdict.SOUND_AGAIN if is_suspect(self.copy) else None
+                return ResourceVerdict.ALTERED
+            return ResourceVerdict.SOUND_AGAIN if is_suspect(self.copy) else None
         if self.listed is not None and self.listed.change == FILTERED:
-            return Verdict.FILTERED
+            return ResourceVerdict.FILTERED
         if self.listed is not None and self.listed.change != ChangeKind.DELETED:
-            return Verdict.WAITING
+            return ResourceVerdict.WAITING
         return None
 
-    def _of_nothing(self) -> Verdict:
+    def _of_nothing(self) -> ResourceVerdict:
         if self.is_present:
-            return Verdict.FOREIGN
+            return ResourceVerdict.FOREIGN
         if self.listed is not None or self.trash is not None or self.last is not None:
-            return Verdict.GONE
-        return Verdict.UNKNOWN if self.is_source_read else Verdict.UNASKED
+            return ResourceVerdict.GONE
+        return ResourceVerdict.UNKNOWN if self.is_source_read else ResourceVerdict.UNASKED
 
-    def _of_copy(self) -> Verdict:
+    def _of_copy(self) -> ResourceVerdict:
         if self.copy is None:
             return self._of_nothing()
         if not self.is_source_read:
-            return Verdict.AS_FETCHED
+            return ResourceVerdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
-            return Verdict.KEPT
+            return ResourceVerdict.KEPT
         if self.listed.change == FILTERED:
-            return Verdict.UNWANTED
+            return ResourceVerdict.UNWANTED
         match match_copy(self.copy, self.listed):
             case Match.SAME:
-                return Verdict.AS_LISTED
+                return ResourceVerdict.AS_LISTED
             case Match.DIFFERENT:
-                return Verdict.OUTDATED
+                return ResourceVerdict.OUTDATED
             case Match.UNKNOWN:
-                return Verdict.UNPROVEN
+                return ResourceVerdict.UNPROVEN
 
 
-def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bool) -> Explanation:
+def explain(
+    pull: SyncSession, names: Sequence[str], findings: Findings, *, offline: bool
+) -> Explanation:
     """Find out what there is to know of one resource; no copy is changed.
 
     A copy that is not what was put there is in doubt from then on, as after an audit.
@@ -230,7 +240,7 @@ def explain(pull: Pull, names: Sequence[str], findings: Findings, *, offline: bo
     return known
 
 
-def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
+def _meant(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
     """Return the name that the mirror knows something of, and its URI; else the first one.
 
     What no name in the mirror says may be one at the Source, where no file bears it here.
@@ -246,13 +256,13 @@ def _meant(pull: Pull, names: Sequence[str]) -> tuple[str, str]:
     return pairs[0]
 
 
-def _is_known(state: MirrorState, uri: str) -> bool:
+def _is_known(state: MirrorStateStore, uri: str) -> bool:
     if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
         return True
     return any(row.uri == uri for row in state.refused())
 
 
-def _uri_at_source(pull: Pull, name: str) -> str:
+def _uri_at_source(pull: SyncSession, name: str) -> str:
     """Return the URI of what has this path at the Source, where its place here is another."""
     identity = pull.sync_state.identity
     if identity is None:
@@ -263,7 +273,7 @@ def _uri_at_source(pull: Pull, name: str) -> str:
         return name
 
 
-def _uris_of(pull: Pull, name: str) -> list[str]:
+def _uris_of(pull: SyncSession, name: str) -> list[str]:
     if "://" not in name:
         mapping, path = pull.selection.mapping, _tidy(name)
         owner = owner_of(pull.state, mapping, path)
@@ -278,17 +288,17 @@ def _tidy(path: str) -> str:
     return path.removeprefix("./").removeprefix("/")
 
 
-def _path_of(pull: Pull, uri: str) -> str:
+def _path_of(pull: SyncSession, uri: str) -> str:
     row = pull.selection.protected(uri)
     return "" if row is None else row.path
 
 
-def recall(state: MirrorState, known: Explanation) -> None:
+def recall(state: MirrorStateStore, known: Explanation) -> None:
     """Add what the mirror's memory knows of a resource, by its URI."""
     uri = known.uri
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
-    known.pending = None if pending is None or pending.task == Task.RETAIN else pending
+    known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last = next(state.changes_of(uri), None)
@@ -298,7 +308,7 @@ def recall(state: MirrorState, known: Explanation) -> None:
         known.path = copy.path
 
 
-def _read_file(pull: Pull, known: Explanation) -> None:
+def _read_file(pull: SyncSession, known: Explanation) -> None:
     """Read the file that is there, and hold it against what was put there."""
     copies, copy = pull.equipment.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
@@ -310,12 +320,12 @@ def _read_file(pull: Pull, known: Explanation) -> None:
         known.is_altered = is_forgotten(copy) or not is_same
 
 
-def _mark_suspect(pull: Pull, known: Explanation) -> None:
+def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     """Remember that a copy is not what was put there, so that what is advised does mend it."""
     copy, row = known.copy, known.listed
     if copy is None or is_forgotten(copy) or (known.is_present and not known.is_altered):
         return
-    if known.pending is not None and known.pending.task == Task.DELETE:
+    if known.pending is not None and known.pending.task == PendingTask.DELETE:
         return  # it is to go, not to be fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.is_source_read and not is_listed:
@@ -326,7 +336,7 @@ def _mark_suspect(pull: Pull, known: Explanation) -> None:
     doubts.flush()
 
 
-def _read_listed(pull: Pull, known: Explanation) -> None:
+def _read_listed(pull: SyncSession, known: Explanation) -> None:
     with ExitStack() as held:
         account = Baseline(pull).account(held)
         known.is_source_read = True

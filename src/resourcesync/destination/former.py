@@ -3,15 +3,15 @@
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.plan import ABSENT, FILTERED, OUT_OF_SCOPE, Listed
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.plan import ABSENT, FILTERED, OUT_OF_SCOPE, ListedEntry
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 1_000
 
 
-def apply_policy_to_pending(pull: Pull) -> None:
+def apply_policy_to_pending(pull: SyncSession) -> None:
     """Let what is known to be gone wait to be deleted, or stay, as the policy of this run says.
 
     That it is gone stays known: the next run may have another policy. What the filters do not want
@@ -22,18 +22,18 @@ def apply_policy_to_pending(pull: Pull) -> None:
         chosen, settled = list[Pending](), list[str]()
         for row in group:
             now = pull.apply_policy(row)
-            if now.task == Task.RETAIN and row.reason == OUT_OF_SCOPE:
+            if now.task == PendingTask.RETAIN and row.reason == OUT_OF_SCOPE:
                 now = now._replace(reason="", code=FILTERED)
             if now == row:
                 continue
-            if now.task == Task.RETAIN and state.copy(row.uri) is None:
+            if now.task == PendingTask.RETAIN and state.copy(row.uri) is None:
                 settled.append(row.uri)
             else:
                 chosen.append(now)
-        state.commit(Step(pending=chosen, completed=settled))
+        state.commit(StateTransaction(pending=chosen, completed=settled))
 
 
-def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
+def still_to_delete(pull: SyncSession, copy: Copy) -> Pending | None:
     """Return the task of a copy that the Source called deleted before, and that is still here.
 
     It says so only of a reading that came to its end, and only if nothing was taken back since:
@@ -56,7 +56,7 @@ def still_to_delete(pull: Pull, copy: Copy) -> Pending | None:
     return pull.apply_policy(known._replace(generation=pull.generation))
 
 
-def not_due(pull: Pull, listed: Listed) -> Pending | None:
+def not_due(pull: SyncSession, listed: ListedEntry) -> Pending | None:
     """Return the row of a resource that failed often and rests; ``None`` when it is due.
 
     Args:
@@ -64,7 +64,7 @@ def not_due(pull: Pull, listed: Listed) -> Pending | None:
         listed: What the Source lists of it now.
     """
     known = pull.state.pending_of(listed.uri)
-    if known is None or known.task != Task.FETCH or known.due <= pull.now:
+    if known is None or known.task != PendingTask.FETCH or known.due <= pull.now:
         return None
     same = (known.listed, known.length, known.lastmod) == listed[3:6]
     if not same or listed_again(known).rivals != listed.rivals:

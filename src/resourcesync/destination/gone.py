@@ -11,11 +11,11 @@ from itertools import chain, islice, takewhile
 from typing import Final
 
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.uris import normalise
 from resourcesync.errors import OutOfScopeError, ResourceMissingError
-from resourcesync.ports import Failure, Request, Response
-from resourcesync.ports.mirror import MirrorState, Pending, Step, Task
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
 
 _MOST: Final = 300
 """Resources that one run asks for."""
@@ -27,7 +27,7 @@ _LAST: Final = "asked-whether-gone"
 """The note of the URI that was asked for last: the next run goes on after it."""
 
 
-def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> list[Pending]:
+def find_gone(equipment: Dependencies, now: int, address: Callable[[str], str]) -> list[Pending]:
     """Return held deletions of which the Source says that the resource is gone.
 
     Args:
@@ -39,7 +39,7 @@ def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> 
     if int(state.note("refused") or 0):
         return []  # what goes under one address may come under another, which is not understood
     chosen = list(islice(_in_turn(state, now - _DAY), _MOST))
-    witnesses = _Witnesses(equipment, address)
+    witnesses = _ControlProbes(equipment, address)
     found: list[Pending] = []
     alive, last = 0, ""
     for row in chosen:
@@ -53,21 +53,21 @@ def find_gone(equipment: Equipment, now: int, address: Callable[[str], str]) -> 
         alive += 1  # or it cannot be said
         if alive >= _MOST_ALIVE:
             break
-    state.commit(Step(notes={_LAST: last}))
+    state.commit(StateTransaction(notes={_LAST: last}))
     return found
 
 
-def _in_turn(state: MirrorState, held_before: int) -> Iterator[Pending]:
+def _in_turn(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
     """Yield what has been held for long enough, beginning after what was asked for last."""
     last = state.note(_LAST) or ""
-    rows = (row for row in state.pending(Task.DELETE) if row.first <= held_before)
-    again = (row for row in state.pending(Task.DELETE) if row.first <= held_before)
+    rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
+    again = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     return chain(
         (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, again)
     )
 
 
-class _Witnesses:
+class _ControlProbes:
     """Says of each origin whether its server gives something that is listed.
 
     Args:
@@ -75,7 +75,7 @@ class _Witnesses:
         address: Returns where the Source has a resource now.
     """
 
-    def __init__(self, equipment: Equipment, address: Callable[[str], str]) -> None:
+    def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
         self._equipment, self._address = equipment, address
         self._known: dict[str, bool] = {}
 
@@ -89,10 +89,10 @@ class _Witnesses:
         return self._known[of]
 
 
-def _listed(state: MirrorState) -> Iterator[str]:
+def _listed(state: MirrorStateStore) -> Iterator[str]:
     """Yield the URIs of copies that nothing waits for: they are listed, and so are there."""
-    waiting = chain((row.uri for row in state.pending(Task.DELETE)), [""])
-    kept = chain((row.uri for row in state.pending(Task.RETAIN)), [""])
+    waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
+    kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])
     return _without(_without((copy.uri for copy in state.copies()), waiting), kept)
 
 
@@ -106,26 +106,26 @@ def _without(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
             yield uri
 
 
-def _probe(equipment: Equipment, uri: str) -> Response | Failure:
-    request = Request(uri=uri, sink=_Nowhere(), limit=0, uncached=True)
+def _probe(equipment: Dependencies, uri: str) -> FetchResponse | FetchFailure:
+    request = FetchRequest(uri=uri, sink=_DiscardingSink(), limit=0, uncached=True)
     (outcome,) = equipment.fetcher.fetch([request])
     return outcome
 
 
-def _is_gone(outcome: Response | Failure, uri: str) -> bool:
+def _is_gone(outcome: FetchResponse | FetchFailure, uri: str) -> bool:
     """Return whether there is nothing at an address; where it leads elsewhere proves nothing."""
-    if not isinstance(outcome, Failure) or not isinstance(outcome.error, ResourceMissingError):
+    if not isinstance(outcome, FetchFailure) or not isinstance(outcome.error, ResourceMissingError):
         return False
     with suppress(OutOfScopeError):  # it leads to what is no address
         return normalise(outcome.error.uri or uri) == normalise(uri)
     return False
 
 
-def _exists(outcome: Response | Failure) -> bool:
-    return isinstance(outcome, Response) or outcome.error.code == "too-big"
+def _exists(outcome: FetchResponse | FetchFailure) -> bool:
+    return isinstance(outcome, FetchResponse) or outcome.error.code == "too-big"
 
 
-class _Nowhere:
+class _DiscardingSink:
     """Takes no bytes: whether something is there is told before the first one."""
 
     def write(self, chunk: bytes) -> None:

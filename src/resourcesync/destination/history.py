@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.destination.cursor import OLD_COPY, OVERLAP, Span
-from resourcesync.destination.cut_off import CutOff, Read
+from resourcesync.destination.cursor import OLD_COPY, OVERLAP, ChangeListSpan
+from resourcesync.destination.cut_off import InterruptedReading, PrefixRecord
 from resourcesync.destination.last_changes import LastChanges
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.plan import Listed
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.plan import ListedEntry
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.mirror import MirrorState, ProcessedDocument
+from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
@@ -22,7 +22,7 @@ AHEAD: Final = "clock-ahead"
 
 
 @dataclass(slots=True, kw_only=True)
-class History:
+class ChangeHistory:
     """Change Lists as read.
 
     Attributes:
@@ -61,7 +61,7 @@ class History:
     """
 
     head: str
-    spool: Spool[Listed]
+    spool: ExternalSorter[ListedEntry]
     known: int
     since: int
     begin: int
@@ -74,15 +74,15 @@ class History:
     is_outdated: bool = False
     open_lists: list[str] = field(default_factory=list)
     archive: str = ""
-    archived_lists: tuple[Span, ...] = ()
+    archived_lists: tuple[ChangeListSpan, ...] = ()
     is_after_list: bool = False
     is_of_dump: bool = False
     rewritten: str = ""
     displaced: str = ""
     suspect: str = ""
     last: LastChanges = field(default_factory=lambda: LastChanges({}))
-    news: list[Read] = field(default_factory=list)
-    cut_off: CutOff = field(default_factory=lambda: CutOff(()))
+    news: list[PrefixRecord] = field(default_factory=list)
+    cut_off: InterruptedReading = field(default_factory=lambda: InterruptedReading(()))
     is_ahead: bool = False
     unchanged: bool = False
     dialect: Dialect | None = None
@@ -95,13 +95,13 @@ class History:
 
 def new_history(
     head: str,
-    spool: Spool[Listed],
+    spool: ExternalSorter[ListedEntry],
     *,
     since: int,
     listed: int,
-    past: Iterable[Span],
-    state: MirrorState | None,
-) -> History:
+    past: Iterable[ChangeListSpan],
+    state: MirrorStateStore | None,
+) -> ChangeHistory:
     """Return what is known of changes before anything is read.
 
     Args:
@@ -113,7 +113,7 @@ def new_history(
         state: What is known of the lists; ``None`` when all is read anew.
     """
     noted = (lambda _: None) if state is None else state.note
-    return History(
+    return ChangeHistory(
         head=head,
         spool=spool,
         known=since,
@@ -123,18 +123,18 @@ def new_history(
         listed=listed,
         archived_lists=tuple(past),
         last=LastChanges.of_note(noted(LAST_CHANGES)),
-        cut_off=CutOff.of_state(state),
+        cut_off=InterruptedReading.of_state(state),
         is_ahead=noted(AHEAD) == "1",
         is_after_list=state is None,
     )
 
 
-def open_lists_of(head: str, state: MirrorState) -> list[str]:
+def open_lists_of(head: str, state: MirrorStateStore) -> list[str]:
     """Return the open lists behind an index, as they were when it was read last."""
     return (state.note(_open_lists_key(head)) or "").split()
 
 
-def open_lists_note(history: History) -> dict[str, str]:
+def open_lists_note(history: ChangeHistory) -> dict[str, str]:
     """Return the note of the open lists behind an index."""
     return {_open_lists_key(history.head): " ".join(history.open_lists)}
 
@@ -165,7 +165,7 @@ def check_no_older(at: int, known: int | None) -> None:
         )
 
 
-def go_on_from(history: History, uri: str, *, known: int, listed: int, now: int) -> None:
+def go_on_from(history: ChangeHistory, uri: str, *, known: int, listed: int, now: int) -> None:
     """Check that lists tell of all that was read of them before, so that T does not go back.
 
     The clock of the lists tells it exactly. T itself may be ahead of that, and changes of one

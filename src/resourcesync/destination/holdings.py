@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.mapping import normalise
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.plan import Fetch, Listed
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.plan import Fetch, ListedEntry
 from resourcesync.destination.uris import encoded
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reading import Document
@@ -20,7 +20,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports.mirror import Copy
 
-Spill = Callable[[], BinaryIO]
+OpenTemporary = Callable[[], BinaryIO]
 Order = tuple[int, Fetch]
 """The position of an entry in a manifest, and what it is to be the bytes of."""
 
@@ -50,7 +50,7 @@ class ManifestRow(NamedTuple):
     lastmod: int | None
 
 
-class Terms(NamedTuple):
+class PackageTrust(NamedTuple):
     """How far what a package says may be believed where no digest proves it.
 
     Attributes:
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
     is_list: bool
 
 
-def provides(held: ManifestRow, listed: Listed, terms: Terms) -> bool:
+def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> bool:
     """Whether a package may hold the version of a resource that is listed.
 
     Without a digest in the list, the times must be the same, and the package a second younger: two
@@ -85,7 +85,7 @@ def provides(held: ManifestRow, listed: Listed, terms: Terms) -> bool:
     return bool(claims) or (settled and terms.is_near)
 
 
-def read_manifest(manifest: Document, package: int, terms: Terms) -> Iterator[ManifestRow]:
+def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:
     """Yield what an open manifest lists, deletions left out, in its order."""
     for index, entry in enumerate(manifest.entries()):
         assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
@@ -134,14 +134,14 @@ def joined(
             uri, group = next(groups, ("", iter(())))
 
 
-def new_wanted(spill: Spill) -> Spool[Fetch]:
+def new_wanted(spill: OpenTemporary) -> ExternalSorter[Fetch]:
     """Open a spool of what is wanted, in URI order."""
-    return Spool(key=attrgetter("listed.uri"), dump=_dump, load=_load, spill=spill)
+    return ExternalSorter(key=attrgetter("listed.uri"), dump=_dump, load=_load, spill=spill)
 
 
-def new_manifest_sorter(spill: Spill) -> Spool[ManifestRow]:
+def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
     """Open a spool of what manifests list, in URI order."""
-    return Spool(
+    return ExternalSorter(
         key=attrgetter("uri"),
         dump=lambda held: marshal.dumps(tuple(held)),
         load=lambda data: ManifestRow._make(marshal.loads(data)),  # noqa: S302 - a file of our own
@@ -149,9 +149,9 @@ def new_manifest_sorter(spill: Spill) -> Spool[ManifestRow]:
     )
 
 
-def new_orders(spill: Spill) -> Spool[Order]:
+def new_orders(spill: OpenTemporary) -> ExternalSorter[Order]:
     """Open a spool of orders, in the order of the manifest."""
-    return Spool(
+    return ExternalSorter(
         key=lambda order: f"{order[0]:012d}",
         dump=lambda order: marshal.dumps((order[0], _dump(order[1]))),
         load=_load_order,
@@ -171,7 +171,7 @@ def _dump(fetch: Fetch) -> bytes:
 
 def _load(data: bytes) -> Fetch:
     listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return Fetch(Listed._make(listed), None if before is None else Copy._make(before), *how)
+    return Fetch(ListedEntry._make(listed), None if before is None else Copy._make(before), *how)
 
 
 def _load_order(data: bytes) -> tuple[int, Fetch]:

@@ -12,7 +12,7 @@ from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.closed_lists import closed_list_changed
 from resourcesync.destination.cursor import DAY, is_plausible
 from resourcesync.destination.entries import write_entries
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.linking import (
     NOT_LINKED,
     forget_links,
@@ -24,8 +24,8 @@ from resourcesync.destination.linking import (
     write_links,
 )
 from resourcesync.destination.memory import encode
-from resourcesync.destination.newer_lists import NewerList
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.newer_lists import NewerListCheck
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.patch_links import is_version_before
 from resourcesync.destination.plan import (
     ABSENT,
@@ -34,7 +34,7 @@ from resourcesync.destination.plan import (
     MISMATCH_CODES,
     OUT_OF_SCOPE,
     Fetch,
-    Listed,
+    ListedEntry,
     Match,
     count,
     deduplicate,
@@ -43,20 +43,20 @@ from resourcesync.destination.plan import (
     match_copy,
     whole,
 )
-from resourcesync.destination.pulling import Pull, Pulled, with_dumps
-from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import ListHead
+from resourcesync.destination.pulling import SyncOutcome, SyncSession, with_dumps
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_lists import ListVersion
 from resourcesync.destination.reviewing import decide_changes, show_decisions
 from resourcesync.destination.tasks import gone_rows, listed_again, pending_fetch
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
 
 
-def _rewritten(history: History) -> str:
+def _rewritten(history: ChangeHistory) -> str:
     """Return a list that does not go on from what was processed; empty for none.
 
     A new list that begins among processed changes does, as long as these are still listed.
@@ -73,12 +73,12 @@ class Incremental:
         are_others: Says whether the Source offers other lists now.
     """
 
-    def __init__(self, pull: Pull, are_others: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, pull: SyncSession, are_others: Callable[[], bool] = lambda: False) -> None:
         self._pull = pull
         self._offers_moved_lists = are_others
-        self._linked: Spool[Listed] | None = None
+        self._linked: ExternalSorter[ListedEntry] | None = None
 
-    def run(self, uri: str, through: int) -> Pulled | None:
+    def run(self, uri: str, through: int) -> SyncOutcome | None:
         """Apply what is new since T; falls back to a baseline when the lists do not reach back.
 
         Args:
@@ -120,7 +120,7 @@ class Incremental:
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
-    def _from_newer_list(self, error: SourceUnavailableError) -> Pulled:
+    def _from_newer_list(self, error: SourceUnavailableError) -> SyncOutcome:
         """Begin again from a Resource List, since the Change Lists have less than was processed.
 
         Args:
@@ -147,8 +147,8 @@ class Incremental:
         if uri is None:
             return False
         if known is None or known.uri != uri:
-            known = ListHead(uri=uri)
-        newer = NewerList(
+            known = ListVersion(uri=uri)
+        newer = NewerListCheck(
             pull.documents,
             known,
             read_at=pull.sync_state.at,
@@ -164,7 +164,7 @@ class Incremental:
             pull.sync_state.write(list_head=newer.known)
         return False
 
-    def _is_rewritten(self, history: History) -> bool:
+    def _is_rewritten(self, history: ChangeHistory) -> bool:
         """Whether changes that were processed are not listed any more; then a baseline is due.
 
         They may have been taken back: by a Source that was set back to an earlier state, which no
@@ -190,7 +190,7 @@ class Incremental:
         memory.write(closed_asked_at=asked_at, baseline_due=True, taken_back=True)
         return True
 
-    def _is_unproven(self, uri: str, history: History) -> bool:
+    def _is_unproven(self, uri: str, history: ChangeHistory) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
         followed = self._pull.sync_state.found
         is_new = followed is not None and with_dumps(followed).change_list != uri
@@ -199,7 +199,7 @@ class Incremental:
         )  # an index has no prefix
         return is_new and history.reaches and not is_timed
 
-    def _from_baseline(self, *, gap: bool = True) -> Pulled:
+    def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
         from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - seldom
 
         pulled = Baseline(self._pull).run(gap=gap)
@@ -214,14 +214,14 @@ class Incremental:
             return False
         return self._pull.now - since >= DAY
 
-    def _apply(self, history: History, held: ExitStack) -> Pulled:
+    def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
         self._linked = linked_by(self._pull, deduplicate(history.spool, ignore_conflict), held)
         self._pull.naming.name_new(self._news(history))
         self._show(partial(self._news, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
             foreseen = self._pull.report_plan(plan)
-            return Pulled(mode=plan.mode, plan=plan, swept=foreseen, is_written=False)
+            return SyncOutcome(mode=plan.mode, plan=plan, swept=foreseen, is_written=False)
         if history.changes:
             self._pull.begin(baseline=False, read=history)
             # New changes without a time are a later word all the same: T tells that it is one.
@@ -238,21 +238,21 @@ class Incremental:
         if not history.unchanged:
             notes |= self._pull.reading(history)
         self._pull.remember_refused(add=True)
-        self._pull.state.commit(Step(documents=history.documents, notes=notes))
+        self._pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
         return self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
 
-    def _plan_changes(self, history: History) -> Plan:
+    def _plan_changes(self, history: ChangeHistory) -> PlanSummary:
         mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
         plan, _, _ = count(decide_changes(self._pull, self._news(history)), mode)
         return plan
 
-    def _news(self, history: History) -> Iterator[Listed]:
+    def _news(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and what changed entries link to."""
         rows = with_linked(deduplicate(history.spool, ignore_conflict), self._linked)
         rows = self._pull.selection.named(rows)
         return news_of(self._pull.state, rows) if self._linked is not None else rows
 
-    def _write_down(self, history: History) -> None:
+    def _write_down(self, history: ChangeHistory) -> None:
         """Write the changes down as tasks; the cursor moves only after all are written."""
         if self._linked is not None:
             self._write_links(history, self._linked)
@@ -273,9 +273,9 @@ class Incremental:
                 # Where a copy is, is where it stays.
                 pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(settled) >= _CHUNK:
-                self._pull.state.commit(Step(pending=pending, completed=settled))
+                self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
                 pending, settled = [], []
-        self._pull.state.commit(Step(pending=pending, completed=settled))
+        self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
         self._write_orphans(history.through)
 
     def _going(self, copy: Copy, reason: str, at: int) -> Pending:
@@ -284,14 +284,14 @@ class Incremental:
             return self._pull.retention_task(copy, at)
         return self._pull.deletion(copy, reason, at)
 
-    def _write_links(self, history: History, linked: Spool[Listed]) -> None:
+    def _write_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Remember what changed entries link to now, in place of what they linked to before."""
         state = self._pull.state
         forget_links(state, deduplicate(history.spool, ignore_conflict))
         found = links_of(deduplicate(history.spool, ignore_conflict), linked, self._pull.generation)
         write_links(state, (row for row in found if not is_listed(state, row.uri)))
 
-    def _write_entries(self, history: History) -> None:
+    def _write_entries(self, history: ChangeHistory) -> None:
         pull = self._pull
         if pull.selection.has_entries or pull.state.has_entries():
             rows = deduplicate(history.spool, ignore_conflict)
@@ -310,15 +310,15 @@ class Incremental:
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             tasks = [self._going(copy, NOT_LINKED, at) for copy in copies]
-            pull.state.commit(Step(pending=tasks, completed=gone, listed=gone))
+            pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
-    def _is_version_before(self, row: Listed, copy: Copy | None) -> bool:
+    def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
         if row.patch is None or self._pull.sync_state.hole:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
-    def _task(self, row: Listed, at: int) -> Pending:
+    def _task(self, row: ListedEntry, at: int) -> Pending:
         return pending_fetch(
             row,
             known=None,
@@ -328,12 +328,12 @@ class Incremental:
             failed=False,
         )
 
-    def work_off(self, mode: Mode) -> Pulled:
+    def work_off(self, mode: Mode) -> SyncOutcome:
         """Do what earlier runs could not do; the Source has nothing new."""
         self._show(lambda: iter(()))
         return self._do_tasks(mode)
 
-    def _show(self, rows: Callable[[], Iterator[Listed]]) -> None:
+    def _show(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
         """Show what is new, and what earlier runs left, to whoever reviews it."""
         show_decisions(
             self._pull,
@@ -341,12 +341,12 @@ class Incremental:
             lambda: decide_changes(self._pull, rows()),
         )
 
-    def _do_tasks(self, mode: Mode) -> Pulled:
+    def _do_tasks(self, mode: Mode) -> SyncOutcome:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
         through = self._pull.sync_state.through or 0
         plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.report_plan(plan)
-        pulled = Pulled(mode=mode, plan=plan, unlisted=kept)
+        pulled = SyncOutcome(mode=mode, plan=plan, unlisted=kept)
         if self._pull.options.dry_run:
             pulled.swept = foreseen
             return pulled
@@ -360,7 +360,7 @@ class Incremental:
         self._pull.sweep(pulled)
         return pulled
 
-    def _suspect_changes(self, pulled: Pulled) -> None:
+    def _suspect_changes(self, pulled: SyncOutcome) -> None:
         """Let a baseline decide on a change to what the Source does not serve.
 
         It may be no later than the Resource List, which then may list what is served. What comes
@@ -373,13 +373,13 @@ class Incremental:
                 self._pull.sync_state.write(baseline_due=True)
                 return
 
-    def _fetch_due(self, pulled: Pulled, through: int) -> None:
+    def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
         """Fetch what is due, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        from resourcesync.destination.dumps import Dumps, together  # noqa: PLC0415 - seldom
+        from resourcesync.destination.dumps import DumpTransfer, together  # noqa: PLC0415 - seldom
 
-        dumps = Dumps(self._pull, plan, self._due, through)
+        dumps = DumpTransfer(self._pull, plan, self._due, through)
         brought = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
         total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
         with closing(self._due()) as fetches:
@@ -388,7 +388,7 @@ class Incremental:
         pulled.complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
-    def _plan_tasks(self, mode: Mode) -> tuple[Plan, int]:
+    def _plan_tasks(self, mode: Mode) -> tuple[PlanSummary, int]:
         """Return what is to be done, and how many copies are kept that the Source took away."""
         create = update = size = unsized = 0
         for fetch in self._due():
@@ -400,7 +400,7 @@ class Incremental:
         reasons.pop(OUT_OF_SCOPE, None)
         spared = [reason for reason in reasons if self._pull.retains(reason)]
         kept = sum(reasons.pop(reason) for reason in spared)
-        plan = Plan(
+        plan = PlanSummary(
             mode=mode,
             create=create,
             update=update,
@@ -412,7 +412,7 @@ class Incremental:
         return plan, kept
 
     def _due(self) -> Generator[Fetch, None, None]:
-        for row in self._pull.state.pending(Task.FETCH):
+        for row in self._pull.state.pending(PendingTask.FETCH):
             if row.due <= self._pull.now:
                 yield self._fetch_of(row)
 

@@ -14,7 +14,7 @@ from resourcesync.destination.plan import (
     RESTORED,
     SKIPPED_CODES,
     Fetch,
-    Listed,
+    ListedEntry,
     forgotten,
     has_bytes,
     is_restored,
@@ -27,14 +27,21 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import (
     Clock,
     Copies,
-    Installation,
+    CopyInstallation,
     Reporter,
-    Staged,
+    StagedCopy,
     served_at,
     validators_of,
 )
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, Task
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    StateTransaction,
+)
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
@@ -77,7 +84,7 @@ class TransferPolicy:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class TransferTally:
     """What a transfer has done so far; what was fetched and is equal is ``same``, too."""
 
     created: int = 0
@@ -106,7 +113,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class StagedResource:
     """A resource whose bytes are good and wait for their group.
 
     Attributes:
@@ -121,14 +128,14 @@ class Ready:
 
     fetch: Fetch
     copy: Copy
-    staged: Staged | None
+    staged: StagedCopy | None
     counts: bool = True
     local: bool = False
     patched: int | None = None
     contradicts: str = ""
 
 
-class Landing:
+class CommitBatch:
     """Takes finished fetches; installs and remembers them group by group.
 
     Args:
@@ -143,7 +150,7 @@ class Landing:
         self,
         *,
         copies: Copies,
-        state: MirrorState,
+        state: MirrorStateStore,
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
@@ -153,13 +160,13 @@ class Landing:
         self._clock = clock
         self._policy = policy
         self._report = report
-        self._group: list[Ready] = []
+        self._group: list[StagedResource] = []
         self._failed: list[Pending] = []
         self._finished: list[str] = []
         self._patched: list[PatchRow] = []
         self._since = clock.monotonic()
         self._quarantine_count = 0
-        self.tally = Tally()
+        self.tally = TransferTally()
 
     def now(self) -> int:
         """Return the present moment in microseconds."""
@@ -167,7 +174,7 @@ class Landing:
 
     def copy(
         self,
-        listed: Listed,
+        listed: ListedEntry,
         length: int,
         digests: str,
         headers: Mapping[str, str],
@@ -197,7 +204,7 @@ class Landing:
             installed=self.now(),
         )
 
-    def proving(self, listed: Listed, headers: Mapping[str, str]) -> int | None:
+    def proving(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to remember with what an answer brought, or said to be the same.
 
         Its bytes are those of the moment when its server made it, as far as that says so; else of
@@ -207,7 +214,7 @@ class Landing:
         as_of = self._policy.began if served is None else to_microseconds(served)
         return proving_lastmod(listed, as_of)
 
-    def add(self, ready: Ready) -> None:
+    def add(self, ready: StagedResource) -> None:
         """Take a resource whose bytes are good."""
         self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
         self.tally.undecided += ready.fetch.listed.change == DISPUTED
@@ -262,12 +269,12 @@ class Landing:
             fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
         )
         if is_restored(fetch.before):
-            row = row._replace(task=Task.RETAIN, reason="", code=RESTORED)
+            row = row._replace(task=PendingTask.RETAIN, reason="", code=RESTORED)
         elif not self._policy.deletes:
-            row = row._replace(task=Task.RETAIN)
+            row = row._replace(task=PendingTask.RETAIN)
         self._failed.append(row)
 
-    def _still_to_fetch(self, listed: Listed, code: str, reason: str, tries: int) -> Pending:
+    def _still_to_fetch(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""
         is_failure = self._policy.status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
@@ -314,7 +321,7 @@ class Landing:
             # Killed in the middle, nobody could tell which of the files are old and which new.
             befores = {ready.copy.uri: self._before(ready) for ready in staged}
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
-            self._state.commit(Step(suspect=[forgotten(copy) for copy in doubted]))
+            self._state.commit(StateTransaction(suspect=[forgotten(copy) for copy in doubted]))
         results = self._copies.install([_installation(ready) for ready in staged])
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
@@ -343,10 +350,10 @@ class Landing:
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
                 self._report("warning", quarantine_warning(path, place))
 
-    def _before(self, ready: Ready) -> Copy | None:
+    def _before(self, ready: StagedResource) -> Copy | None:
         return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
 
-    def _remember(self, installed: list[Ready], refused: dict[str, Copy | None]) -> None:
+    def _remember(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
         failed, self._failed = self._failed, []
         settled, self._finished = self._finished, []
         patched, self._patched = self._patched, []
@@ -362,7 +369,7 @@ class Landing:
         )
         if installed or refused or failed or settled or patched:
             self._state.commit(
-                Step(
+                StateTransaction(
                     suspect=[before for before in refused.values() if before is not None],
                     removed=[uri for uri, before in refused.items() if before is None],
                     installed=[ready.copy for ready in installed],
@@ -376,7 +383,7 @@ class Landing:
                 )
             )
 
-    def _count(self, ready: Ready) -> None:
+    def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
         before = fetch.before
         is_equal = not (fetch.creates or ready.contradicts) and has_bytes(before, copy.digests)
@@ -413,10 +420,10 @@ class Landing:
         )
 
 
-def _installation(ready: Ready) -> Installation:
+def _installation(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
     before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
-    return Installation(
+    return CopyInstallation(
         staged=ready.staged,
         path=ready.copy.path,
         lastmod=None if lastmod is None else from_microseconds(lastmod),

@@ -12,12 +12,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.plan import FILTERED, Listed
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.plan import FILTERED, ListedEntry
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.linking import LinkRow
-from resourcesync.ports.mirror import MirrorState, Step, Task
+from resourcesync.ports.mirror import MirrorStateStore, PendingTask, StateTransaction
 
 NOT_LINKED: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
@@ -25,7 +25,9 @@ _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _by_uri = attrgetter("uri")
 
 
-def linked_by(pull: Pull, rows: Iterable[Listed], held: ExitStack) -> Spool[Listed] | None:
+def linked_by(
+    pull: SyncSession, rows: Iterable[ListedEntry], held: ExitStack
+) -> ExternalSorter[ListedEntry] | None:
     """Return a row for each link of each row, in order of what is linked to.
 
     Args:
@@ -47,7 +49,9 @@ def linked_by(pull: Pull, rows: Iterable[Listed], held: ExitStack) -> Spool[List
     return spool
 
 
-def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iterator[Listed]:
+def with_linked(
+    rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None
+) -> Iterator[ListedEntry]:
     """Return the rows, and one for each thing that is linked to and not listed itself.
 
     A thing that is listed, but not as the filters want it, is wanted since it is linked to; what
@@ -65,7 +69,7 @@ def with_linked(rows: Iterator[Listed], linked: Iterable[Listed] | None) -> Iter
 
 
 def links_of(
-    rows: Iterator[Listed], linked: Iterable[Listed] | None, generation: int
+    rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None, generation: int
 ) -> Iterator[LinkRow]:
     """Yield who links to what, of all that is not listed itself.
 
@@ -84,19 +88,19 @@ def links_of(
             yield LinkRow(row.uri, row.via, generation)
 
 
-def write_links(state: MirrorState, links: Iterable[LinkRow]) -> None:
+def write_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
     """Remember who links to what."""
     waiting: list[LinkRow] = []
     for row in links:
         waiting.append(row)
         if len(waiting) >= _CHUNK:
-            state.commit(Step(linked=waiting))
+            state.commit(StateTransaction(linked=waiting))
             waiting = []
     if waiting:
-        state.commit(Step(linked=waiting))
+        state.commit(StateTransaction(linked=waiting))
 
 
-def forget_links(state: MirrorState, rows: Iterable[Listed]) -> None:
+def forget_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
     """Forget what changed entries linked to before: what they link to now is written after.
 
     What is listed itself now is no longer here by links alone.
@@ -114,13 +118,13 @@ def forget_links(state: MirrorState, rows: Iterable[Listed]) -> None:
         if row.change != ChangeKind.DELETED:
             listed.append(row.uri)
         if len(vias) >= _CHUNK:
-            state.commit(Step(unlinked=vias, listed=listed))
+            state.commit(StateTransaction(unlinked=vias, listed=listed))
             vias, listed = [], []
     if vias:
-        state.commit(Step(unlinked=vias, listed=listed))
+        state.commit(StateTransaction(unlinked=vias, listed=listed))
 
 
-def news_of(state: MirrorState, rows: Iterable[Listed]) -> Iterator[Listed]:
+def news_of(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
     """Yield the rows of changes, without those of things that are listed themselves.
 
     Changes do not tell what did not change: whether a thing is listed, the mirror remembers.
@@ -140,17 +144,17 @@ def news_of(state: MirrorState, rows: Iterable[Listed]) -> Iterator[Listed]:
         yield row
 
 
-def is_listed(state: MirrorState, uri: str) -> bool:
+def is_listed(state: MirrorStateStore, uri: str) -> bool:
     """Whether a thing was listed itself, or not selected, when it was last told of."""
     if state.is_linked(uri):
         return False
     waiting = state.pending_of(uri)
     if waiting is not None:
-        return waiting.task != Task.RETAIN
+        return waiting.task != PendingTask.RETAIN
     return state.copy(uri) is not None
 
 
-def _merge_group(rows: Iterator[Listed]) -> Listed:
+def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
     """Return the one row of a URI; that of its own entry, if there is one, comes first."""
     own = next(rows)
     if own.via:
@@ -161,7 +165,7 @@ def _merge_group(rows: Iterator[Listed]) -> Listed:
     return own if first is None else _vouched(own, _agreed(first, rows))
 
 
-def _agreed(first: Listed, others: Iterable[Listed]) -> Listed:
+def _agreed(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
     """Return one row for what several link to; where they differ, it claims nothing."""
     for other in others:
         if _content(first) != _content(other):
@@ -169,11 +173,11 @@ def _agreed(first: Listed, others: Iterable[Listed]) -> Listed:
     return first
 
 
-def _vouched(own: Listed, linked: Listed) -> Listed:
+def _vouched(own: ListedEntry, linked: ListedEntry) -> ListedEntry:
     if not own.hash and own.length is None:
         return linked
     return linked._replace(loc=own.loc, hash=own.hash, length=own.length, lastmod=own.lastmod)
 
 
-def _content(row: Listed) -> tuple[str, int | None, int | None]:
+def _content(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod

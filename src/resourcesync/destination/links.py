@@ -14,11 +14,11 @@ _MOST: Final = 256
 """Links of one entry that are followed."""
 _OWN_USE: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
-Plain = tuple[str, str, int | None, int | None]
+LinkFields = tuple[str, str, int | None, int | None]
 """A ``Target`` as it is stored."""
 
 
-class Target(NamedTuple):
+class LinkTarget(NamedTuple):
     """What a link leads to.
 
     Attributes:
@@ -35,7 +35,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
+class LinkFilter:
     """Which links are followed.
 
     Attributes:
@@ -46,9 +46,9 @@ class Links:
     relations: frozenset[str]
     scope: Scope
 
-    def of(self, resource: Resource) -> tuple[Plain, ...]:
+    def of(self, resource: Resource) -> tuple[LinkFields, ...]:
         """Return what an entry links to that is wanted, each once."""
-        found: dict[str, Plain] = {}
+        found: dict[str, LinkFields] = {}
         for link in resource.links:
             if self.relations.isdisjoint(link.rel.lower().split()) or link.href in found:
                 continue

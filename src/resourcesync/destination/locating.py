@@ -3,16 +3,16 @@
 import logging
 
 from resourcesync.destination.cursor import DAY
-from resourcesync.destination.memory import Identity, SyncState, rank
-from resourcesync.destination.options import Equipment, Filters
-from resourcesync.discovery import Choice, Discovered, DocumentFetcher, discover
+from resourcesync.destination.memory import MirrorIdentity, SyncState, rank
+from resourcesync.destination.options import Dependencies, Filters
+from resourcesync.discovery import DocumentFetcher, SetChoice, SourceLists, discover
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError
 from resourcesync.model.timestamps import to_microseconds
 
 _log = logging.getLogger(__name__)
 
 
-class Locator:
+class ListLocator:
     """Finds the lists that a mirror follows.
 
     Args:
@@ -20,7 +20,7 @@ class Locator:
         memory: What the mirror knows.
     """
 
-    def __init__(self, equipment: Equipment, memory: SyncState) -> None:
+    def __init__(self, equipment: Dependencies, memory: SyncState) -> None:
         self._equipment = equipment
         self._sync_state = memory
 
@@ -45,7 +45,7 @@ class Locator:
             )
         return identity.source if identity is not None else source or ""
 
-    def locate(self, address: str, filters: Filters, set_name: str = "") -> Discovered:
+    def locate(self, address: str, filters: Filters, set_name: str = "") -> SourceLists:
         """Look for the lists.
 
         Args:
@@ -61,7 +61,7 @@ class Locator:
         """
         equipment, pinned = self._equipment, self._followed()
         identity = self._sync_state.identity
-        choice = Choice(
+        choice = SetChoice(
             wanted=set_name,
             pinned=pinned,
             is_bound=identity is not None and identity.set_uri != "",
@@ -77,7 +77,9 @@ class Locator:
             )
         return found
 
-    def moved(self, address: str, filters: Filters, set_name: str) -> tuple[Discovered, Identity]:
+    def moved(
+        self, address: str, filters: Filters, set_name: str
+    ) -> tuple[SourceLists, MirrorIdentity]:
         """Look for the lists where a person says that the Source is now.
 
         Returns:
@@ -96,7 +98,7 @@ class Locator:
                 hint=f"resourcesync pull {address} {equipment.folder}",
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        choice = Choice(wanted=set_name, folder=equipment.folder)
+        choice = SetChoice(wanted=set_name, folder=equipment.folder)
         found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
         return found, identity.moved_to(address, found.entry, found.set_uri)
 
@@ -141,8 +143,8 @@ class Locator:
         return now - (self._sync_state.found_at or 0) >= DAY
 
     def rediscover(
-        self, address: str, filters: Filters, known: Discovered, *, dry_run: bool
-    ) -> Discovered | None:
+        self, address: str, filters: Filters, known: SourceLists, *, dry_run: bool
+    ) -> SourceLists | None:
         """Look for the lists anew; ``None`` when less is found than is known.
 
         A Source whose lists are away for an hour, behind an error page say, is still that Source:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from shlex import quote
 from typing import Any, Final, Protocol
 
-from resourcesync.destination.mapping import MAX_PATH, Profile, TreeMapping, normalise
+from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping, normalise
 from resourcesync.destination.names import NameMapping
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
@@ -45,7 +45,7 @@ MapperFactory = Callable[[str, bool], Mapper]
 from lower case."""
 
 
-class Mapping(Protocol):
+class PathMapping(Protocol):
     """From URI to place and back."""
 
     def path(self, uri: str) -> str:
@@ -61,7 +61,7 @@ class Mapping(Protocol):
         ...
 
 
-def uris_at(mapping: Mapping, path: str) -> list[str]:
+def uris_at(mapping: PathMapping, path: str) -> list[str]:
     """Return the URIs whose path this may be, the likeliest first."""
     if isinstance(mapping, NameMapping):
         return mapping.uris(path)
@@ -69,7 +69,7 @@ def uris_at(mapping: Mapping, path: str) -> list[str]:
     return [] if uri is None else [uri]
 
 
-class _Tree:
+class _TreePlugin:
     """Our own mapping in the form of a plug-in."""
 
     def __init__(self, mapping: TreeMapping) -> None:
@@ -79,8 +79,8 @@ class _Tree:
 
 def tree(base: str, tells_case: bool) -> Mapper:  # noqa: FBT001 - as every mapper is called
     """Return our own mapper: ``tree/1``."""
-    profile = Profile.POSIX if tells_case else Profile.PORTABLE
-    return _Tree(TreeMapping(base=base, profile=profile))
+    profile = FileSystemProfile.POSIX if tells_case else FileSystemProfile.PORTABLE
+    return _TreePlugin(TreeMapping(base=base, profile=profile))
 
 
 class PluggedMapping:
@@ -96,9 +96,11 @@ class PluggedMapping:
         ConfigurationError: It makes no mapper.
     """
 
-    def __init__(self, name: str, factory: MapperFactory, base: str, profile: Profile) -> None:
+    def __init__(
+        self, name: str, factory: MapperFactory, base: str, profile: FileSystemProfile
+    ) -> None:
         self._name = name
-        self._folds = profile is Profile.PORTABLE
+        self._folds = profile is FileSystemProfile.PORTABLE
         try:
             self._mapper = factory(base, not self._folds)
         except Exception as error:  # a plug-in is foreign code, which may raise anything

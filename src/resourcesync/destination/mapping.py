@@ -26,7 +26,7 @@ from resourcesync.destination.escapes import (
     DEVICES,
     PART,
     QUERY,
-    Profile,
+    FileSystemProfile,
     decoded,
     encoded_name,
     joined,
@@ -39,7 +39,7 @@ __all__ = [
     "ELSEWHERE",
     "MAX_PATH",
     "MAX_URI",
-    "Profile",
+    "FileSystemProfile",
     "TreeMapping",
     "check_base",
     "elsewhere",
@@ -62,7 +62,10 @@ _ROOM: Final = MAX_PATH - PART - len("!9")
 
 # Names that stay as they are: folders without dots, and files. No repetition holds what ends it,
 # so both take linear time; classes are spelled out, and ASCII, so that no case rule widens them.
-_SAFE: Final = {Profile.POSIX: "A-Za-z0-9_=+,@", Profile.PORTABLE: "a-z0-9_=+,@"}
+_SAFE: Final = {
+    FileSystemProfile.POSIX: "A-Za-z0-9_=+,@",
+    FileSystemProfile.PORTABLE: "a-z0-9_=+,@",
+}
 _PLAIN_FOLDERS: Final = {
     profile: re.compile(rf"(?:(?!(?i:{DEVICES})/)[{safe}-]{{1,{PART}}}/)*", re.ASCII)
     for profile, safe in _SAFE.items()
@@ -92,7 +95,7 @@ class TreeMapping:
     """
 
     base: str
-    profile: Profile
+    profile: FileSystemProfile
     # What is already known of folders, by the URI up to its last slash; bounded.
     _folders: dict[str, str] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
@@ -231,7 +234,7 @@ def check_base(base: str) -> None:
         )
 
 
-def root_of(normal: str, base: str, profile: Profile) -> tuple[list[str], str]:
+def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[str], str]:
     """Return the folders that stand for the start of a URI, and the rest of it.
 
     Args:

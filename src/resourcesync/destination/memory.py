@@ -12,22 +12,22 @@ from resourcesync.destination.mappers import (
     NAMES,
     TREE,
     MapperFactory,
-    Mapping,
+    PathMapping,
     PluggedMapping,
     no_mappers,
 )
-from resourcesync.destination.mapping import Profile, TreeMapping, origin
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, origin
 from resourcesync.destination.names import NameMapping
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
-from resourcesync.destination.resource_lists import ListHead
+from resourcesync.destination.resource_lists import ListVersion
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.templates import TemplateMapping, is_template
-from resourcesync.discovery import Discovered
+from resourcesync.discovery import SourceLists
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorState, Step
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class MirrorIdentity:
     """What a mirror is a mirror of; fixed by its first pull.
 
     Attributes:
@@ -70,12 +70,12 @@ class Identity:
     source: str
     base: str
     origins: tuple[str, ...]
-    profile: Profile
+    profile: FileSystemProfile
     set_uri: str = ""
     mapper: str = TREE
     moved: tuple[tuple[str, str], ...] = ()
 
-    def moved_to(self, address: str, entry: str, set_uri: str) -> "Identity":
+    def moved_to(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
         """Return what it is a mirror of after its Source moved.
 
         Args:
@@ -105,7 +105,7 @@ class Identity:
         self,
         load: Callable[[str], MapperFactory] = no_mappers,
         yielding: Iterable[str] = (),
-    ) -> Mapping:
+    ) -> PathMapping:
         """Return the mapping from URI to path.
 
         Args:
@@ -132,7 +132,7 @@ class SyncState:
         state: Where they are kept.
     """
 
-    def __init__(self, state: MirrorState) -> None:
+    def __init__(self, state: MirrorStateStore) -> None:
         self._state = state
 
     def _number(self, key: str) -> int | None:
@@ -143,16 +143,16 @@ class SyncState:
             raise _unreadable(key, str(error)) from error
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> MirrorIdentity | None:
         """What the mirror is a mirror of; ``None`` before its first pull."""
-        return self._decode("identity", Identity)
+        return self._decode("identity", MirrorIdentity)
 
     @property
     def yielding(self) -> tuple[str, ...]:
         """The URIs whose names yield to others."""
         return self._decode("yielding", tuple[str, ...]) or ()
 
-    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> Mapping | None:
+    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull.
 
         Args:
@@ -165,9 +165,9 @@ class SyncState:
         return None if identity is None else identity.mapping(load, self.yielding)
 
     @property
-    def found(self) -> Discovered | None:
+    def found(self) -> SourceLists | None:
         """What discovery found the last time."""
-        return self._decode("found", Discovered)
+        return self._decode("found", SourceLists)
 
     @property
     def moved_from(self) -> str:
@@ -319,9 +319,9 @@ class SyncState:
         return self._number("closed-asked-at")
 
     @property
-    def list_head(self) -> ListHead | None:
+    def list_head(self) -> ListVersion | None:
         """The version of the Resource List that needs no reading any more."""
-        return self._decode("list-head", ListHead)
+        return self._decode("list-head", ListVersion)
 
     @property
     def beside_list(self) -> tuple[int | None, dict[str, int]]:
@@ -349,7 +349,7 @@ class SyncState:
 
     def write(self, **notes: object) -> None:
         """Remember values; ``None`` forgets nothing and writes nothing."""
-        self._state.commit(Step(notes=encode(**notes)))
+        self._state.commit(StateTransaction(notes=encode(**notes)))
 
 
 def encode(**notes: object) -> dict[str, str]:
@@ -368,7 +368,7 @@ def encode(**notes: object) -> dict[str, str]:
     return stored
 
 
-def rank(found: Discovered) -> tuple[bool, bool, bool]:
+def rank(found: SourceLists) -> tuple[bool, bool, bool]:
     """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
     return (
         not found.is_sitemap,

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from resourcesync.destination.escapes import (
     QUERY,
-    Profile,
+    FileSystemProfile,
     decoded,
     encoded_name,
     joined,
@@ -56,8 +56,8 @@ _REMEMBERED: Final = 4_096
 _RUN: Final = re.compile(r"(?:%[0-9A-F]{2})+")
 # Where letters are escaped with ! in tree/1, no name has it before one either.
 _BANG: Final = {
-    Profile.POSIX: re.compile(r"!(?=[0-9])"),
-    Profile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
+    FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
+    FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
 }
 _PERCENT: Final = "\0"  # stands for a decoded % until it is known what follows
 _LIKE_TRIPLET: Final = re.compile("\0(?=[0-9A-Fa-f]{2})")
@@ -67,8 +67,8 @@ _INVISIBLE: Final = (
     "\ud800-\udfff\U000e0000-\U000effff"
 )
 _UNSAFE: Final = {
-    Profile.POSIX: re.compile(rf"[{_INVISIBLE}/\\]"),
-    Profile.PORTABLE: re.compile(rf'[{_INVISIBLE}/\\:*?"<>|]'),
+    FileSystemProfile.POSIX: re.compile(rf"[{_INVISIBLE}/\\]"),
+    FileSystemProfile.PORTABLE: re.compile(rf'[{_INVISIBLE}/\\:*?"<>|]'),
 }
 _REFUSED: Final = re.compile(r"[:*]|~(?=[0-9])")
 _DEVICE: Final = re.compile(
@@ -79,11 +79,14 @@ _BACK: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|%)
 
 # Paths that are their URI's own tail. Classes are spelled out, and ASCII; both take linear time.
 _SAFE: Final = {
-    Profile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
-    Profile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
+    FileSystemProfile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
+    FileSystemProfile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
 }
-_NO_DEVICE: Final = {Profile.POSIX: "", Profile.PORTABLE: rf"(?!{_DEVICE.pattern})"}
-_NO_END: Final = {Profile.POSIX: "", Profile.PORTABLE: r"(?<!\.)"}
+_NO_DEVICE: Final = {
+    FileSystemProfile.POSIX: "",
+    FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
+}
+_NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<!\.)"}
 _PLAIN_NAME: Final = {
     profile: re.compile(
         rf"(?!\.\.?\Z)(?!(?i:\.resourcesync)\Z){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
@@ -107,7 +110,7 @@ class NameMapping:
     """
 
     base: str
-    profile: Profile
+    profile: FileSystemProfile
     yielding: frozenset[str] = frozenset()
     # What is already known of folders, by the URI up to its last slash; bounded.
     _folders: dict[str, str] = field(
@@ -200,7 +203,9 @@ class NameMapping:
             names += names_of(encoded_name(leaf + question + query, self.profile))
         else:
             names += self._names(leaf) if leaf else [INDEX]
-        if names[0] == _OWN or (self.profile is Profile.PORTABLE and self.key(names[0]) == _OWN):
+        if names[0] == _OWN or (
+            self.profile is FileSystemProfile.PORTABLE and self.key(names[0]) == _OWN
+        ):
             names[0] = _OWN_ESCAPED
         path = "/".join(names)
         return path if len(path.encode()) <= MAX_PATH else hashed(root, normal)
@@ -220,13 +225,13 @@ class NameMapping:
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
-        return name if self.profile is Profile.POSIX else _portable(name)
+        return name if self.profile is FileSystemProfile.POSIX else _portable(name)
 
     # --- clashes ---
 
     def key(self, path: str) -> str:
         """Return what the file system takes a path for: equal for those that it takes for one."""
-        if self.profile is Profile.POSIX:
+        if self.profile is FileSystemProfile.POSIX:
             return path
         if path.isascii():
             return path.lower()

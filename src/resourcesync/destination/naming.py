@@ -11,21 +11,21 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import BinaryIO, Final
 
-from resourcesync.destination.clashes import Named, yielding
-from resourcesync.destination.escapes import Profile
-from resourcesync.destination.mappers import Mapping
-from resourcesync.destination.memory import MOVING, Identity, SyncState
+from resourcesync.destination.clashes import PathClaim, yielding
+from resourcesync.destination.escapes import FileSystemProfile
+from resourcesync.destination.mappers import PathMapping
+from resourcesync.destination.memory import MOVING, MirrorIdentity, SyncState
 from resourcesync.destination.names import NameMapping
-from resourcesync.destination.options import Equipment
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.plan import FILTERED, Listed, is_forgotten
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.plan import FILTERED, ListedEntry, is_forgotten
+from resourcesync.destination.selection import ResourceSelection
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Move
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports import CopyMove
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
 _AT_ONCE: Final = 10_000
@@ -34,7 +34,7 @@ _MOST_YIELDING: Final = 200_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
-class Naming:
+class PathAssignment:
     """Sees to it that no two resources want one path.
 
     Args:
@@ -46,7 +46,9 @@ class Naming:
         renamed: How many files were moved; of a dry run, how many would be.
     """
 
-    def __init__(self, equipment: Equipment, selection: Selection, *, dry_run: bool) -> None:
+    def __init__(
+        self, equipment: Dependencies, selection: ResourceSelection, *, dry_run: bool
+    ) -> None:
         self._equipment = equipment
         self._selection = selection
         self._dry_run = dry_run
@@ -55,10 +57,10 @@ class Naming:
         self.renamed = 0
 
     @property
-    def _mapping(self) -> Mapping:
+    def _mapping(self) -> PathMapping:
         return self._selection.mapping
 
-    def name_all(self, rows: Iterable[Listed]) -> bool:
+    def name_all(self, rows: Iterable[ListedEntry]) -> bool:
         """Decide who yields among all that is here and all that is listed.
 
         Args:
@@ -81,10 +83,10 @@ class Naming:
         """Return who yields of all that is here and of some more."""
         with names_in_order(self._equipment.scratch) as spool:
             uris = chain((copy.uri for copy in self._state.copies()), wanted)
-            spool.add_all(Named(mapping.key(mapping.natural(uri)), uri) for uri in uris)
+            spool.add_all(PathClaim(mapping.key(mapping.natural(uri)), uri) for uri in uris)
             return frozenset(_bounded(yielding(spool)))
 
-    def name_new(self, rows: Iterable[Listed]) -> bool:
+    def name_new(self, rows: Iterable[ListedEntry]) -> bool:
         """Decide who yields to new resources, or which of these do; who yielded goes on to.
 
         Args:
@@ -102,21 +104,23 @@ class Naming:
         )
         new = list(islice(wanted, _AT_ONCE))
         others = self._existing_paths() if len(new) == _AT_ONCE else ()
-        key = None if mapping.profile is Profile.POSIX else mapping.key
+        key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
         if not new:
             return False
         paths = [mapping.path(uri) for uri in new]
         near = () if others else state.neighbours(mapping.base, paths, key)
         with names_in_order(self._equipment.scratch) as spool:
             named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
-            spool.add_all(Named(mapping.key(path), uri) for uri, path in chain(named, near, others))
+            spool.add_all(
+                PathClaim(mapping.key(path), uri) for uri, path in chain(named, near, others)
+            )
             found = (uri for uri in yielding(spool) if uri not in mapping.yielding)
             return self._decide(mapping, frozenset(_bounded(chain(mapping.yielding, found))))
 
     def _existing_paths(self) -> Iterator[tuple[str, str]]:
         for copy in self._state.copies():
             yield copy.uri, copy.path
-        for row in self._state.pending(Task.FETCH):
+        for row in self._state.pending(PendingTask.FETCH):
             yield row.uri, row.path
 
     def _decide(self, before: NameMapping, now: frozenset[str]) -> bool:
@@ -136,7 +140,7 @@ class Naming:
 
     # --- moving ---
 
-    def begin(self, identity: Identity) -> None:
+    def begin(self, identity: MirrorIdentity) -> None:
         """Give all copies the names of another mapping.
 
         Args:
@@ -169,7 +173,7 @@ class Naming:
         if isinstance(self._mapping, NameMapping):
             self._make_way(self._mapping.yielding)
         stay = self._move(copy.uri for copy in self._state.copies())
-        self._move(row.uri for task in Task for row in self._state.pending(task))
+        self._move(row.uri for task in PendingTask for row in self._state.pending(task))
         if not stay:
             self._is_done()
 
@@ -191,7 +195,7 @@ class Naming:
             if self._dry_run:
                 continue
             self._state.commit(
-                Step(
+                StateTransaction(
                     suspect=[copy for copy in done if is_forgotten(copy)],
                     installed=[copy for copy in done if not is_forgotten(copy)],
                     pending=list(self._tasks(group, {copy.uri: copy.path for copy in done})),
@@ -210,7 +214,7 @@ class Naming:
         """Move copies; return those that are at their new path now, and add the others."""
         done: list[Copy] = []
         batch = [
-            Move(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
+            CopyMove(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
             for it, to in moves
         ]
         results = [""] * len(batch) if self._dry_run else self._equipment.copies.move(batch)
@@ -237,12 +241,12 @@ class Naming:
                 yield row._replace(path=moved.get(uri, path))
 
 
-def names_in_order(spill: Callable[[], BinaryIO]) -> Spool[Named]:
+def names_in_order(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
     """Open a spool of names, in the order of their keys."""
-    return Spool(
+    return ExternalSorter(
         key=attrgetter("key"),
         dump=lambda one: f"{one.key}\0{one.uri}".encode("utf-8", "surrogateescape"),
-        load=lambda data: Named(*data.decode("utf-8", "surrogateescape").split("\0")),
+        load=lambda data: PathClaim(*data.decode("utf-8", "surrogateescape").split("\0")),
         spill=spill,
     )
 

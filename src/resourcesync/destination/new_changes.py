@@ -5,9 +5,9 @@ from itertools import islice
 
 from resourcesync.destination.cursor import (
     OVERLAP,
-    Latest,
-    Prefix,
-    Span,
+    ChangeListSpan,
+    LatestChangeTime,
+    ListPrefix,
     advance,
     has_own_time,
     is_new,
@@ -17,10 +17,10 @@ from resourcesync.destination.cursor import (
     old_entries,
     without_borrowed_time,
 )
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.resource_lists import document_record
 from resourcesync.destination.seen_lists import changes_of, check_no_shorter, is_intact
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.model.capabilities import RefusedEntry
@@ -28,7 +28,7 @@ from resourcesync.model.resources import Change
 from resourcesync.ports.mirror import ProcessedDocument
 
 
-class NewChanges:
+class ChangeListScan:
     """Reads one Change List, once, unless it was written anew or does not tell its times.
 
     Args:
@@ -43,10 +43,10 @@ class NewChanges:
     def __init__(
         self,
         fetched: FetchedDocument,
-        span: Span,
-        history: History,
+        span: ChangeListSpan,
+        history: ChangeHistory,
         *,
-        selection: Selection,
+        selection: ResourceSelection,
         now: int,
         ended: int | None = None,
     ) -> None:
@@ -56,8 +56,8 @@ class NewChanges:
         self._selection = selection
         self._now = now
         self._ended = ended
-        self._prefix = Prefix()
-        self._latest = Latest(history.since, now)
+        self._prefix = ListPrefix()
+        self._latest = LatestChangeTime(history.since, now)
         self._known = 0
         self._old: int | None = None
         self._before: int | None = None
@@ -125,9 +125,9 @@ class NewChanges:
 
     def _open(self, known: int) -> tuple[Document, Iterator[Change]]:
         """Begin to read the list, with so many changes in front that were processed."""
-        self._prefix, self._known = Prefix(), known
+        self._prefix, self._known = ListPrefix(), known
         self._history.cut_off.begin_list(self._span.from_)
-        self._latest = Latest(self._history.since, self._now)
+        self._latest = LatestChangeTime(self._history.since, self._now)
         document = self._fetched.open(self._refuse)
         return document, changes_of(document)
 

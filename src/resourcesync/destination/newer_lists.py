@@ -10,15 +10,15 @@ from contextlib import closing
 from dataclasses import replace
 
 from resourcesync.destination.cursor import is_later
-from resourcesync.destination.resource_lists import ListHead, list_head
+from resourcesync.destination.resource_lists import ListVersion, list_head
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, StorageError
-from resourcesync.ports.fetching import Validators
+from resourcesync.ports.fetching import CacheValidators
 
 _log = logging.getLogger(__name__)
 
 
-class NewerList:
+class NewerListCheck:
     """Asks whether there is a newer Resource List.
 
     Args:
@@ -36,7 +36,7 @@ class NewerList:
     def __init__(
         self,
         documents: DocumentFetcher,
-        known: ListHead,
+        known: ListVersion,
         *,
         read_at: int | None,
         now: int,
@@ -92,7 +92,7 @@ class NewerList:
             _log.info("asking whether a part of a list is newer: %s", error)
             unknown.add(uri)
 
-        versions = {it.uri: Validators(it.etag, it.last_modified) for it in parts.values()}
+        versions = {it.uri: CacheValidators(it.etag, it.last_modified) for it in parts.values()}
         with closing(self._documents.changed(versions, pass_over)) as others:
             for fetched in others:
                 known = parts[fetched.uri]
@@ -113,13 +113,13 @@ class NewerList:
         self.known = replace(self.known, parts=tuple(left))
         return False
 
-    def _depends_on_index(self, part: ListHead) -> bool:
+    def _depends_on_index(self, part: ListVersion) -> bool:
         """Whether a part that was asked for just now can change only together with its index."""
         return part.over is not None and part.over <= self._now
 
-    def _at(self, known: ListHead) -> int | None:
+    def _at(self, known: ListVersion) -> int | None:
         return self._read_at if known.at is None else known.at
 
     @staticmethod
-    def _is_later(other: ListHead, at: int | None) -> bool:
+    def _is_later(other: ListVersion, at: int | None) -> bool:
         return other.at is None or at is None or is_later(other.at, at)

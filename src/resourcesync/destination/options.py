@@ -10,7 +10,7 @@ from resourcesync.destination.mappers import MapperFactory, no_mappers
 from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.ports.patching import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
@@ -102,7 +102,7 @@ class PullOptions:
     moved: str = ""
 
 
-class Ways(Protocol):
+class SyncStrategy(Protocol):
     """How a Destination synchronizes, where that is not done here by itself."""
 
     def baseline(self, pull: Any) -> Any:
@@ -115,7 +115,7 @@ class Ways(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equipment:
+class Dependencies:
     """What a Destination works with.
 
     Attributes:
@@ -143,7 +143,7 @@ class Equipment:
     folder: str
     fetcher: Fetcher
     copies: Copies
-    state: MirrorState
+    state: MirrorStateStore
     clock: Clock
     report: Reporter
     scratch: Callable[[], BinaryIO]
@@ -157,4 +157,4 @@ class Equipment:
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
     mappers: Callable[[str], MapperFactory] = no_mappers
     is_expected: bool = False
-    ways: Ways | None = None
+    ways: SyncStrategy | None = None

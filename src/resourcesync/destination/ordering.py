@@ -36,18 +36,18 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
-class SpoolClosedError(ValueError):
+class SorterClosedError(ValueError):
     """A spool was filled after its end, or used after it was closed: a fault of the caller."""
 
 
-class _Run(NamedTuple):
+class _SortedRun(NamedTuple):
     """Rows in order, somewhere in the spill file: from ``start`` to ``end``, in bytes."""
 
     start: int
     end: int
 
 
-class Spool(Generic[T]):
+class ExternalSorter(Generic[T]):
     """Takes entries in any order, gives them back in order of their keys, as often as wanted.
 
     Entries of equal keys come in the order in which they were added. All entries are taken before
@@ -88,7 +88,7 @@ class Spool(Generic[T]):
         self._last = ""
         self._written = 0
         self._file: BinaryIO | None = None
-        self._runs: list[_Run] = []
+        self._runs: list[_SortedRun] = []
         self._run_last = ""
         self._has_ended = False
         self._is_closed = False
@@ -115,7 +115,7 @@ class Spool(Generic[T]):
             SpoolClosedError: The input has ended.
         """
         if self._has_ended:
-            raise SpoolClosedError("the spool takes no more entries")
+            raise SorterClosedError("the spool takes no more entries")
         key, row = self._key(entry), self._dump(entry)
         if key < self._last:
             self._in_order = False
@@ -137,7 +137,7 @@ class Spool(Generic[T]):
         rest = iter(entries)
         while group := list(islice(rest, min(_GROUP, self._run_length - len(self._rows)))):
             if self._has_ended:
-                raise SpoolClosedError("the spool takes no more entries")
+                raise SorterClosedError("the spool takes no more entries")
             keys = list(map(self._key, group))
             if keys[0] < self._last or any(map(lt, keys[1:], keys)):
                 self._in_order = False
@@ -176,7 +176,7 @@ class Spool(Generic[T]):
             SpoolClosedError: The spool is closed.
         """
         if self._is_closed:
-            raise SpoolClosedError("the spool is closed")
+            raise SorterClosedError("the spool is closed")
         self.close_input()
         if self._file is None:
             return map(self._load, self._rows)
@@ -212,7 +212,7 @@ class Spool(Generic[T]):
             start = end = self._runs[-1].end if self._runs else 0
             if self._runs and first >= self._run_last:
                 start = self._runs.pop().start
-            self._runs.append(_Run(start, _write(self._file, end, self._rows)))
+            self._runs.append(_SortedRun(start, _write(self._file, end, self._rows)))
         self._run_last = last
         self._written += len(self._rows)
         self._keys, self._rows, self._weight, self._last = [], [], 0, ""
@@ -227,7 +227,7 @@ class Spool(Generic[T]):
                 group = runs[first : first + _FAN_IN]
                 rows = merge(*(self._keyed(old, run) for run in group), key=_key_of)
                 start, end = end, _write(new, end, map(itemgetter(1), rows))
-                self._runs.append(_Run(start, end))
+                self._runs.append(_SortedRun(start, end))
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -238,11 +238,11 @@ class Spool(Generic[T]):
             self.close()
             raise
 
-    def _keyed(self, file: BinaryIO, run: _Run) -> Iterator[_Row]:
+    def _keyed(self, file: BinaryIO, run: _SortedRun) -> Iterator[_Row]:
         return ((self._key(self._load(row)), row) for row in self._read(file, run))
 
     @staticmethod
-    def _read(file: BinaryIO, run: _Run) -> Iterator[bytes]:
+    def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
         """Yield the rows of a run; each block is looked up anew, so that readings may overlap."""
         at, end = run.start, run.end
         while at < end:
@@ -261,7 +261,7 @@ class Spool(Generic[T]):
             yield from rows
 
 
-def in_order(spools: Sequence[Spool[T]], key: Callable[[T], str]) -> Iterator[T]:
+def in_order(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
     """Give the entries of several spools in one order; of equal keys, those of the first first."""
     if len(spools) == 1:
         return iter(spools[0])

@@ -1,11 +1,11 @@
 """Whose copy is at a path of a mirror."""
 
-from resourcesync.destination.mappers import Mapping, uris_at
+from resourcesync.destination.mappers import PathMapping, uris_at
 from resourcesync.destination.names import NameMapping
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 
 
-def owner_of(state: MirrorState, mapping: Mapping, path: str) -> str | None:
+def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | None:
     """Return the URI whose copy has this path; ``None`` when no copy has it.
 
     Args:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.destination.disk_errors import on_the_mirrors_disk
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.discovery.documents import fetch
@@ -32,7 +32,14 @@ from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import STRONG, Digest, disagree, format_digests, usable
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response, Staged
+from resourcesync.ports import (
+    Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Purpose,
+    StagedCopy,
+)
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reading import PackageReader
@@ -46,7 +53,7 @@ _MAX_RETAINED: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class DumpPackage:
     """One package of a dump.
 
     Attributes:
@@ -77,7 +84,7 @@ class Offered:
         return f'"{hashlib.sha256(says.encode()).hexdigest()}"'
 
 
-class Packages:
+class DumpPackages:
     """The packages of dumps.
 
     Args:
@@ -88,15 +95,15 @@ class Packages:
         lists: The Change Lists read so far whose entries are packages, as asked for.
     """
 
-    def __init__(self, equipment: Equipment, documents: DocumentFetcher) -> None:
+    def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:
         self.lists: set[str] = set()
         self._equipment = equipment
         self._documents = documents
         self._is_retaining = False
-        self._retained: dict[str, Staged] = {}
+        self._retained: dict[str, StagedCopy] = {}
         self._uncached = False
 
-    def bypassing_caches(self) -> "Packages":
+    def bypassing_caches(self) -> "DumpPackages":
         """Return the same, which passes caches on the way by for what nothing proves."""
         fresh = copy(self)
         fresh._documents = self._documents.uncached()  # noqa: SLF001 - one of ours
@@ -120,13 +127,13 @@ class Packages:
         """Whether there are packages on the disk that were fetched for their manifests."""
         return bool(self._retained)
 
-    def waits(self, offered: Offered) -> bool:
+    def waits(self, offered: DumpPackage) -> bool:
         """Whether a package is on the disk already."""
         return offered.uri in self._retained
 
     # --- which there are ---
 
-    def at(self, uri: str) -> list[Offered]:
+    def at(self, uri: str) -> list[DumpPackage]:
         """Return the packages of the dump at an address, or of the dumps of its index.
 
         Raises:
@@ -136,7 +143,7 @@ class Packages:
         with fetch(self._documents, uri) as fetched:
             return self.of_dump(fetched.open())
 
-    def of_change_list(self, uri: str, dump: Document) -> list[Offered]:
+    def of_change_list(self, uri: str, dump: Document) -> list[DumpPackage]:
         """Return the packages of an open dump that was offered as a Change List; remember it.
 
         Raises:
@@ -148,7 +155,7 @@ class Packages:
 
     def of_dump(
         self, dump: Document, met: Callable[[Part, FetchedDocument], None] = lambda *_: None
-    ) -> list[Offered]:
+    ) -> list[DumpPackage]:
         """Return the packages of an open dump, or of the dumps of an open index, in order.
 
         Args:
@@ -167,7 +174,7 @@ class Packages:
             parts.setdefault(part.uri, part)
             if len(parts) > _MAX_PARTS:
                 raise _too_many(dump.uri)
-        found: list[Offered] = []
+        found: list[DumpPackage] = []
         for uri, part in parts.items():  # one after the other: their order counts
             with fetch(self._documents, uri) as fetched:
                 document = fetched.open()
@@ -181,7 +188,7 @@ class Packages:
 
     # --- their manifests ---
 
-    def contents(self, offered: Offered) -> FetchedDocument | None:
+    def contents(self, offered: DumpPackage) -> FetchedDocument | None:
         """Return the copy of a package's manifest; ``None`` when there is none of any use."""
         if not offered.contents:
             return None
@@ -203,7 +210,7 @@ class Packages:
             return None
         return fetched
 
-    def manifest(self, offered: Offered) -> FetchedDocument:
+    def manifest(self, offered: DumpPackage) -> FetchedDocument:
         """Return the manifest of a package as a document under the package's own address.
 
         Its ``etag`` is the package's version.
@@ -237,7 +244,7 @@ class Packages:
         room = self._equipment.room()
         return room is None or sum(it.seal()[0] for it in self._retained.values()) < room // 2
 
-    def _copy_manifest(self, offered: Offered, staged: Staged) -> FetchedDocument:
+    def _copy_manifest(self, offered: DumpPackage, staged: StagedCopy) -> FetchedDocument:
         stream = self._equipment.scratch()
         try:
             with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
@@ -260,7 +267,9 @@ class Packages:
     # --- themselves ---
 
     @contextmanager
-    def opened(self, offered: Offered, copied: FetchedDocument | None) -> Iterator["PackageReader"]:
+    def opened(
+        self, offered: DumpPackage, copied: FetchedDocument | None
+    ) -> Iterator["PackageReader"]:
         """Fetch a package, if it does not wait here, check it and open it; then let it go.
 
         Args:
@@ -293,7 +302,7 @@ class Packages:
             raise
         staged.discard()
 
-    def _download(self, offered: Offered) -> Staged:
+    def _download(self, offered: DumpPackage) -> StagedCopy:
         """Fetch a package; one that is cut short, or another one, once more past all caches."""
         try:
             uncached = self._uncached and not usable(offered.entry.digests)
@@ -308,13 +317,13 @@ class Packages:
             return self._download_once(offered, uncached=True)
         return staged
 
-    def _check_end(self, offered: Offered, staged: Staged) -> None:
+    def _check_end(self, offered: DumpPackage, staged: StagedCopy) -> None:
         """Check that a package of which its dump tells nothing is not cut short."""
         if offered.entry.length is None and not usable(offered.entry.digests):
             with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
                 _open(file, offered)
 
-    def _download_once(self, offered: Offered, *, uncached: bool = False) -> Staged:
+    def _download_once(self, offered: DumpPackage, *, uncached: bool = False) -> StagedCopy:
         entry = offered.entry
         claims = usable(entry.digests)[:1]
         strong = bool(claims) and claims[0].algorithm in STRONG and not uncached
@@ -336,10 +345,10 @@ class Packages:
         return staged
 
     def _fetch(
-        self, offered: Offered, staged: Staged, *, resuming: bool, uncached: bool = False
+        self, offered: DumpPackage, staged: StagedCopy, *, resuming: bool, uncached: bool = False
     ) -> None:
         room = self._equipment.room()
-        request = Request(
+        request = FetchRequest(
             uri=offered.uri,
             sink=staged,
             purpose=Purpose.RESOURCE,
@@ -350,11 +359,11 @@ class Packages:
         )
         with closing(_outcomes(self._equipment.fetcher, request)) as outcomes:
             outcome = next(outcomes)
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, FetchFailure):
             raise outcome.error
 
 
-def _check(offered: Offered, length: int, found: Sequence[Digest]) -> None:
+def _check(offered: DumpPackage, length: int, found: Sequence[Digest]) -> None:
     entry = offered.entry
     if entry.length not in (None, length) or disagree(found, usable(entry.digests)):
         raise PackageError(
@@ -364,17 +373,17 @@ def _check(offered: Offered, length: int, found: Sequence[Digest]) -> None:
         )
 
 
-def _packages(dump: Document) -> list[Offered]:
+def _packages(dump: Document) -> list[DumpPackage]:
     header = dump.header
     if header.capability is None or not header.capability.is_dump or header.is_index:
         raise _no_dump(dump)
-    found: list[Offered] = []
+    found: list[DumpPackage] = []
     for entry in dump.entries():
         assert isinstance(entry, Package), "a dump has packages"
         copied, near = entry.link_to(Relation.CONTENTS), _is_near(entry.uri, dump.uri)
         contents = "" if copied is None else copied.href
         found.append(
-            Offered(uri=entry.uri, entry=entry, dump=header, contents=contents, is_near=near)
+            DumpPackage(uri=entry.uri, entry=entry, dump=header, contents=contents, is_near=near)
         )
         if len(found) > _MAX_PACKAGES:
             raise _too_many(dump.uri)
@@ -405,7 +414,7 @@ def _too_many(uri: str) -> DocumentLimitError:
     )
 
 
-def _named(copied: FetchedDocument, offered: Offered) -> FetchedDocument:
+def _named(copied: FetchedDocument, offered: DumpPackage) -> FetchedDocument:
     return FetchedDocument(
         uri=offered.uri,
         final_uri=copied.final_uri,
@@ -417,7 +426,7 @@ def _named(copied: FetchedDocument, offered: Offered) -> FetchedDocument:
     )
 
 
-def _open(file: BinaryIO, offered: Offered) -> "PackageReader":
+def _open(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
     from resourcesync.documents.packages.agreement import check_manifest  # noqa: PLC0415 - as above
     from resourcesync.documents.packages.reading import open_package  # noqa: PLC0415 - as above
 
@@ -435,5 +444,7 @@ def _is_the_same(reader: "PackageReader", copied: FetchedDocument) -> bool:
     )
 
 
-def _outcomes(fetcher: Fetcher, request: Request) -> Generator[Response | Failure, None, None]:
+def _outcomes(
+    fetcher: Fetcher, request: FetchRequest
+) -> Generator[FetchResponse | FetchFailure, None, None]:
     yield from fetcher.fetch([request])

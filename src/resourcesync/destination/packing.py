@@ -62,7 +62,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     listed: list[Package] = []
     for number, entries in enumerate(packer.packages(size), 1):
         path = f"part-{number:05}.zip"
-        measured = _Measured(packer.packed(entries))
+        measured = _MeasuredContent(packer.packed(entries))
         yield ExportFile(path, measured)
         listed.append(measured.package(f"{options.url.rstrip('/')}/{path}", holdings.now))
     if options.url:
@@ -153,7 +153,7 @@ def _is_name(name: str) -> bool:
     return True
 
 
-class _Measured:
+class _MeasuredContent:
     """Bytes that are counted and hashed while they pass, once."""
 
     def __init__(self, content: Iterable[bytes]) -> None:

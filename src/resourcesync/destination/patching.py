@@ -5,17 +5,17 @@ from contextlib import closing
 from typing import BinaryIO, Final, cast
 
 from resourcesync.destination.patch_links import PatchLink
-from resourcesync.destination.plan import Fetch, Listed, algorithms_for, judge_bytes
+from resourcesync.destination.plan import Fetch, ListedEntry, algorithms_for, judge_bytes
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError, ResourceSyncError, StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
-from resourcesync.ports import Copies, Request, Staged
+from resourcesync.ports import Copies, FetchRequest, StagedCopy
 from resourcesync.ports.patching import PatchFormat
 
 _REASON: Final = 300
 
 
-class Patching:
+class PatchApplication:
     """Applies patches to copies.
 
     Args:
@@ -31,7 +31,7 @@ class Patching:
         self._formats = formats
         self._own = own_algorithm
 
-    def request(self, fetch: Fetch) -> Request:
+    def request(self, fetch: Fetch) -> FetchRequest:
         """Return the request for the patch.
 
         Raises:
@@ -42,9 +42,9 @@ class Patching:
             raise PatchError("our copy was changed here since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(it.algorithm for it in claims)))
-        return Request(uri=patch.uri, sink=sink, limit=patch.length)
+        return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length)
 
-    def result(self, fetch: Fetch, patch: Staged) -> tuple[Staged, int, str]:
+    def result(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
         """Return the version that the patch leads to, proven; its length and its digests.
 
         Args:
@@ -68,7 +68,7 @@ class Patching:
             previous.discard()
         return result, length, digests
 
-    def _check_patch(self, listed: Listed, staged: Staged) -> None:
+    def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> None:
         patch = _patch(listed)
         length, found = staged.seal()
         if patch.is_exact and length != patch.length:
@@ -76,7 +76,7 @@ class Patching:
         if disagree(found, usable(parse_digests(patch.hash))):
             raise PatchError("it is not what its link says")
 
-    def _previous(self, fetch: Fetch) -> Staged:
+    def _previous(self, fetch: Fetch) -> StagedCopy:
         before = fetch.before
         assert before is not None, "a request was made for it"
         known = parse_digests(before.digests)
@@ -89,7 +89,9 @@ class Patching:
             raise PatchError("our copy was changed here since it was fetched")
         return staged
 
-    def _apply(self, listed: Listed, previous: Staged, patch: Staged, result: Staged) -> None:
+    def _apply(
+        self, listed: ListedEntry, previous: StagedCopy, patch: StagedCopy, result: StagedCopy
+    ) -> None:
         assert listed.length is not None, "without a length there is no patch"
         refusal = "the result is larger than what is listed"
         sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
@@ -107,7 +109,7 @@ class Patching:
             raise PatchError(f"{type(error).__name__}: {error}"[:_REASON]) from error
 
 
-def _proven(listed: Listed, result: Staged) -> tuple[int, str]:
+def _proven(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
     length, found = result.seal()
     digests = format_digests(found)
     _, wrong = judge_bytes(listed, length, digests)  # by a strong digest: else no patch is used
@@ -116,6 +118,6 @@ def _proven(listed: Listed, result: Staged) -> tuple[int, str]:
     return length, digests
 
 
-def _patch(listed: Listed) -> PatchLink:
+def _patch(listed: ListedEntry) -> PatchLink:
     assert listed.patch is not None, "asked only about what has a patch"
     return PatchLink._make(listed.patch)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resourcesync.destination.patch_links import PatchLink
-from resourcesync.destination.plan import Fetch, Listed, whole
+from resourcesync.destination.plan import Fetch, ListedEntry, whole
 from resourcesync.destination.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
@@ -16,7 +16,7 @@ MOST_MIRRORS: Final = 8
 _WORTH_RESUMING: Final = 1 << 20
 
 
-class Place(NamedTuple):
+class FetchLocation(NamedTuple):
     """One place.
 
     Attributes:
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FetchAttempt:
     """A fetch on its way through its places.
 
     Attributes:
@@ -49,7 +49,7 @@ class Attempt:
     """
 
     fetch: Fetch
-    places: tuple[Place, ...]
+    places: tuple[FetchLocation, ...]
     at: int = 0
     mismatch: bool = False
     tries: int = 0
@@ -57,11 +57,11 @@ class Attempt:
     waited: bool = False
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FetchLocation:
         """The place that is asked now."""
         return self.places[self.at]
 
-    def failed(self, code: str, reason: str, *, mismatch: bool, tries: int) -> "Attempt":
+    def failed(self, code: str, reason: str, *, mismatch: bool, tries: int) -> "FetchAttempt":
         """Return it after a failure at its place."""
         own = self.place.is_own
         return replace(
@@ -71,7 +71,7 @@ class Attempt:
             why=(code, reason) if own else self.why,
         )
 
-    def next(self) -> "Attempt | None":
+    def next(self) -> "FetchAttempt | None":
         """Return it at the next place that may help, or ``None``."""
         for at in range(self.at + 1, len(self.places)):
             if self.mismatch or not self.places[at].after_mismatch:
@@ -79,7 +79,7 @@ class Attempt:
         return None
 
 
-def first_attempt(fetch: Fetch) -> Attempt:
+def first_attempt(fetch: Fetch) -> FetchAttempt:
     """Return a fetch at its first place: patch, mirrors by priority, the resource's own URI.
 
     When that gives other bytes than listed, a cache may be old, or the resource may have moved
@@ -89,20 +89,22 @@ def first_attempt(fetch: Fetch) -> Attempt:
     listed = fetch.listed
     loc = listed.loc
     if listed.undated:
-        return Attempt(fetch, (Place(loc, uncached=True),))
-    own = (Place(loc), Place(loc, uncached=True, after_mismatch=True))
+        return FetchAttempt(fetch, (FetchLocation(loc, uncached=True),))
+    own = (FetchLocation(loc), FetchLocation(loc, uncached=True, after_mismatch=True))
     if listed.patch is not None and fetch.before is not None:
         uri = PatchLink._make(listed.patch).uri
         rest = first_attempt(fetch._replace(listed=whole(listed))).places
-        return Attempt(fetch, (Place(uri, is_own=False, is_patch=True), *rest))
+        return FetchAttempt(fetch, (FetchLocation(uri, is_own=False, is_patch=True), *rest))
     if not listed.mirrors and not listed.memento:
-        return Attempt(fetch, own)
-    mirrors = (Place(uri, is_own=False) for uri in listed.mirrors)
-    mementos = [Place(listed.memento, is_own=False, after_mismatch=True)] if listed.memento else []
-    return Attempt(fetch, (*mirrors, *own, *mementos))
+        return FetchAttempt(fetch, own)
+    mirrors = (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
+    mementos = (
+        [FetchLocation(listed.memento, is_own=False, after_mismatch=True)] if listed.memento else []
+    )
+    return FetchAttempt(fetch, (*mirrors, *own, *mementos))
 
 
-def digest_by(listed: Listed, algorithm: str) -> str:
+def digest_by(listed: ListedEntry, algorithm: str) -> str:
     """Return the strong digest that is listed by this algorithm; empty when there is none."""
     for digest in usable(parse_digests(listed.hash)):
         if digest.algorithm == algorithm and algorithm in STRONG:
@@ -110,12 +112,12 @@ def digest_by(listed: Listed, algorithm: str) -> str:
     return ""
 
 
-def has_strong_digest(listed: Listed) -> bool:
+def has_strong_digest(listed: ListedEntry) -> bool:
     """Whether a digest is listed that proves bytes, wherever they come from."""
     return any(d.algorithm in STRONG for d in usable(parse_digests(listed.hash)))
 
 
-def part_name(uri: str, listed: Listed) -> str:
+def part_name(uri: str, listed: ListedEntry) -> str:
     """Return what a part of a copy is kept under for a later run; empty when it is not worth it.
 
     Only a strong digest of the whole can prove what was put together from parts.

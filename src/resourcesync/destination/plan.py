@@ -7,12 +7,12 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.patch_links import Plain
-from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.patch_links import PatchFields
+from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.model.digests import STRONG, agree, disagree, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Fixity, Pending, Task
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask
 
 FILTERED: Final = "filtered"
 """In ``Listed.change``: the Source lists it, the operator's filters do not want it."""
@@ -63,7 +63,7 @@ ALWAYS_ALLOWED_DELETIONS: Final = 25
 _ONE_STRONG: Final = "sha-256:"
 
 
-class Listed(NamedTuple):
+class ListedEntry(NamedTuple):
     """What the Source says of one resource, ready to be compared with a copy.
 
     Attributes:
@@ -94,7 +94,7 @@ class Listed(NamedTuple):
     change: str
     mirrors: tuple[str, ...] = ()
     memento: str = ""
-    patch: Plain | None = None
+    patch: PatchFields | None = None
     links: tuple[tuple[str, str, int | None, int | None], ...] = ()
     via: str = ""
     entry: str = ""
@@ -102,12 +102,12 @@ class Listed(NamedTuple):
     rivals: tuple[tuple[str, int | None], ...] = ()
 
 
-def as_it_is(listed: Listed) -> Listed:
+def as_it_is(listed: ListedEntry) -> ListedEntry:
     """Return a row that keeps the copy as it is: what the Source says of it cannot be used."""
     return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
 
 
-def is_out_of_scope(listed: Listed) -> bool:
+def is_out_of_scope(listed: ListedEntry) -> bool:
     """Whether a usable entry is one that the filters do not want."""
     return listed.change == FILTERED and listed.loc != ""
 
@@ -121,7 +121,7 @@ class Match(Enum):
     """The list does not tell: only the Source itself can, by a conditional request."""
 
 
-def match_copy(copy: Copy, listed: Listed) -> Match:
+def match_copy(copy: Copy, listed: ListedEntry) -> Match:
     """Compare a copy with what the Source lists: by hash, else by length and ``lastmod`` (§5.2).
 
     A ``lastmod`` that was not over when the copy was fetched is not remembered with it: only the
@@ -135,7 +135,7 @@ def match_copy(copy: Copy, listed: Listed) -> Match:
     return Match.DIFFERENT if is_other else Match.UNKNOWN
 
 
-def _match(copy: Copy, listed: Listed) -> Match:
+def _match(copy: Copy, listed: ListedEntry) -> Match:
     if is_suspect(copy) or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
     if is_restored(copy):  # it was deleted there: what is listed again is a new resource
@@ -154,7 +154,7 @@ def _match(copy: Copy, listed: Listed) -> Match:
     return Match.UNKNOWN
 
 
-def proving_lastmod(listed: Listed, as_of: int) -> int | None:
+def proving_lastmod(listed: ListedEntry, as_of: int) -> int | None:
     """Return the ``lastmod`` to remember with bytes; ``None`` while it proves nothing.
 
     Args:
@@ -167,7 +167,7 @@ def proving_lastmod(listed: Listed, as_of: int) -> int | None:
     return None
 
 
-def is_proven(copy: Copy | None, listed: Listed) -> bool:
+def is_proven(copy: Copy | None, listed: ListedEntry) -> bool:
     """Whether a copy is surely what a change led to.
 
     A time of modification alone is no proof then: there may be two changes in its second.
@@ -210,7 +210,7 @@ class Fetch(NamedTuple):
         is_missing: Whether there is no file where that copy ought to be.
     """
 
-    listed: Listed
+    listed: ListedEntry
     before: Copy | None
     is_conditional: bool = False
     is_missing: bool = False
@@ -254,14 +254,14 @@ class Retain(NamedTuple):
     reason: str = ""
 
 
-class InStep(NamedTuple):
+class UpToDate(NamedTuple):
     """A copy is what the Source lists."""
 
     copy: Copy
 
 
-_in_step: Final[Callable[[tuple[Copy]], InStep]] = partial(tuple.__new__, InStep)
-Decision = Fetch | Delete | Retain | InStep
+_in_step: Final[Callable[[tuple[Copy]], UpToDate]] = partial(tuple.__new__, UpToDate)
+Decision = Fetch | Delete | Retain | UpToDate
 
 
 def policy_retains(policy: str, reason: str) -> bool:
@@ -285,7 +285,7 @@ def _apply_policy(decision: Decision, policy: str) -> Decision:
 
 def decide(
     copies: Iterable[Copy],
-    rows: Iterable[Listed],
+    rows: Iterable[ListedEntry],
     *,
     sweeping: bool,
     pruning: bool = False,
@@ -322,7 +322,7 @@ def unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
     return Delete(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
 
 
-def _decide_updated(copy: Copy, row: Listed) -> Decision:
+def _decide_updated(copy: Copy, row: ListedEntry) -> Decision:
     if row.change == FILTERED:
         return Retain(copy, listed=True)
     if row.change == ChangeKind.DELETED:
@@ -332,16 +332,16 @@ def _decide_updated(copy: Copy, row: Listed) -> Decision:
     return Fetch(whole(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
 
 
-def whole(listed: Listed) -> Listed:
+def whole(listed: ListedEntry) -> ListedEntry:
     """Return it without a patch: the version that the patch begins with is not here."""
     return listed if listed.patch is None else listed._replace(patch=None)
 
 
-def _is_same(copy: Copy, row: Listed) -> bool:
+def _is_same(copy: Copy, row: ListedEntry) -> bool:
     return row.change not in _NOT_WANTED and match_copy(copy, row) is Match.SAME
 
 
-def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
+def count(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSummary, int, bool]:
     """Count decisions.
 
     Returns:
@@ -351,7 +351,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
     same = create = update = delete = untold = kept = size = unsized = 0
     unsure = False
     for decision in decisions:
-        if isinstance(decision, InStep):  # as most are
+        if isinstance(decision, UpToDate):  # as most are
             same += 1
             continue
         match decision:
@@ -366,7 +366,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
                 size += row.length or 0
                 unsized += row.length is None
                 unsure = unsure or not (row.hash or row.lastmod is not None)
-    plan = Plan(
+    plan = PlanSummary(
         mode=mode,
         same=same,
         create=create,
@@ -380,8 +380,8 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[Plan, int, bool]:
 
 
 def deduplicate(
-    rows: Iterable[Listed], on_conflict: Callable[[Listed, Listed], None]
-) -> Iterator[Listed]:
+    rows: Iterable[ListedEntry], on_conflict: Callable[[ListedEntry, ListedEntry], None]
+) -> Iterator[ListedEntry]:
     """Yield one row for each URI: its last change, else its one entry in the Resource List.
 
     A URI that a Resource List gives twice with different content is told to ``on_conflict``;
@@ -411,7 +411,7 @@ def deduplicate(
     yield current
 
 
-def _undecided(listed: Listed, changed: Listed) -> Listed:
+def _undecided(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
     """Return what is known of a resource when nobody knows which of two rows is the later one.
 
     If they contradict each other, only the Source itself can say what it has.
@@ -430,7 +430,7 @@ def _undecided(listed: Listed, changed: Listed) -> Listed:
     return changed._replace(hash="", length=None, lastmod=None, rivals=rivals)
 
 
-class Known(Enum):
+class ListingStatus(Enum):
     """What is known of a resource, where lists may contradict each other."""
 
     LISTED = "listed"
@@ -441,7 +441,9 @@ class Known(Enum):
     """The Source was not asked since, did not answer, or gives what one list calls deleted."""
 
 
-def known_of(row: Listed, copy: Copy | None, waiting: Pending | None, *, is_read: bool) -> Known:
+def known_of(
+    row: ListedEntry, copy: Copy | None, waiting: Pending | None, *, is_read: bool
+) -> ListingStatus:
     """Say what is known of a resource that is listed; for whoever does not ask the Source.
 
     Args:
@@ -451,20 +453,20 @@ def known_of(row: Listed, copy: Copy | None, waiting: Pending | None, *, is_read
         is_read: Whether a pull read these very lists, and so asked where they contradict.
     """
     if not row.undated:
-        return Known.LISTED
-    if not is_read or (waiting is not None and waiting.task == Task.FETCH):
-        return Known.OPEN
+        return ListingStatus.LISTED
+    if not is_read or (waiting is not None and waiting.task == PendingTask.FETCH):
+        return ListingStatus.OPEN
     if row.change != DISPUTED:
-        return Known.LISTED
-    return Known.GONE if copy is None or waiting is not None else Known.OPEN
+        return ListingStatus.LISTED
+    return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
 
 
-def _content(row: Listed) -> tuple[str, int | None, int | None]:
+def _content(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod
 
 
 def judge_bytes(
-    listed: Listed, length: int, digests: str
+    listed: ListedEntry, length: int, digests: str
 ) -> tuple[Fixity, tuple[str, str, str] | None]:
     """Say how well received bytes are proven, and what is wrong with them if anything is.
 
@@ -506,7 +508,7 @@ def has_bytes(copy: Copy | None, digests: str) -> bool:
     return copy is not None and copy.digests == digests and not is_suspect(copy)
 
 
-def algorithms_for(listed: Listed, own: str) -> tuple[str, ...]:
+def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     """Return the algorithms to compute: our own and each that the Source lets us check."""
     if listed.hash.startswith(f"{own}:") and " " not in listed.hash:
         return (own,)

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from resourcesync.destination.doubting import SuspectMarker
 from resourcesync.destination.heeding import check_cancelled
 from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import FindingKind
 from resourcesync.model.digests import disagree, parse_digests
-from resourcesync.ports import CopyInspector, Failure, Request, Response, Staged
+from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchResponse, StagedCopy
 from resourcesync.ports.mirror import Copy
 
 _GROUP: Final = 256
@@ -22,7 +22,7 @@ _ONE: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rolling:
+class AuditRolling:
     """Which copies are proven.
 
     Attributes:
@@ -36,7 +36,7 @@ class Rolling:
     seconds: float | None = None
 
 
-class Bad(NamedTuple):
+class FailedCheck(NamedTuple):
     """A copy that could not be proven.
 
     Attributes:
@@ -53,7 +53,7 @@ class Bad(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Proven:
+class FixityResult:
     """What was proven, and what is not as it should be.
 
     Attributes:
@@ -66,12 +66,12 @@ class Proven:
 
     count: int = 0
     read: int = 0
-    bad: dict[str, Bad] = field(default_factory=dict)
+    bad: dict[str, FailedCheck] = field(default_factory=dict)
     stopped: bool = False
     oldest: int | None = None
 
 
-class Prover:
+class FixityChecker:
     """Proves copies: their files against what was put there, and the Source's answer if wanted.
 
     Args:
@@ -81,14 +81,14 @@ class Prover:
         doubts: Told of copies that are proven.
     """
 
-    def __init__(self, pull: Pull, method: str, run: str, doubts: SuspectMarker) -> None:
+    def __init__(self, pull: SyncSession, method: str, run: str, doubts: SuspectMarker) -> None:
         self._pull = pull
         self._method = method
         self._run = run
         self._suspects = doubts
-        self._proven = Proven()
+        self._proven = FixityResult()
 
-    def prove(self, rolling: Rolling) -> Proven:
+    def prove(self, rolling: AuditRolling) -> FixityResult:
         """Prove copies.
 
         Raises:
@@ -109,7 +109,7 @@ class Prover:
         proven.oldest = None if first is None else first[1]
         return proven
 
-    def _sample(self, rolling: Rolling) -> Iterator[Copy]:
+    def _sample(self, rolling: AuditRolling) -> Iterator[Copy]:
         state = self._pull.state
         if not rolling.oldest_first:
             limit = int(rolling.share * _ONE)
@@ -136,20 +136,20 @@ class Prover:
             good = [copy.uri for copy in group if copy.uri not in proven.bad]
             self._pull.state.add_proofs(good, self._pull.now)
 
-    def _local(self, copy: Copy, look: CopyInspector) -> Bad | None:
+    def _local(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
         signature = look.signature(copy.path)
         if signature is None:
-            return Bad(FindingKind.MISSING, "missing")
+            return FailedCheck(FindingKind.MISSING, "missing")
         if is_forgotten(copy):
-            return Bad(FindingKind.DIFFERENT, NOT_KNOWN_GOOD)
+            return FailedCheck(FindingKind.DIFFERENT, NOT_KNOWN_GOOD)
         if self._method == "stat":
             if signature == copy.signature:
                 return None
-            return Bad(FindingKind.DIFFERENT, "changed here since it was fetched")
+            return FailedCheck(FindingKind.DIFFERENT, "changed here since it was fetched")
         known = parse_digests(copy.digests)
         found = look.digest(copy.path, [digest.algorithm for digest in known])
         if found is None:
-            return Bad(FindingKind.MISSING, "missing")
+            return FailedCheck(FindingKind.MISSING, "missing")
         self._proven.read += found[0]
         if found[0] == copy.length and not disagree(found[1], known):
             self._suspects.proven(copy, look)
@@ -157,17 +157,17 @@ class Prover:
         same = " (same length)" if found[0] == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
         reason = f"{algorithm} differs{same}: silent corruption or local edit"
-        return Bad(FindingKind.DIFFERENT, reason)
+        return FailedCheck(FindingKind.DIFFERENT, reason)
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
         """Ask the Source whether its resources are still these bytes."""
-        asked: dict[Request, tuple[Copy, Staged]] = {}
+        asked: dict[FetchRequest, tuple[Copy, StagedCopy]] = {}
 
-        def requests() -> Iterator[Request]:
+        def requests() -> Iterator[FetchRequest]:
             for copy in copies:
                 algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
                 sink = self._pull.equipment.copies.stage(algorithms)
-                request = Request(
+                request = FetchRequest(
                     uri=self._pull.selection.address(copy.uri),
                     sink=sink,
                     etag=copy.etag,
@@ -188,17 +188,19 @@ class Prover:
                 sink.discard()
 
 
-def _judge(copy: Copy, sink: Staged, outcome: Response | Failure) -> Bad | None:
+def _judge(
+    copy: Copy, sink: StagedCopy, outcome: FetchResponse | FetchFailure
+) -> FailedCheck | None:
     match outcome:
-        case Failure():
+        case FetchFailure():
             error = outcome.error
             reason = f"the Source: {error.message}"
-            return Bad(FindingKind.FAILED, reason, is_local=False, code=error.code)
-        case Response(status=304):
+            return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
+        case FetchResponse(status=304):
             return None
-        case Response():
+        case FetchResponse():
             length, found = sink.seal()
             if length == copy.length and not disagree(found, parse_digests(copy.digests)):
                 return None
             reason = "the Source serves other bytes than are here"
-            return Bad(FindingKind.DIFFERENT, reason, is_local=False)
+            return FailedCheck(FindingKind.DIFFERENT, reason, is_local=False)

@@ -9,35 +9,47 @@ from operator import attrgetter
 from typing import Any, Final
 
 from resourcesync.destination.budget import Budget, Spent
-from resourcesync.destination.change_lists import ChangeListReader, ReaderEquipment
+from resourcesync.destination.change_lists import ChangeListReader, ReaderDependencies
 from resourcesync.destination.cursor import is_plausible
-from resourcesync.destination.cut_off import CUT_OFF, REPAIR_CHANGES, CutOff, Read, note_of
-from resourcesync.destination.deletion import Swept, foresee, sweep
+from resourcesync.destination.cut_off import (
+    CUT_OFF,
+    REPAIR_CHANGES,
+    InterruptedReading,
+    PrefixRecord,
+    note_of,
+)
+from resourcesync.destination.deletion import DeletionResult, foresee, sweep
 from resourcesync.destination.gone import find_gone
-from resourcesync.destination.history import AHEAD, LAST_CHANGES, History, open_lists_note
-from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.history import AHEAD, LAST_CHANGES, ChangeHistory, open_lists_note
+from resourcesync.destination.landing import TransferPolicy, TransferTally
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.memory import Identity, SyncState
-from resourcesync.destination.naming import Naming
-from resourcesync.destination.options import Equipment, PullOptions
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.packages import Packages
+from resourcesync.destination.memory import MirrorIdentity, SyncState
+from resourcesync.destination.naming import PathAssignment
+from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.packages import DumpPackages
 from resourcesync.destination.plan import (
     OUT_OF_SCOPE,
     RESTORED,
-    Listed,
+    ListedEntry,
     is_restored,
     policy_retains,
 )
-from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import ResourceListReader, Snapshot
-from resourcesync.destination.selection import MOST_REFUSED, Selection
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_lists import ListSnapshot, ResourceListReader
+from resourcesync.destination.selection import MOST_REFUSED, ResourceSelection
 from resourcesync.destination.tasks import pending_delete
-from resourcesync.destination.transfer import Transfer
-from resourcesync.discovery import Discovered, DocumentFetcher
+from resourcesync.destination.transfer import ResourceTransfer
+from resourcesync.discovery import DocumentFetcher, SourceLists
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, ProcessedDocument, Task
+from resourcesync.ports.mirror import (
+    Copy,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    ProcessedDocument,
+)
 
 _log = logging.getLogger(__name__)
 _NO_TIME: Final = "no-time told"
@@ -58,7 +70,7 @@ NO_CHANGES: Final = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Pulled:
+class SyncOutcome:
     """What a pull did, before it is told to anybody.
 
     Attributes:
@@ -78,9 +90,9 @@ class Pulled:
     """
 
     mode: Mode
-    plan: Plan
-    tally: Tally = field(default_factory=Tally)
-    swept: Swept = field(default_factory=Swept)
+    plan: PlanSummary
+    tally: TransferTally = field(default_factory=TransferTally)
+    swept: DeletionResult = field(default_factory=DeletionResult)
     unlisted: int = 0
     complete: bool = True
     selected: int | None = None
@@ -91,7 +103,7 @@ class Pulled:
     spent: Spent = ""
 
 
-class Pull:
+class SyncSession:
     """What one pull works with.
 
     Args:
@@ -105,19 +117,19 @@ class Pull:
 
     def __init__(
         self,
-        equipment: Equipment,
+        equipment: Dependencies,
         options: PullOptions,
-        found: Discovered,
-        selection: Selection,
-        identity: Identity | None = None,
+        found: SourceLists,
+        selection: ResourceSelection,
+        identity: MirrorIdentity | None = None,
     ) -> None:
         self.equipment = equipment
         self.options = options
-        self.naming = Naming(equipment, selection, dry_run=options.dry_run)
+        self.naming = PathAssignment(equipment, selection, dry_run=options.dry_run)
         self.discovered = found
         self.selection = selection
         selection.led_to(*found.documents)
-        self.state: MirrorState = equipment.state
+        self.state: MirrorStateStore = equipment.state
         self.sync_state = SyncState(equipment.state)
         self.identity = identity or self.sync_state.identity
         self.now = to_microseconds(equipment.clock.now())
@@ -130,11 +142,11 @@ class Pull:
         if options.accept_missing is not None:
             chosen = options.accept_missing
         self.accepts_missing = found.is_sitemap if chosen is None else chosen
-        self.packages = Packages(equipment, documents)
+        self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
         self.change_lists = ChangeListReader(
-            ReaderEquipment(
+            ReaderDependencies(
                 documents=documents,
                 selection=selection,
                 clock=equipment.clock,
@@ -145,7 +157,7 @@ class Pull:
         )
 
     @property
-    def found(self) -> Discovered:
+    def found(self) -> SourceLists:
         """What discovery found, but for what dumps stand for, and lists that are dumps."""
         found = self.discovered
         if self.options.dumps == "never":
@@ -168,9 +180,9 @@ class Pull:
         )
         return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
 
-    def new_spool(self) -> Spool[Listed]:
+    def new_spool(self) -> ExternalSorter[ListedEntry]:
         """Open an empty spool on the mirror's disk."""
-        return Spool(
+        return ExternalSorter(
             key=attrgetter("uri"),
             dump=_dump,
             load=_load,
@@ -180,11 +192,11 @@ class Pull:
     def read_list(
         self,
         uri: str,
-        spool: Spool[Listed],
+        spool: ExternalSorter[ListedEntry],
         known: ProcessedDocument | None = None,
         *,
         forgiving: bool = False,
-    ) -> Snapshot | None:
+    ) -> ListSnapshot | None:
         """Read a Resource List; a time that is not believed counts as none.
 
         Args:
@@ -200,7 +212,7 @@ class Pull:
         snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
         return None if snapshot is None else self.with_plausible_time(snapshot)
 
-    def with_plausible_time(self, snapshot: Snapshot) -> Snapshot:
+    def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
         """Return a Resource List as read; a time that is not believed counts as none."""
         at = snapshot.at
         if at is None:
@@ -214,7 +226,7 @@ class Pull:
         )
         return replace(snapshot, at=None)
 
-    def begin(self, *, baseline: bool, read: History | None = None) -> None:
+    def begin(self, *, baseline: bool, read: ChangeHistory | None = None) -> None:
         """Remember that rows of a new reading of the Source are about to be written.
 
         What a run that was killed left behind is then told from what this one writes.
@@ -227,16 +239,19 @@ class Pull:
         told = None if read is None else note_of(read.news)
         self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
-    def begin_repair(self, read: History | None) -> None:
+    def begin_repair(self, read: ChangeHistory | None) -> None:
         """Remember that something is about to be done as the Source lists it now, beyond T.
 
         Args:
             read: The changes as read; the next pull must still find those that T does not tell of.
         """
-        before, news = CutOff.of_notes(self.state.note(REPAIR_CHANGES)).missing, self._news(read)
+        before, news = (
+            InterruptedReading.of_notes(self.state.note(REPAIR_CHANGES)).missing,
+            self._news(read),
+        )
         self.sync_state.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
 
-    def _news(self, read: History | None) -> list[Read]:
+    def _news(self, read: ChangeHistory | None) -> list[PrefixRecord]:
         """Return what was read of Change Lists that no pull has processed."""
         if read is None:
             return []
@@ -244,7 +259,7 @@ class Pull:
         told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
         return [it for it in read.news if it not in told]
 
-    def is_read(self, at: int | None, read: History | None) -> bool:
+    def is_read(self, at: int | None, read: ChangeHistory | None) -> bool:
         """Whether a pull read these very lists to its end, and so asked where they contradict.
 
         Args:
@@ -268,10 +283,10 @@ class Pull:
             budget=self.budget,
         )
 
-    def transfer(self, at: int) -> Transfer:
+    def transfer(self, at: int) -> ResourceTransfer:
         """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
         equipment = self.equipment
-        return Transfer(
+        return ResourceTransfer(
             fetcher=equipment.fetcher,
             copies=equipment.copies,
             state=equipment.state,
@@ -296,8 +311,8 @@ class Pull:
     def apply_policy(self, row: Pending) -> Pending:
         """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
         if self.retains(row.reason):
-            return row._replace(task=Task.RETAIN, code="")
-        return row._replace(task=Task.DELETE)
+            return row._replace(task=PendingTask.RETAIN, code="")
+        return row._replace(task=PendingTask.DELETE)
 
     def retention_task(self, copy: Copy, at: int, *, code: str = "") -> Pending:
         """Return the mark of a copy that is kept though it is not listed.
@@ -308,9 +323,9 @@ class Pull:
             code: ``FILTERED`` when it is listed, and the filters do not want it any more.
         """
         code = code or (RESTORED if is_restored(copy) else "")
-        return self.deletion(copy, "", at)._replace(task=Task.RETAIN, code=code)
+        return self.deletion(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
 
-    def reading(self, history: History | None) -> dict[str, str]:
+    def reading(self, history: ChangeHistory | None) -> dict[str, str]:
         """Return the notes of a reading that is written down to its end.
 
         They say which lists grow behind an index that does not, and what was read last.
@@ -335,7 +350,7 @@ class Pull:
         self.state.replace_refused(kept[:MOST_REFUSED], self.now)
         self.sync_state.write(refused=count)
 
-    def sweep(self, pulled: Pulled, *, generation: int | None = None) -> None:
+    def sweep(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
         """Delete what is to go, as far as the limit allows; see ``sweep``."""
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
@@ -343,7 +358,7 @@ class Pull:
             proven = find_gone(self.equipment, self.now, self.selection.address)
         pulled.swept = sweep(self.equipment, limit, here, generation=generation, proven=proven)
 
-    def report_plan(self, plan: Plan) -> Swept:
+    def report_plan(self, plan: PlanSummary) -> DeletionResult:
         """Tell what is going to be done; return what of it is going to be held."""
         limit, here = self.options.max_delete, self.state.count()
         untold = plan.delete if self.selection.refusals.count else plan.untold
@@ -410,12 +425,12 @@ class Pull:
         self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
 
 
-def no_time_note(snapshot: Snapshot) -> dict[str, str]:
+def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
     """Return the note of whether it was told that a list says nothing of its time."""
     return {_NO_TIME: str(int(snapshot.at is None))}
 
 
-def with_dumps(found: Discovered) -> Discovered:
+def with_dumps(found: SourceLists) -> SourceLists:
     """Return what was found, with dumps in the place of lists that are not there."""
     return replace(
         found,
@@ -425,12 +440,12 @@ def with_dumps(found: Discovered) -> Discovered:
 
 
 # Its own constructor is Python code, which costs as much as to read the row.
-_new_row: Final[Callable[[tuple[Any, ...]], Listed]] = partial(tuple.__new__, Listed)
+_new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 
 
-def _dump(row: Listed) -> bytes:
+def _dump(row: ListedEntry) -> bytes:
     return marshal.dumps(tuple(row))
 
 
-def _load(data: bytes) -> Listed:
+def _load(data: bytes) -> ListedEntry:
     return _new_row(marshal.loads(data))  # noqa: S302 - a temporary file of our own

@@ -6,16 +6,16 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.compare import Created, Deleted, Updated, compare
-from resourcesync.destination.account import Account
+from resourcesync.destination.account import ListedRows
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.dumps import Dumps, together
+from resourcesync.destination.dumps import DumpTransfer, together
 from resourcesync.destination.plan import (
     FILTERED,
     Decision,
     Delete,
     Fetch,
-    Known,
-    Listed,
+    ListedEntry,
+    ListingStatus,
     Match,
     as_suspect,
     forgotten,
@@ -23,13 +23,13 @@ from resourcesync.destination.plan import (
     known_of,
     match_copy,
 )
-from resourcesync.destination.pulling import Pull, Pulled
-from resourcesync.destination.reports import Finding, FindingKind, Mode, Plan
+from resourcesync.destination.pulling import SyncOutcome, SyncSession
+from resourcesync.destination.reports import AuditFinding, FindingKind, Mode, PlanSummary
 from resourcesync.destination.reviewing import show_decisions
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 256
 _UNLISTED: Final = "no longer listed"
@@ -44,11 +44,13 @@ class Repair:
         deleting: Whether copies that the Source does not list are deleted.
     """
 
-    def __init__(self, pull: Pull, *, deleting: bool) -> None:
+    def __init__(self, pull: SyncSession, *, deleting: bool) -> None:
         self._pull = pull
         self._deleting = deleting
 
-    def run(self, findings: Iterable[Finding], *, was_in_sync: bool | None = None) -> Pulled:
+    def run(
+        self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
+    ) -> SyncOutcome:
         """Fetch what is missing or different; what was altered here goes to quarantine.
 
         Args:
@@ -70,29 +72,29 @@ class Repair:
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(finding.uri)
         if not wanted and not extra and was_in_sync is not None:
-            plan = Plan(mode=Mode.UNCHANGED)
-            return Pulled(mode=plan.mode, plan=plan, complete=was_in_sync)
+            plan = PlanSummary(mode=Mode.UNCHANGED)
+            return SyncOutcome(mode=plan.mode, plan=plan, complete=was_in_sync)
         with ExitStack() as held:
             account = Baseline(self._pull).account(held)
             look = held.enter_context(self._pull.equipment.copies.inspect())
             return self._mend(account, wanted, extra, look)
 
     def _mend(
-        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
-    ) -> Pulled:
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> SyncOutcome:
         self._pull.naming.name_new(it for it in self._rows(account) if it.uri in wanted)
         plan = self._plan(account, wanted, extra, look)
         foreseen = self._pull.report_plan(plan)
         show_decisions(
             self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
         )
-        pulled = Pulled(mode=Mode.BASELINE, plan=plan)
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
             pulled.swept = foreseen
             return pulled
         self._pull.begin_repair(account.history)
         transfer, found = self._pull.transfer(account.through), self._pull.found
-        dumps = Dumps(
+        dumps = DumpTransfer(
             self._pull,
             plan,
             lambda: self._mark_suspects(self._fetches(account, wanted, look)),
@@ -107,7 +109,9 @@ class Repair:
         pulled.complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
         if plan.delete:
-            self._pull.state.commit(Step(pending=list(self._deletions(extra, account.through))))
+            self._pull.state.commit(
+                StateTransaction(pending=list(self._deletions(extra, account.through)))
+            )
             # What pulls left is not of this reading: the Source may have taken it back since.
             self._pull.sweep(pulled, generation=self._pull.generation)
         else:
@@ -115,14 +119,14 @@ class Repair:
         pulled.complete = pulled.complete and self._is_in_step(account)
         return pulled
 
-    def _is_in_step(self, account: Account) -> bool:
+    def _is_in_step(self, account: ListedRows) -> bool:
         """Whether the mirror has all that is listed now, and nothing else, as it remembers."""
         if self._pull.selection.refusals.count:
             return False
         state = self._pull.state
         for difference in compare(state.copies(), self._rows(account), same=_agrees):
             match difference:
-                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), Task.RETAIN):
+                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), PendingTask.RETAIN):
                     return False
                 case Created(row) if self._is_wrong(None, row, is_read=account.is_read):
                     return False
@@ -130,21 +134,21 @@ class Repair:
                     return False
         return True
 
-    def _is_wrong(self, copy: Copy | None, row: Listed, *, is_read: bool) -> bool:
+    def _is_wrong(self, copy: Copy | None, row: ListedEntry, *, is_read: bool) -> bool:
         """Whether a resource is not as listed, or nobody knows."""
         if row.change == FILTERED:
             return False
         known = known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
-        if known is Known.LISTED:
+        if known is ListingStatus.LISTED:
             return copy is None or match_copy(copy, row) is Match.DIFFERENT
-        return known is Known.OPEN
+        return known is ListingStatus.OPEN
 
     def _plan(
-        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
-    ) -> Plan:
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> PlanSummary:
         """Count what is to be done; what is listed again is no longer extra."""
         create = update = size = unsized = 0
-        twice: list[Listed] = []
+        twice: list[ListedEntry] = []
         for row in account.rows(lambda _, other: twice.append(other)):
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
@@ -156,7 +160,7 @@ class Repair:
             size += fetch.listed.length or 0
             unsized += fetch.listed.length is None
         gone = sum(1 for _ in self._copies(extra))
-        return Plan(
+        return PlanSummary(
             mode=Mode.BASELINE,
             create=create,
             update=update,
@@ -166,19 +170,21 @@ class Repair:
             unsized=unsized,
         )
 
-    def _rows(self, account: Account) -> Iterator[Listed]:
+    def _rows(self, account: ListedRows) -> Iterator[ListedEntry]:
         for row in self._pull.selection.named(account.rows()):
             if row.change != ChangeKind.DELETED:
                 yield row
 
-    def _fetches(self, account: Account, wanted: set[str], look: CopyInspector) -> Iterator[Fetch]:
+    def _fetches(
+        self, account: ListedRows, wanted: set[str], look: CopyInspector
+    ) -> Iterator[Fetch]:
         for row in self._rows(account):
             if row.uri in wanted and row.change != FILTERED:
                 fetch = self._fetch(row, look)
                 if fetch is not None:
                     yield fetch
 
-    def _fetch(self, row: Listed, look: CopyInspector) -> Fetch | None:
+    def _fetch(self, row: ListedEntry, look: CopyInspector) -> Fetch | None:
         """Say what is to be done for a resource; ``None`` when it is well."""
         copy = self._pull.state.copy(row.uri)
         if copy is None:
@@ -197,11 +203,11 @@ class Repair:
         while group := list(islice(fetches, _CHUNK)):
             bad = [it.before for it in group if it.before is not None and is_forgotten(it.before)]
             if bad:
-                self._pull.state.commit(Step(suspect=bad))
+                self._pull.state.commit(StateTransaction(suspect=bad))
             yield from group
 
     def _decisions(
-        self, account: Account, wanted: set[str], extra: set[str], look: CopyInspector
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
     ) -> Iterator[Decision]:
         yield from self._fetches(account, wanted, look)
         for copy in self._copies(extra):
@@ -218,11 +224,11 @@ class Repair:
                 yield copy
 
 
-def _agrees(copy: Copy, row: Listed) -> bool:
+def _agrees(copy: Copy, row: ListedEntry) -> bool:
     return not row.undated and match_copy(copy, row) is not Match.DIFFERENT
 
 
-def _is_task(waiting: Pending | None, task: Task) -> bool:
+def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
     return waiting is not None and waiting.task == task
 
 

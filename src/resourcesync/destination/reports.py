@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PlanSummary:
     """What a pull is going to do, or would do.
 
     Attributes:
@@ -178,7 +178,7 @@ class FindingKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """One resource that an audit has something to say of."""
 
     kind: FindingKind
@@ -236,7 +236,7 @@ class AuditReport:
     read: int = 0
     doubted: int = 0
     seconds: float = 0.0
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
     proven: int | None = None
     proven_since: datetime | None = None
     stopped: bool = False

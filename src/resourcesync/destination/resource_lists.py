@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.packages import Packages
-from resourcesync.destination.plan import Listed
-from resourcesync.destination.selection import Selection
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.packages import DumpPackages
+from resourcesync.destination.plan import ListedEntry
+from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
@@ -39,7 +39,7 @@ PART_UNREAD: Final = "part-unread"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ListSnapshot:
     """A Resource List as read.
 
     Attributes:
@@ -64,11 +64,11 @@ class Snapshot:
     documents: tuple[ProcessedDocument, ...]
     unread: int = 0
     outdated: int = 0
-    head: "ListHead | None" = None
+    head: "ListVersion | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListHead:
+class ListVersion:
     """One version of a Resource List, of its index, or of a part of it.
 
     Attributes:
@@ -88,10 +88,10 @@ class ListHead:
     last_modified: str = ""
     at: int | None = None
     over: int | None = None
-    parts: tuple["ListHead", ...] | None = None
+    parts: tuple["ListVersion", ...] | None = None
 
 
-def list_head(fetched: FetchedDocument) -> ListHead:
+def list_head(fetched: FetchedDocument) -> ListVersion:
     """Return which version of a Resource List, or of its index, a document is.
 
     The parts of an index are not known from it.
@@ -102,7 +102,7 @@ def list_head(fetched: FetchedDocument) -> ListHead:
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
-    return ListHead(
+    return ListVersion(
         uri=fetched.uri,
         digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
         etag=fetched.etag,
@@ -112,12 +112,12 @@ def list_head(fetched: FetchedDocument) -> ListHead:
     )
 
 
-SentPart = tuple[ListHead, Part, int | None]
+SentPart = tuple[ListVersion, Part, int | None]
 """A part of an index: its version, what the index says of it, and when the server sent it by its
 own clock, microseconds; ``None`` where that does not say."""
 
 
-def with_parts(head: ListHead, parts: Iterable[SentPart]) -> ListHead:
+def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     """Return the version of an index with those of its parts that are to be asked for again.
 
     What an index says of a part proves as much as what a list says of a resource: the part is what
@@ -128,7 +128,7 @@ def with_parts(head: ListHead, parts: Iterable[SentPart]) -> ListHead:
         head: The index.
         parts: Its parts as they were sent.
     """
-    kept: list[ListHead] = []
+    kept: list[ListVersion] = []
     for part, announced, served in parts:
         over = _over(announced) if _is_announced(part, announced) else None
         if over is None or served is None or served < over:
@@ -144,14 +144,14 @@ def count_outdated(parts: Iterable[SentPart]) -> int:
     return sum(_is_outdated(part, announced) for part, announced, _ in parts)
 
 
-def _is_outdated(part: ListHead, announced: Part) -> bool:
+def _is_outdated(part: ListVersion, announced: Part) -> bool:
     at = known_microseconds(announced.at)
     if at is None or part.at is None:
         return False
     return part.at + (0 if part.at % _SECOND else _SECOND - 1) < at
 
 
-def _is_announced(part: ListHead, announced: Part) -> bool:
+def _is_announced(part: ListVersion, announced: Part) -> bool:
     """Return whether a part is of the moment that its index tells, as far as both tell one."""
     at = known_microseconds(announced.at)
     return at is None or part.at is None or part.at == at
@@ -173,7 +173,10 @@ class ResourceListReader:
     """
 
     def __init__(
-        self, documents: DocumentFetcher, selection: Selection, packages: Packages | None = None
+        self,
+        documents: DocumentFetcher,
+        selection: ResourceSelection,
+        packages: DumpPackages | None = None,
     ) -> None:
         self._documents = documents
         self._selection = selection
@@ -182,11 +185,11 @@ class ResourceListReader:
     def read(
         self,
         uri: str,
-        spool: Spool[Listed],
+        spool: ExternalSorter[ListedEntry],
         known: ProcessedDocument | None = None,
         *,
         forgiving: bool = False,
-    ) -> Snapshot | None:
+    ) -> ListSnapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
 
         Args:
@@ -218,7 +221,7 @@ class ResourceListReader:
             expect(document, Capability.RESOURCE_LIST)
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
-                return Snapshot(
+                return ListSnapshot(
                     at=_at(document.header),
                     entries=entries,
                     complete=is_at_home(fetched),
@@ -236,11 +239,11 @@ class ResourceListReader:
         self,
         index: Document,
         parts: dict[str, Part],
-        spool: Spool[Listed],
+        spool: ExternalSorter[ListedEntry],
         documents: DocumentFetcher,
         *,
         forgiving: bool,
-    ) -> tuple[Snapshot, list[SentPart]]:
+    ) -> tuple[ListSnapshot, list[SentPart]]:
         versions: list[SentPart] = []
         entries, complete = 0, True
         unread: list[ResourceSyncError] = []
@@ -264,7 +267,7 @@ class ResourceListReader:
         if unread and len(unread) == len(parts):
             raise unread[0]
         ats = [_at(index.header), *(part.at for part, _, _ in versions)]
-        snapshot = Snapshot(
+        snapshot = ListSnapshot(
             at=min((at for at in ats if at is not None), default=None),
             entries=entries,
             complete=complete and not unread,
@@ -276,8 +279,8 @@ class ResourceListReader:
         return snapshot, versions
 
     def _read_part(
-        self, fetched: FetchedDocument, spool: Spool[Listed]
-    ) -> tuple[Header, int, ListHead]:
+        self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
+    ) -> tuple[Header, int, ListVersion]:
         """Add the resources of one part; return its header, how many they are, its version."""
         with fetched:
             self._selection.led_to(fetched.uri, fetched.final_uri)
@@ -290,9 +293,9 @@ class ResourceListReader:
         self,
         dump: Document,
         fetched: FetchedDocument,
-        packages: Packages,
-        spool: Spool[Listed],
-    ) -> Snapshot:
+        packages: DumpPackages,
+        spool: ExternalSorter[ListedEntry],
+    ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
         ats = [_at(dump.header)]
         entries = 0
@@ -309,7 +312,7 @@ class ResourceListReader:
                 ats.append(at)
                 entries += self._add_resources(document, spool, version=at)
         stated = [at for at in ats if at is not None]
-        return Snapshot(
+        return ListSnapshot(
             at=min(stated) if stated else None,
             entries=entries,
             complete=True,
@@ -319,7 +322,7 @@ class ResourceListReader:
             head=with_parts(head, versions) if dump.header.is_index else head,
         )
 
-    def _refuser(self, spool: Spool[Listed]) -> Callable[[RefusedEntry], None]:
+    def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
             """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
             self._selection.refuse(entry)
@@ -330,7 +333,7 @@ class ResourceListReader:
         return refuse
 
     def _add_resources(
-        self, document: Document, spool: Spool[Listed], version: int | None = None
+        self, document: Document, spool: ExternalSorter[ListedEntry], version: int | None = None
     ) -> int:
         """Add the resources; one that tells nothing of its version has that of its package."""
         entries = 0
@@ -346,7 +349,9 @@ class ResourceListReader:
         self._selection.refusals.forgive(document)
         return entries
 
-    def _add_singly(self, batch: Iterable[Entry], spool: Spool[Listed], version: int | None) -> int:
+    def _add_singly(
+        self, batch: Iterable[Entry], spool: ExternalSorter[ListedEntry], version: int | None
+    ) -> int:
         entries = 0
         for entry in batch:
             assert isinstance(entry, Resource), "a list that is no index has resources"
@@ -357,7 +362,7 @@ class ResourceListReader:
         return entries
 
 
-def _versioned(row: Listed, version: int) -> Listed:
+def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     """Return a row that tells of its version: if of nothing else, of when its package was."""
     is_mute = not row.hash and row.lastmod is None
     return row._replace(lastmod=version) if is_mute else row
@@ -394,7 +399,7 @@ def expect_list(document: Document, capability: Capability) -> None:
         )
 
 
-def refuse_part(selection: Selection, uri: str, error: ResourceSyncError) -> None:
+def refuse_part(selection: ResourceSelection, uri: str, error: ResourceSyncError) -> None:
     """Refuse a part of a list that cannot be read: what it lists is not known."""
     reason = f"this part of the list cannot be read: {error.message}"
     selection.refusals.add(uri, PART_UNREAD, reason)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final, Self
 
 from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import (
     DELETED_BY_SOURCE,
     FILTERED,
@@ -16,25 +16,25 @@ from resourcesync.destination.plan import (
     Decision,
     Delete,
     Fetch,
-    InStep,
-    Listed,
+    ListedEntry,
     Match,
     Retain,
+    UpToDate,
     apply_deletion_policy,
     is_proven,
     is_restored,
     match_copy,
 )
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, Pending, Task
+from resourcesync.ports.mirror import Copy, Pending, PendingTask
 
 _by_uri = attrgetter("uri")
 
 
-def show_decisions(pull: Pull, mode: Mode, decide: Callable[[], Iterator[Decision]]) -> None:
+def show_decisions(pull: SyncSession, mode: Mode, decide: Callable[[], Iterator[Decision]]) -> None:
     """Show what was decided to whoever reviews this pull, if anybody does.
 
     Args:
@@ -47,7 +47,7 @@ def show_decisions(pull: Pull, mode: Mode, decide: Callable[[], Iterator[Decisio
         review(mode, lambda: _with_pending_deletions(pull, decide()), 0)
 
 
-class Noted:
+class RecordedDecisions:
     """Decisions that were made, in a temporary file, so that they need not be made again.
 
     Of a mirror of millions most is in step: that is told by its number.
@@ -59,9 +59,9 @@ class Noted:
         same: How many copies are in step.
     """
 
-    def __init__(self, pull: Pull) -> None:
+    def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._decisions: Spool[Decision] = Spool(
+        self._decisions: ExternalSorter[Decision] = ExternalSorter(
             key=uri_of, dump=_dump, load=_load, spill=pull.equipment.scratch
         )
         self.same = 0
@@ -75,7 +75,7 @@ class Noted:
     def note(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Yield the decisions, and note them as they pass."""
         for decision in decisions:
-            if type(decision) is InStep:
+            if type(decision) is UpToDate:
                 self.same += 1
             else:
                 self._decisions.add(decision)
@@ -114,33 +114,35 @@ def _load(data: bytes) -> Decision:
     kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
     if kind < 0:
         before, *how = rest
-        return Fetch(Listed._make(first), None if before is None else Copy._make(before), *how)
+        return Fetch(ListedEntry._make(first), None if before is None else Copy._make(before), *how)
     made: Decision = _KINDS[kind](Copy._make(first), *rest)
     return made
 
 
-def decide_changes(pull: Pull, rows: Iterable[Listed]) -> Iterator[Decision]:
+def decide_changes(pull: SyncSession, rows: Iterable[ListedEntry]) -> Iterator[Decision]:
     """Yield what is to be done for new changes, and what earlier runs left to be done.
 
     Args:
         pull: What the pull works with.
         rows: The last change of each URI that is new, in URI order.
     """
-    waiting = merge(pull.state.pending(Task.FETCH), gone_rows(pull.state), key=_by_uri)
-    told: Iterator[Listed | Pending] = merge(rows, waiting, key=_by_uri)  # what is new comes first
+    waiting = merge(pull.state.pending(PendingTask.FETCH), gone_rows(pull.state), key=_by_uri)
+    told: Iterator[ListedEntry | Pending] = merge(
+        rows, waiting, key=_by_uri
+    )  # what is new comes first
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
-        if isinstance(first, Listed):
+        if isinstance(first, ListedEntry):
             decisions = _of_change(first, copy)
         else:
             decisions = _of_task(first, copy, pull.now)
         yield from apply_deletion_policy(decisions, pull.options.delete)
 
 
-def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
+def _of_change(row: ListedEntry, copy: Copy | None) -> Iterator[Decision]:
     if row.change not in (ChangeKind.DELETED, FILTERED):
         if copy is not None and is_proven(copy, row):
-            yield InStep(copy)
+            yield UpToDate(copy)
         else:
             yield _fetch(row, copy)
     elif copy is not None:
@@ -152,7 +154,7 @@ def _of_change(row: Listed, copy: Copy | None) -> Iterator[Decision]:
 
 
 def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
-    if task.task != Task.FETCH:
+    if task.task != PendingTask.FETCH:
         if copy is not None:
             is_gone = task.reason != OUT_OF_SCOPE
             yield Delete(copy, task.reason) if is_gone else Retain(copy, listed=True)
@@ -160,13 +162,13 @@ def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
         yield _fetch(listed_again(task), copy)
 
 
-def _fetch(row: Listed, copy: Copy | None) -> Fetch:
+def _fetch(row: ListedEntry, copy: Copy | None) -> Fetch:
     return Fetch(
         row, copy, is_conditional=copy is not None and match_copy(copy, row) is not Match.DIFFERENT
     )
 
 
-def _with_pending_deletions(pull: Pull, decisions: Iterator[Decision]) -> Iterator[Decision]:
+def _with_pending_deletions(pull: SyncSession, decisions: Iterator[Decision]) -> Iterator[Decision]:
     """Yield decisions; a copy that is not listed and waits to be deleted is to be deleted."""
     for decision in decisions:
         if isinstance(decision, Retain) and not decision.listed:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.options import Equipment
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.errors import ResourceSyncError
@@ -17,7 +17,7 @@ from resourcesync.ports.mirror import RunRow
 _MOST_CHARACTERS: Final = 2_000
 
 
-class Run:
+class MirrorRun:
     """One run that may write to the mirror; it begins when it is made.
 
     Args:
@@ -27,7 +27,7 @@ class Run:
         id: Its id.
     """
 
-    def __init__(self, equipment: Equipment) -> None:
+    def __init__(self, equipment: Dependencies) -> None:
         self._equipment = equipment
         self._began = to_microseconds(equipment.clock.now())
         self._started = equipment.clock.monotonic()

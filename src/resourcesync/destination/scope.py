@@ -25,7 +25,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 
 
-class Verdict(StrEnum):
+class FilterVerdict(StrEnum):
     """What the operator's filters say of an entry."""
 
     SELECTED = "selected"
@@ -219,7 +219,7 @@ class Scope:
             self, "_filters", bool(limits or self.include or self.exclude or self.types)
         )
 
-    def judge(self, resource: Resource) -> Verdict:
+    def judge(self, resource: Resource) -> FilterVerdict:
         """Say whether the filters select an entry; what they leave out is never refused.
 
         A deletion, which usually tells no more than the URI, is judged by its URI.
@@ -235,13 +235,13 @@ class Scope:
             and self._fits_type(resource.media_type)
             and self.fits(uri)
         ):
-            return Verdict.FILTERED
+            return FilterVerdict.FILTERED
         if not uri.startswith(self._roots) and origin(uri) not in self.origins:
             home = ", ".join(sorted(self.origins))
             raise OutOfScopeError(
                 f"the Source speaks for {home}, not for {origin(uri)}", uri=uri, code="foreign"
             )
-        return Verdict.SELECTED
+        return FilterVerdict.SELECTED
 
     def speaks_for(self, uri: str) -> bool:
         """Whether the Source may speak for a URI that is normal as it stands."""

@@ -2,8 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from resourcesync.destination.cursor import OLD_COPY, Prefix, Span, displaced, dropped, overtaking
-from resourcesync.destination.history import LAST_CHANGES, History, open_lists_of
+from resourcesync.destination.cursor import (
+    OLD_COPY,
+    ChangeListSpan,
+    ListPrefix,
+    displaced,
+    dropped,
+    overtaking,
+)
+from resourcesync.destination.history import LAST_CHANGES, ChangeHistory, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import SyncState, encode
 from resourcesync.destination.resource_lists import document_record
@@ -11,10 +18,12 @@ from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
-from resourcesync.ports.mirror import MirrorState, ProcessedDocument
+from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 
-def find_list_record(head: str, span: Span, state: MirrorState) -> ProcessedDocument | None:
+def find_list_record(
+    head: str, span: ChangeListSpan, state: MirrorStateStore
+) -> ProcessedDocument | None:
     """Return what is known of a list; one that was closed may have been processed while open.
 
     Args:
@@ -29,7 +38,7 @@ def find_list_record(head: str, span: Span, state: MirrorState) -> ProcessedDocu
     return next(filter(None, (state.document(it, span.from_) for it in places)), None)
 
 
-class Beside:
+class ListPositions:
     """How many changes of each list there were when a Resource List was read first.
 
     Of those that came later nobody knows whether that list has them, whatever time they tell; also
@@ -40,12 +49,12 @@ class Beside:
         at: The moment of the Resource List, microseconds.
     """
 
-    def __init__(self, state: MirrorState, at: int) -> None:
+    def __init__(self, state: MirrorStateStore, at: int) -> None:
         self._state, self._at = state, at
         noted_at, noted = SyncState(state).beside_list
         self._noted = noted if noted_at == at else None
 
-    def entries(self, head: str, span: Span) -> int | None:
+    def entries(self, head: str, span: ChangeListSpan) -> int | None:
         """Return how many changes of a list there were; ``None`` where nobody knows.
 
         Args:
@@ -70,14 +79,14 @@ def _place(uri: str, from_: int | None) -> str:
     return str(from_) if from_ else uri
 
 
-def index_record(index: FetchedDocument, history: History) -> ProcessedDocument:
+def index_record(index: FetchedDocument, history: ChangeHistory) -> ProcessedDocument:
     """Return what is remembered of an index; of an outdated one nobody may say it is the same."""
     seen = document_record(index)
     return seen._replace(etag="", last_modified="") if history.is_outdated else seen
 
 
 def record_rewritten_lists(
-    history: History, spans: Sequence[Span], state: MirrorState | None
+    history: ChangeHistory, spans: Sequence[ChangeListSpan], state: MirrorStateStore | None
 ) -> None:
     """Note which lists that were processed others cover now, or may cover.
 
@@ -107,7 +116,7 @@ def record_rewritten_lists(
         )
 
 
-def check_begins_no_earlier(span: Span, newest: ProcessedDocument | None) -> None:
+def check_begins_no_earlier(span: ChangeListSpan, newest: ProcessedDocument | None) -> None:
     """Check that a list at a URI is none that was there before the one read last.
 
     Raises:
@@ -147,7 +156,7 @@ def check_no_shorter(entries: int, seen: ProcessedDocument) -> None:
         )
 
 
-def is_intact(prefix: Prefix, seen: ProcessedDocument) -> bool:
+def is_intact(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
     """Whether the changes that were processed still stand at the start of a list."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 

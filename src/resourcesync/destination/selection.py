@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from resourcesync.destination.entries import entry_of
-from resourcesync.destination.links import Links, Plain, Target
-from resourcesync.destination.mappers import Mapping, uris_at
+from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget
+from resourcesync.destination.mappers import PathMapping, uris_at
 from resourcesync.destination.mapping import TreeMapping, normalise, origin
 from resourcesync.destination.names import NameMapping
 from resourcesync.destination.patch_links import patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
-from resourcesync.destination.plan import FILTERED, Listed
-from resourcesync.destination.scope import Scope, Verdict
+from resourcesync.destination.plan import FILTERED, ListedEntry
+from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.destination.uris import encoded, twin
 from resourcesync.documents.reading import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
@@ -24,22 +24,22 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Refused
+from resourcesync.ports.mirror import RefusedRow
 
-_new_row: Final[Callable[[tuple[Any, ...]], Listed]] = partial(tuple.__new__, Listed)
-_NO_MORE: Final = tuple(Listed._field_defaults.values())
+_new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
+_NO_MORE: Final = tuple(ListedEntry._field_defaults.values())
 MOST_REFUSED: Final = 1_000
 """Refused entries that are remembered."""
 _MOST_COUNTED: Final = 100_000
 """Refused URIs that are surely counted once; of more, one that comes again may count again."""
 
 
-class Mark(NamedTuple):
+class RefusalMark(NamedTuple):
     """What was refused up to some moment."""
 
     number: int
     news: int
-    stored: dict[str, Refused]
+    stored: dict[str, RefusedRow]
     withdrawn: set[str]
     dropped: int
     encoded: int
@@ -65,10 +65,10 @@ class Refusals:
         withdrawn: What an earlier reading refused, and is refused no more.
     """
 
-    def __init__(self, tell: Callable[[Refused], None], known: Iterable[str] = ()) -> None:
+    def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
         self._report = tell
         self._known = frozenset(known)
-        self._stored: dict[str, Refused] = {}
+        self._stored: dict[str, RefusedRow] = {}
         self._counted: set[int] = set()  # hashes: addresses may be long
         self._reported: set[str] = set()
         self.count = 0
@@ -80,7 +80,7 @@ class Refusals:
         self.withdrawn: set[str] = set()
 
     @property
-    def stored(self) -> list[Refused]:
+    def stored(self) -> list[RefusedRow]:
         """Those that are remembered."""
         return list(self._stored.values())
 
@@ -89,7 +89,7 @@ class Refusals:
         if hash(uri) not in self._counted:
             self._count(uri)
             if len(self._stored) < MOST_REFUSED:
-                self._stored[uri] = refused = Refused(uri=uri, code=code, reason=reason)
+                self._stored[uri] = refused = RefusedRow(uri=uri, code=code, reason=reason)
                 if uri not in self._reported:  # else a document is read again
                     self._reported.add(uri)
                     self._report(refused)
@@ -136,9 +136,9 @@ class Refusals:
             self.count -= 1
             self.news -= uri not in self._known
 
-    def mark(self) -> Mark:
+    def mark(self) -> RefusalMark:
         """Return what was taken so far, to come back to when a document is read again."""
-        return Mark(
+        return RefusalMark(
             self.count,
             self.news,
             dict(self._stored),
@@ -148,7 +148,7 @@ class Refusals:
             set(self._counted),
         )
 
-    def back_to(self, mark: Mark) -> None:
+    def back_to(self, mark: RefusalMark) -> None:
         """Forget what was taken since ``mark``."""
         self.count, self.news = mark.number, mark.news
         self.dropped, self.encoded = mark.dropped, mark.encoded
@@ -156,7 +156,7 @@ class Refusals:
         self._counted = set(mark.counted)
 
 
-class Selection:
+class ResourceSelection:
     """What of a Source's entries this mirror wants, and where each belongs.
 
     Args:
@@ -175,10 +175,10 @@ class Selection:
     def __init__(
         self,
         scope: Scope,
-        mapping: Mapping,
+        mapping: PathMapping,
         refusals: Refusals,
         patches: Lookup[str, int | None] | None = None,
-        links: Links | None = None,
+        links: LinkFilter | None = None,
         homes: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._scope = scope
@@ -230,11 +230,11 @@ class Selection:
         if self._scope.fits(entry.uri):
             self.refusals.entry(entry)
 
-    def resource(self, resource: Resource) -> Listed | None:
+    def resource(self, resource: Resource) -> ListedEntry | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
         return self._row(resource, lastmod_microseconds(resource.lastmod), "")
 
-    def resources(self, run: ResourceRun) -> Iterator[Listed]:
+    def resources(self, run: ResourceRun) -> Iterator[ListedEntry]:
         """Yield what `resource` returns for each of many: in a third of the time for plain ones.
 
         A plain one is below the mirror's base, and its URI needs no change to be its place. All
@@ -268,7 +268,7 @@ class Selection:
         folder = mapping.plain_folder(head)
         return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
-    def change(self, change: Change) -> Listed | None:
+    def change(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
         lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
@@ -286,7 +286,7 @@ class Selection:
         """Whether what entries link to may be wanted too."""
         return self._links is not None
 
-    def linked(self, target: Plain, via: str) -> Listed | None:
+    def linked(self, target: LinkFields, via: str) -> ListedEntry | None:
         """Return the row for what an entry links to; ``None`` when it cannot be used.
 
         Args:
@@ -294,7 +294,7 @@ class Selection:
             via: The entry, normalised.
         """
         assert self._links is not None, "no links are followed"
-        link = Target._make(target)
+        link = LinkTarget._make(target)
         link = link._replace(href=encoded(link.href))
         home = self.at_home(link.href)
         resource = Resource(uri=home, length=link.length)
@@ -304,14 +304,14 @@ class Selection:
         except OutOfScopeError as error:
             self._refuse_link(error)
             return None
-        return Listed(
+        return ListedEntry(
             uri=uri,
             loc=link.href,
             path=path,
             hash=link.hash,
             length=link.length,
             lastmod=link.modified,
-            change="" if verdict is Verdict.SELECTED else FILTERED,
+            change="" if verdict is FilterVerdict.SELECTED else FILTERED,
             via=via,
         )
 
@@ -322,7 +322,7 @@ class Selection:
                 self._foreign.add(error.uri)
             self.refusals.add(error.uri, error.code, error.message)
 
-    def rename(self, mapping: Mapping, changed: frozenset[str]) -> None:
+    def rename(self, mapping: PathMapping, changed: frozenset[str]) -> None:
         """Give resources their paths by another mapping from now on.
 
         Args:
@@ -332,7 +332,7 @@ class Selection:
         self.mapping = mapping
         self._renamed |= changed
 
-    def named(self, rows: Iterable[Listed]) -> Iterator[Listed]:
+    def named(self, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows that were read before with the paths that they have now."""
         if not self._renamed:
             return iter(rows)
@@ -345,11 +345,11 @@ class Selection:
         """Return the URIs whose copy may belong at ``path``, the likeliest first."""
         return uris_at(self.mapping, path)
 
-    def protected(self, uri: str) -> Listed | None:
+    def protected(self, uri: str) -> ListedEntry | None:
         """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
         home = self.at_home(encoded(uri))
         try:
-            return Listed(
+            return ListedEntry(
                 uri=normalise(home),
                 loc="",  # as ``as_it_is`` does
                 path=self.mapping.path(home),
@@ -361,7 +361,7 @@ class Selection:
         except OutOfScopeError:
             return None
 
-    def _row(self, resource: Resource, lastmod: int | None, change: str) -> Listed | None:
+    def _row(self, resource: Resource, lastmod: int | None, change: str) -> ListedEntry | None:
         written, uri = resource.uri, encoded(resource.uri)
         if uri is not resource.uri:
             self.refusals.note_encoded(resource.uri)
@@ -372,25 +372,25 @@ class Selection:
             known = normalise(home)
             path = self.mapping.path(home)
         except OutOfScopeError as error:
-            if verdict is Verdict.FILTERED:
+            if verdict is FilterVerdict.FILTERED:
                 return None
             if change == ChangeKind.DELETED:
                 self._withdraw(error.uri, written, uri)
             else:
                 self.refusals.add(error.uri, error.code, error.message)
             return None
-        listed = Listed(
+        listed = ListedEntry(
             uri=known,
             loc=uri,
             path=path,
             hash=format_digests(resource.digests),
             length=resource.length,
             lastmod=lastmod,
-            change=change if verdict is Verdict.SELECTED else FILTERED,
+            change=change if verdict is FilterVerdict.SELECTED else FILTERED,
         )
         return self._with_links(listed, resource) if resource.links else listed
 
-    def _with_links(self, listed: Listed, resource: Resource) -> Listed:
+    def _with_links(self, listed: ListedEntry, resource: Resource) -> ListedEntry:
         """Return the row of an entry with what its links lead to."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches

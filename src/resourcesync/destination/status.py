@@ -16,13 +16,13 @@ from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorState, Task
+from resourcesync.ports.mirror import MirrorStateStore, PendingTask
 
 _ALL = (1 << 63) - 1
 _SHOWN = 100
 
 
-def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus:
+def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
     """Return the status of a mirror.
 
     Args:
@@ -36,19 +36,23 @@ def status_of(folder: str, state: MirrorState, *, running: bool) -> MirrorStatus
     memory, resources = SyncState(state), state.count()
     identity, last = memory.identity, state.last_run()
     absent, skipped = not_given(state, memory)
-    waiting = state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL)
+    waiting = state.pending_count(PendingTask.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
-    unknown = state.pending_with_copy(Task.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
+    unknown = (
+        state.pending_with_copy(PendingTask.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
+    )
     edited = state.pending_coded(EDITED)
-    held = state.pending_count(Task.DELETE, met_before=_ALL, listed_before=_ALL) - edited
-    resting, due = (0, 0) if last is None else state.pending_after(Task.FETCH, last.ended)
+    held = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL) - edited
+    resting, due = (0, 0) if last is None else state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
         folder=folder,
         source="" if identity is None else identity.source,
         state=Word.SYNCING if running else _current_state(memory, pending + held + edited),
         resources=resources,
         pending=pending,
-        outdated=state.pending_with_copy(Task.FETCH) - unknown if resources and pending else 0,
+        outdated=state.pending_with_copy(PendingTask.FETCH) - unknown
+        if resources and pending
+        else 0,
         contradicting=state.pending_coded(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
@@ -77,7 +81,7 @@ def _current_state(memory: SyncState, pending: int) -> Word:
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
-def not_given(state: MirrorState, memory: SyncState) -> tuple[int, int]:
+def not_given(state: MirrorStateStore, memory: SyncState) -> tuple[int, int]:
     """Return how many listed resources are absent at the Source, and how many are skipped.
 
     None are where that is not accepted: then they failed.
@@ -88,7 +92,7 @@ def not_given(state: MirrorState, memory: SyncState) -> tuple[int, int]:
     return absent, sum(map(state.pending_coded, SKIPPED_CODES))
 
 
-def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
+def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
     """Return the first listed resources that are not here as listed, and files changed here.
 
     Args:
@@ -96,8 +100,8 @@ def failures_of(state: MirrorState, most: int) -> tuple[Failing, ...]:
         most: How many to return at most.
     """
     accepted = NOT_GIVEN_CODES if SyncState(state).accepts_missing else ()
-    waiting = (row for row in state.pending(Task.FETCH) if row.code not in accepted)
-    edited = (row for row in state.pending(Task.DELETE) if row.code == EDITED)
+    waiting = (row for row in state.pending(PendingTask.FETCH) if row.code not in accepted)
+    edited = (row for row in state.pending(PendingTask.DELETE) if row.code == EDITED)
     rows = islice(chain(edited, waiting), most)
     return tuple(
         Failing(

@@ -7,9 +7,9 @@ from operator import attrgetter
 from typing import Final
 
 from resourcesync.destination.patch_links import line_of, of_line
-from resourcesync.destination.plan import Listed
+from resourcesync.destination.plan import ListedEntry
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, Task
+from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 
 _CONTRADICTION: Final = "lists "
 """What the line begins with that says how lists contradict each other: no URI does."""
@@ -31,11 +31,11 @@ def next_try(tries: int, now: int) -> int:
 
 def rests(row: Pending) -> bool:
     """Whether a resource failed so often that not every run tries it again."""
-    return row.task == Task.FETCH and row.tries >= _PATIENT_TRIES
+    return row.task == PendingTask.FETCH and row.tries >= _PATIENT_TRIES
 
 
 def pending_fetch(  # noqa: PLR0913 - a row has that many columns
-    listed: Listed,
+    listed: ListedEntry,
     *,
     known: Pending | None,
     now: int,
@@ -46,13 +46,13 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     failed: bool = True,
 ) -> Pending:
     """Return the row for a resource to fetch, after a failure or before a try."""
-    before = known.tries if known is not None and known.task == Task.FETCH else 0
+    before = known.tries if known is not None and known.task == PendingTask.FETCH else 0
     tries = before + 1 if failed else before
     return Pending(
         uri=listed.uri,
         loc=listed.loc,
         path=listed.path,
-        task=Task.FETCH,
+        task=PendingTask.FETCH,
         listed=listed.hash,
         length=listed.length,
         lastmod=listed.lastmod,
@@ -69,14 +69,14 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     )
 
 
-def contradiction_of(listed: Listed) -> tuple[str, ...]:
+def contradiction_of(listed: ListedEntry) -> tuple[str, ...]:
     """Return how lists contradict each other as a line to be remembered; none where they do not."""
     if not listed.undated:
         return ()
     return (_CONTRADICTION + json.dumps([listed.change, listed.rivals], separators=(",", ":")),)
 
 
-def contradicting_again(listed: Listed) -> Listed:
+def contradicting_again(listed: ListedEntry) -> ListedEntry:
     """Return a row whose last mirror is such a line with what that says in its place."""
     if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION):
         return listed
@@ -92,7 +92,7 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
         uri=copy.uri,
         loc=copy.uri,
         path=copy.path,
-        task=Task.DELETE,
+        task=PendingTask.DELETE,
         listed="",
         length=None,
         lastmod=None,
@@ -108,14 +108,14 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 def is_gone(row: Pending) -> bool:
     """Whether the Source took a resource away, as far as is known; its copy waits, or is kept."""
-    is_kept = row.task == Task.RETAIN and row.reason != "" and not row.code
-    return is_kept or row.task == Task.DELETE
+    is_kept = row.task == PendingTask.RETAIN and row.reason != "" and not row.code
+    return is_kept or row.task == PendingTask.DELETE
 
 
-def gone_rows(state: MirrorState) -> Iterator[Pending]:
+def gone_rows(state: MirrorStateStore) -> Iterator[Pending]:
     """Yield the copies whose resources the Source took away, in rising URI order."""
-    kept = filter(is_gone, state.pending(Task.RETAIN))
-    return merge(state.pending(Task.DELETE), kept, key=attrgetter("uri"))
+    kept = filter(is_gone, state.pending(PendingTask.RETAIN))
+    return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
 
 
 def quarantine_warning(path: str, place: str) -> dict[str, object]:
@@ -125,11 +125,11 @@ def quarantine_warning(path: str, place: str) -> dict[str, object]:
     return {"code": "set-aside", "message": message}
 
 
-def listed_again(pending: Pending) -> Listed:
+def listed_again(pending: Pending) -> ListedEntry:
     """Return what the Source lists of a resource that is pending."""
     memento, *mirrors = pending.elsewhere.split("\n")
     patch = of_line(mirrors[-1]) if mirrors else None
-    listed = Listed(
+    listed = ListedEntry(
         uri=pending.uri,
         loc=pending.loc,
         path=pending.path,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from resourcesync.destination.mapping import Profile, TreeMapping
+from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from resourcesync.destination.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
@@ -71,7 +71,7 @@ class TemplateMapping:
         ConfigurationError: It is no rule that can be undone, or no base.
     """
 
-    def __init__(self, rule: str, base: str, profile: Profile) -> None:
+    def __init__(self, rule: str, base: str, profile: FileSystemProfile) -> None:
         self._rule = tidy(rule)
         pattern, _, template = self._rule.partition(f" {ARROW} ")
         if sorted(_fields(pattern, rule)) != sorted(_fields(template, rule)):
@@ -79,8 +79,8 @@ class TemplateMapping:
         self._base = base
         self._tree = TreeMapping(base=base, profile=profile)
         wide = {match[1] for match in _FIELD.finditer(pattern) if match[2]}
-        self._pattern = _Side(pattern, wide)
-        self._template = _Side(template, wide)
+        self._pattern = _RuleSide(pattern, wide)
+        self._template = _RuleSide(template, wide)
 
     def path(self, uri: str) -> str:
         """Return the place of a URI.
@@ -125,7 +125,7 @@ class TemplateMapping:
         return uri if found is None else found
 
 
-class _Side:
+class _RuleSide:
     """One side of a rule. A name ends where what follows it begins for the first time.
 
     So an address is looked at once, whatever the rule and whoever wrote the address.
@@ -141,7 +141,7 @@ class _Side:
         self._after = pieces[3::3]
         self._wide = wide
 
-    def to(self, other: "_Side", uri: str, base: str) -> str | None:
+    def to(self, other: "_RuleSide", uri: str, base: str) -> str | None:
         """Return a URI that fits this side as the other has it; ``None`` if it does not fit."""
         if not uri.startswith(base + self._begin):
             return None

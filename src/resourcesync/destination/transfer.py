@@ -10,10 +10,15 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from resourcesync.destination.landing import Landing, Ready, Tally, TransferPolicy
-from resourcesync.destination.patching import Patching
+from resourcesync.destination.landing import (
+    CommitBatch,
+    StagedResource,
+    TransferPolicy,
+    TransferTally,
+)
+from resourcesync.destination.patching import PatchApplication
 from resourcesync.destination.places import (
-    Attempt,
+    FetchAttempt,
     digest_by,
     first_attempt,
     part_name,
@@ -41,15 +46,15 @@ from resourcesync.model.digests import STRONG, agree, format_digests, parse_dige
 from resourcesync.ports import (
     Clock,
     Copies,
-    Failure,
     Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
     Purpose,
     Reporter,
-    Request,
-    Response,
-    Staged,
+    StagedCopy,
 )
-from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorState
+from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
 from resourcesync.ports.patching import PatchFormat
 
 _LATE: Final = 1_000
@@ -61,7 +66,7 @@ _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 """The evidence that tells what the other side did."""
 
 
-class Transfer:
+class ResourceTransfer:
     """Carries out fetches.
 
     Args:
@@ -79,7 +84,7 @@ class Transfer:
         *,
         fetcher: Fetcher,
         copies: Copies,
-        state: MirrorState,
+        state: MirrorStateStore,
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
@@ -91,14 +96,16 @@ class Transfer:
         self._clock = clock
         self._policy = policy
         self._report = report
-        self._under_way: dict[Request, Attempt] = {}
-        self._landing = Landing(
+        self._under_way: dict[FetchRequest, FetchAttempt] = {}
+        self._landing = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
-        self._patching = Patching(copies, {} if patches is None else patches, policy.own_algorithm)
+        self._patching = PatchApplication(
+            copies, {} if patches is None else patches, policy.own_algorithm
+        )
         self._progress_at = 0.0
-        self._soon: deque[Attempt] = deque()
-        self._late: list[Attempt] = []
+        self._soon: deque[FetchAttempt] = deque()
+        self._late: list[FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
         self._totals = (0, 0)
@@ -110,7 +117,7 @@ class Transfer:
         """Whether it ended early: a failure was to end it, or its budget is spent."""
         return self._stop or bool(self._policy.budget.spent)
 
-    def carry_out(self, fetches: Iterable[Fetch], *, total: int, size: int) -> Tally:
+    def carry_out(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
         """Carry out the fetches; return what was done.
 
         Args:
@@ -141,27 +148,27 @@ class Transfer:
         self._progress(force=True)
         return self._landing.tally
 
-    def _run(self, attempts: Iterator[Attempt]) -> None:
+    def _run(self, attempts: Iterator[FetchAttempt]) -> None:
         outcomes = self._fetcher.fetch(self._requests(attempts))
         with closing(_closable(outcomes)) as ends:
             for outcome in ends:
                 attempt = self._under_way.pop(outcome.request)
                 self._policy.budget.end(attempt.fetch.listed.length)
                 match outcome:
-                    case Failure():
+                    case FetchFailure():
                         self._handle_failure(attempt, outcome)
-                    case Response(status=304):
+                    case FetchResponse(status=304):
                         self._handle_unchanged(attempt.fetch, outcome)
-                    case Response() if attempt.place.is_patch:
+                    case FetchResponse() if attempt.place.is_patch:
                         self._handle_patch(attempt, _staged(outcome.request))
-                    case Response():
+                    case FetchResponse():
                         self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
                 self._landing.flush_when_due()
                 self._progress()
                 if self._stop:
                     return
 
-    def _requests(self, attempts: Iterator[Attempt]) -> Iterator[Request]:
+    def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
         for attempt in self._in_turn(attempts):
             if self.stopped:
                 return
@@ -174,7 +181,7 @@ class Transfer:
                 return
             yield request
 
-    def _in_turn(self, attempts: Iterator[Attempt]) -> Iterator[Attempt]:
+    def _in_turn(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchAttempt]:
         """Yield attempts, but first those whose last place failed, so that few ever wait."""
         for attempt in attempts:
             while self._soon:
@@ -183,7 +190,7 @@ class Transfer:
         while self._soon:
             yield self._soon.popleft()
 
-    def _begin(self, attempt: Attempt) -> Request | None:
+    def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt; ``None`` when it needs none."""
         fetch, place = attempt.fetch, attempt.place
         listed, before = fetch.listed, fetch.before
@@ -199,7 +206,7 @@ class Transfer:
             self._handle_bytes(attempt, staged, {})  # only the end of the run was missing
             return None
         ask = fetch.is_conditional and before is not None and place.is_own and not place.uncached
-        return Request(
+        return FetchRequest(
             uri=place.uri,
             sink=staged,
             purpose=Purpose.RESOURCE,
@@ -211,7 +218,7 @@ class Transfer:
             on_start=staged.begin if of else None,
         )
 
-    def _begin_patch(self, attempt: Attempt) -> Request | None:
+    def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` when our copy is not what it begins with."""
         if self._landing.tally.unpatched >= _PATIENCE:
             fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
@@ -240,10 +247,10 @@ class Transfer:
         if found is None or not agree(found[1], claims):
             return False
         copy = self._landing.copy(listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED)
-        self._landing.add(Ready(fetch, copy._replace(signature=signature), None))
+        self._landing.add(StagedResource(fetch, copy._replace(signature=signature), None))
         return True
 
-    def _use_local_copy(self, attempt: Attempt) -> bool:
+    def _use_local_copy(self, attempt: FetchAttempt) -> bool:
         """Take the bytes of another copy, now or when it is here; whether one has them."""
         listed, own = attempt.fetch.listed, self._policy.own_algorithm
         if listed.length is None or listed.length < LARGE:
@@ -275,10 +282,10 @@ class Transfer:
             staged.discard()  # somebody changed that copy
             return False
         copy = self._landing.copy(listed, length, digests, {}, fixity)
-        self._landing.add(Ready(fetch, copy, staged, local=True))
+        self._landing.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
-    def _handle_failure(self, attempt: Attempt, outcome: Failure) -> None:
+    def _handle_failure(self, attempt: FetchAttempt, outcome: FetchFailure) -> None:
         error: ResourceSyncError = outcome.error
         staged = _staged(outcome.request)
         if isinstance(error, SourceUnavailableError):
@@ -299,7 +306,7 @@ class Transfer:
             reason = f"the list says {length} B, the Source served more ({_got(error)})"
         self._go_on(attempt.failed(code, reason, mismatch=mismatch, tries=outcome.tries))
 
-    def _go_on(self, attempt: Attempt) -> None:
+    def _go_on(self, attempt: FetchAttempt) -> None:
         """Try the next place that may help; where there is none, the resource is not to be had."""
         following = attempt.next()
         if following is None:
@@ -311,18 +318,20 @@ class Transfer:
         else:
             self._fail(attempt.fetch, *attempt.why, attempt.tries)
 
-    def _handle_unchanged(self, fetch: Fetch, outcome: Response) -> None:
+    def _handle_unchanged(self, fetch: Fetch, outcome: FetchResponse) -> None:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._landing.tally.same += 1
         lastmod = self._landing.proving(fetch.listed, outcome.headers)
         if fetch.before.lastmod != lastmod:
             copy = fetch.before._replace(lastmod=lastmod)
-            self._landing.add(Ready(fetch, copy, None, counts=False))
+            self._landing.add(StagedResource(fetch, copy, None, counts=False))
         else:
             self._landing.add_unchanged(fetch)
 
-    def _handle_bytes(self, attempt: Attempt, staged: Staged, headers: Mapping[str, str]) -> None:
+    def _handle_bytes(
+        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+    ) -> None:
         fetch, own = attempt.fetch, attempt.place.is_own
         length, found = staged.seal()
         digests = format_digests(found)
@@ -339,9 +348,9 @@ class Transfer:
             staged.discard()
             self._landing.fail(fetch, CONTRADICTING, contradicts, 1)
         else:
-            self._landing.add(Ready(fetch, copy, staged, contradicts=contradicts))
+            self._landing.add(StagedResource(fetch, copy, staged, contradicts=contradicts))
 
-    def _handle_patch(self, attempt: Attempt, patch: Staged) -> None:
+    def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
             staged, length, digests = self._patching.result(fetch, patch)
@@ -352,9 +361,11 @@ class Transfer:
         finally:
             patch.discard()
         copy = self._landing.copy(fetch.listed, length, digests, {}, Fixity.VERIFIED)
-        self._landing.add(Ready(fetch, copy, staged, patched=size))
+        self._landing.add(StagedResource(fetch, copy, staged, patched=size))
 
-    def _unpatched(self, attempt: Attempt, error: ResourceSyncError, *, tries: int) -> Attempt:
+    def _unpatched(
+        self, attempt: FetchAttempt, error: ResourceSyncError, *, tries: int
+    ) -> FetchAttempt:
         """Tell why a patch was of no use; return the attempt, without it from now on."""
         self._landing.patch_failed(attempt.fetch, error.message)
         fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
@@ -413,11 +424,13 @@ def _got(error: ResourceSyncError) -> str:
     return next((text for label, text in error.evidence if label in _ANSWER_LABELS), "")
 
 
-def _staged(request: Request) -> Staged:
+def _staged(request: FetchRequest) -> StagedCopy:
     # Every request of this module is made with a staged copy as its sink.
-    staged: Staged = request.sink  # type: ignore[assignment]  # see above
+    staged: StagedCopy = request.sink  # type: ignore[assignment]  # see above
     return staged
 
 
-def _closable(outcomes: Iterator[Response | Failure]) -> Generator[Response | Failure, None, None]:
+def _closable(
+    outcomes: Iterator[FetchResponse | FetchFailure],
+) -> Generator[FetchResponse | FetchFailure, None, None]:
     yield from outcomes

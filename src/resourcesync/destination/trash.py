@@ -15,8 +15,16 @@ from resourcesync.destination.tasks import pending_delete, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Copies, Installation, Reporter, Staged
-from resourcesync.ports.mirror import Copy, Fixity, MirrorState, Pending, Step, Task, TrashRow
+from resourcesync.ports import Clock, Copies, CopyInstallation, Reporter, StagedCopy
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    StateTransaction,
+    TrashRow,
+)
 
 _GROUP: Final = 64
 _GROUP_BYTES: Final = 64 << 20
@@ -24,7 +32,7 @@ _ALGORITHM: Final = "sha-256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class TrashDependencies:
     """What the work on a trash needs; the mirror's lock is held.
 
     Attributes:
@@ -37,7 +45,7 @@ class Tools:
     """
 
     copies: Copies
-    state: MirrorState
+    state: MirrorStateStore
     clock: Clock
     purge: Callable[[str], None]
     size: Callable[[str], int | None]
@@ -45,7 +53,7 @@ class Tools:
 
 
 @dataclass(slots=True, kw_only=True)
-class Done:
+class TrashResult:
     """What was done, or would be.
 
     Attributes:
@@ -60,12 +68,12 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ready:
+class _StagedRestore:
     """A file of the trash whose bytes are beside the mirror."""
 
     row: TrashRow
     copy: Copy
-    staged: Staged
+    staged: StagedCopy
 
 
 class Trash:
@@ -75,13 +83,13 @@ class Trash:
         tools: What to work with.
     """
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: TrashDependencies) -> None:
         self._tools = tools
-        self._done = Done()
+        self._done = TrashResult()
 
     # --- bring back ---
 
-    def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> Done:
+    def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Bring files back to their places; the newest of each place, and never over a file.
 
         The bytes are in place and remembered before they leave the trash: killed at any moment,
@@ -99,7 +107,7 @@ class Trash:
             for row in _newest(rows):
                 self._would_restore(row)
             return self._done
-        group: list[_Ready] = []
+        group: list[_StagedRestore] = []
         try:
             for row in _newest(rows):
                 self._prepare(row, group)
@@ -126,7 +134,7 @@ class Trash:
         else:
             self._count(row, size)
 
-    def _prepare(self, row: TrashRow, group: list[_Ready]) -> None:
+    def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
         """Take a file into a group to be put in place, or say why it cannot be."""
         copies, state = self._tools.copies, self._tools.state
         if not (row.path and row.uri):
@@ -152,7 +160,7 @@ class Trash:
             return
         if known is None and (there is None or is_same):
             copy = self._copy(row, length, format_digests(digests))
-            group.append(_Ready(row=row, copy=copy, staged=staged))
+            group.append(_StagedRestore(row=row, copy=copy, staged=staged))
             return
         staged.discard()
         if is_same and known is not None and known.signature == there:  # it was brought back before
@@ -183,10 +191,10 @@ class Trash:
             installed=to_microseconds(self._tools.clock.now()),
         )
 
-    def _install(self, group: list[_Ready]) -> None:
+    def _install(self, group: list[_StagedRestore]) -> None:
         tools = self._tools
         results = tools.copies.install(
-            [Installation(staged=it.staged, path=it.copy.path) for it in group]
+            [CopyInstallation(staged=it.staged, path=it.copy.path) for it in group]
         )
         for path, place in tools.copies.made_way():
             tools.report("warning", quarantine_warning(path, place))
@@ -200,7 +208,9 @@ class Trash:
                 installed.append((ready.row, ready.copy._replace(signature=result)))
         copies = [copy for _, copy in installed]
         now = to_microseconds(tools.clock.now())
-        tools.state.commit(Step(installed=copies, pending=list(map(self._task, copies)), now=now))
+        tools.state.commit(
+            StateTransaction(installed=copies, pending=list(map(self._task, copies)), now=now)
+        )
         for row, copy in installed:
             self._count(row, copy.length)
         self._drop([row for row, _ in installed])
@@ -210,15 +220,15 @@ class Trash:
     def _task(self, copy: Copy) -> Pending:
         """Return what is to be done for a copy: to fetch what is listed, else to keep it."""
         known = self._tools.state.pending_of(copy.uri)
-        if known is not None and known.task == Task.FETCH:
+        if known is not None and known.task == PendingTask.FETCH:
             return known
         now, generation = copy.installed, SyncState(self._tools.state).generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
-        return row._replace(task=Task.RETAIN, code=RESTORED)
+        return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
     # --- remove for good ---
 
-    def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> Done:
+    def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Remove files for good.
 
         Args:
@@ -239,7 +249,7 @@ class Trash:
     def _drop(self, rows: list[TrashRow]) -> None:
         for row in rows:
             self._tools.purge(row.place)
-        self._tools.state.commit(Step(purged=[row.place for row in rows]))
+        self._tools.state.commit(StateTransaction(purged=[row.place for row in rows]))
 
     # --- say so ---
 

@@ -129,7 +129,7 @@ def _normalise(uri: str) -> str:
     if "@" in authority:
         raise _refused(uri, "URL_USERINFO", "has a user name or a password")
     canonical = _authority(scheme, authority)
-    if isinstance(canonical, _Fault):
+    if isinstance(canonical, _UriFault):
         raise _refused(uri, canonical.code, canonical.reason)
     path = _decode_unreserved(path)
     _refuse_dot_segments(uri, path)
@@ -179,25 +179,25 @@ def _refuse_dot_segments(uri: str, path: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fault:
+class _UriFault:
     code: str
     reason: str
 
 
 @lru_cache(maxsize=256)
-def _authority(scheme: str, text: str) -> str | _Fault:
+def _authority(scheme: str, text: str) -> str | _UriFault:
     """Return host and port in their one form, or what is wrong with them."""
     match = _AUTHORITY.fullmatch(_decode_unreserved(text))
     if match is None:
-        return _Fault("URL_HOST", "has a host that is none")
+        return _UriFault("URL_HOST", "has a host that is none")
     host, port = match[1].lower(), match[2]
     host = host.removesuffix(".")
     if not _is_host(host):
-        return _Fault("URL_HOST", "has a host that is no name and no plain address")
+        return _UriFault("URL_HOST", "has a host that is no name and no plain address")
     if port is None:
         return host
     if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
-        return _Fault("URL_PORT", "has a port that is none")
+        return _UriFault("URL_PORT", "has a port that is none")
     return host if int(port) == _PORTS.get(scheme) else f"{host}:{port}"
 
 

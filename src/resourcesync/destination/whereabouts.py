@@ -12,8 +12,8 @@ import msgspec
 
 from resourcesync.destination.history import open_lists_of
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.pulling import Pull
-from resourcesync.discovery import Discovered, DocumentFetcher, offered_by
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.discovery import DocumentFetcher, SourceLists, offered_by
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.timestamps import format_w3c
 
@@ -42,10 +42,10 @@ class CapabilityListProbe:
         found: What the Source offers now, once `are_others` said so.
     """
 
-    def __init__(self, pull: Pull) -> None:
+    def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
         self._sync_state = SyncState(pull.state)
-        self.found: Discovered | None = None
+        self.found: SourceLists | None = None
 
     def probe(self) -> bool:
         """Whether the Source offers other lists now than those that the pull reads.
@@ -68,13 +68,13 @@ class CapabilityListProbe:
         self.found = found
         return True
 
-    def _is_early(self, known: Discovered) -> bool:
+    def _is_early(self, known: SourceLists) -> bool:
         """Whether an index and its open lists were asked less than an hour ago."""
         open_lists = open_lists_of(known.change_list or "", self._pull.state)
         asked = self._last_probe(known.capability_list or "")
         return bool(open_lists) and asked is not None and 0 <= self._pull.now - asked.at < _HOUR
 
-    def _read_capability_list(self, uri: str, known: Discovered) -> Discovered | None:
+    def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
         """Read the Capability List; ``None`` when it did not change."""
         equipment, before = self._pull.equipment, self._last_probe(uri)
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
@@ -109,7 +109,7 @@ class CapabilityListProbe:
         self._sync_state.write(capability_list=asked)
 
 
-def report_source(pull: Pull) -> None:
+def report_source(pull: SyncSession) -> None:
     """Say where the Source's lists are, and how far the mirror knows it."""
     found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump

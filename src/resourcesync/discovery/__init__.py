@@ -1,19 +1,19 @@
 """From any address to a Source's lists (§6.3): mirror, judge and push all need it."""
 
-from resourcesync.discovery.discover import Discovered, discover, offered_sets
-from resourcesync.discovery.documents import DocumentFetcher, Documents, FetchedDocument
+from resourcesync.discovery.discover import SourceLists, discover, offered_sets
+from resourcesync.discovery.documents import DocumentFetcher, DocumentProvider, FetchedDocument
 from resourcesync.discovery.offering import offered_by
 from resourcesync.discovery.search import Search
-from resourcesync.discovery.sets import Choice, OfferedSet, names_of
+from resourcesync.discovery.sets import OfferedSet, SetChoice, names_of
 
 __all__ = [
-    "Choice",
-    "Discovered",
     "DocumentFetcher",
-    "Documents",
+    "DocumentProvider",
     "FetchedDocument",
     "OfferedSet",
     "Search",
+    "SetChoice",
+    "SourceLists",
     "discover",
     "names_of",
     "offered_by",

@@ -11,9 +11,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from resourcesync.discovery.discover import Discovered, absolute, discover, discover_locally
+from resourcesync.discovery.discover import SourceLists, absolute, discover, discover_locally
 from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, Search, fetch, use_first
+from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
@@ -72,7 +72,7 @@ class ListingSummary:
     gap: bool = False
 
 
-class AccountReader:
+class ListingReader:
     """Reads accounts.
 
     Args:
@@ -82,7 +82,10 @@ class AccountReader:
     """
 
     def __init__(
-        self, documents: Documents, add: Callable[[ListingRow], None], allowed: Iterable[str] = ()
+        self,
+        documents: DocumentProvider,
+        add: Callable[[ListingRow], None],
+        allowed: Iterable[str] = (),
     ) -> None:
         self._documents = documents
         self._add = add
@@ -100,11 +103,11 @@ class AccountReader:
         """
         search = Search(self._documents, self._allowed)
         begun = use_first(self._documents, address, self._begin, search)
-        if isinstance(begun, Discovered):
+        if isinstance(begun, SourceLists):
             self._read_source(begun)
         return self._telling
 
-    def _begin(self, document: Document, fetched: FetchedDocument) -> Discovered | ListingSummary:
+    def _begin(self, document: Document, fetched: FetchedDocument) -> SourceLists | ListingSummary:
         """Read a list at once; of a Source, return where its lists are."""
         kind = document.header.capability
         if kind in _WHOLE:
@@ -120,7 +123,7 @@ class AccountReader:
         self._read_list(document)
         return self._telling
 
-    def _read_source(self, found: Discovered) -> None:
+    def _read_source(self, found: SourceLists) -> None:
         if found.resource_list is None:
             raise UnexpectedDocumentError(
                 "the Source offers no Resource List: nobody can tell which resources there are",
@@ -237,7 +240,7 @@ def _is_gone(told: ListingRow) -> bool:
     return told.change == ChangeKind.DELETED
 
 
-class Verdict(StrEnum):
+class ListingComparison(StrEnum):
     """What can be said of two tellings of one resource."""
 
     SAME = "same"
@@ -245,26 +248,26 @@ class Verdict(StrEnum):
     UNPROVEN = "unproven"
 
 
-def judge(left: ListingRow, right: ListingRow) -> tuple[Verdict, str]:
+def judge(left: ListingRow, right: ListingRow) -> tuple[ListingComparison, str]:
     """Compare two tellings of one resource; return the verdict and its reason.
 
     A shared hash decides. Without one, another length or another ``lastmod`` is a difference, and
     what looks the same is not proven to be.
     """
     if left.hash and left.hash == right.hash and left.length == right.length:
-        return Verdict.SAME, ""
+        return ListingComparison.SAME, ""
     if left.length is not None and right.length is not None and left.length != right.length:
-        return Verdict.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
+        return ListingComparison.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
     one, other = parse_digests(left.hash), parse_digests(right.hash)
     if disagree(one, other):
         names = ", ".join(_unlike(one, other))
-        return Verdict.DIFFERENT, f"{names} differs"
+        return ListingComparison.DIFFERENT, f"{names} differs"
     if agree(one, other):
-        return Verdict.SAME, ""
+        return ListingComparison.SAME, ""
     if left.lastmod is not None and right.lastmod is not None and left.lastmod != right.lastmod:
         times = [from_microseconds(it).isoformat()[:19] for it in (left.lastmod, right.lastmod)]
-        return Verdict.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
-    return Verdict.UNPROVEN, "no hash in common"
+        return ListingComparison.DIFFERENT, f"lastmod {times[0]}Z in A, {times[1]}Z in B"
+    return ListingComparison.UNPROVEN, "no hash in common"
 
 
 def _unlike(one: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]) -> list[str]:

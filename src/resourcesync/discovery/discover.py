@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.discovery.addresses import join
-from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.discovery.sets import ANY, Choice, OfferedSet, choose
+from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, choose
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
     DocumentError,
@@ -25,7 +25,7 @@ _SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovered:
+class SourceLists:
     """What discovery found.
 
     Attributes:
@@ -69,8 +69,12 @@ class Discovered:
 
 
 def discover(
-    documents: Documents, address: str, *, choice: Choice = ANY, allowed: Iterable[str] = ()
-) -> Discovered:
+    documents: DocumentProvider,
+    address: str,
+    *,
+    choice: SetChoice = ANY,
+    allowed: Iterable[str] = (),
+) -> SourceLists:
     """Return the lists of the Source at ``address``; `Search.find` says where they are looked for.
 
     Args:
@@ -86,10 +90,10 @@ def discover(
         ConfigurationError: The address is no http or https URI, offers several sets of which none
             is chosen, or not the one that is.
     """
-    return _Interpreter(documents, address, choice, allowed).find()
+    return _SourceResolver(documents, address, choice, allowed).find()
 
 
-def discover_locally(documents: Documents, path: str) -> Discovered:
+def discover_locally(documents: DocumentProvider, path: str) -> SourceLists:
     """Return the lists that a local document leads to, as `discover` does for an address.
 
     Raises:
@@ -98,11 +102,11 @@ def discover_locally(documents: Documents, path: str) -> Discovered:
         StorageError: A document cannot be read.
         ConfigurationError: It offers several sets.
     """
-    return use_first(documents, path, _Interpreter(documents, path, ANY, ()).begin)
+    return use_first(documents, path, _SourceResolver(documents, path, ANY, ()).begin)
 
 
 def offered_sets(
-    documents: Documents, address: str, *, allowed: Iterable[str] = ()
+    documents: DocumentProvider, address: str, *, allowed: Iterable[str] = ()
 ) -> tuple[OfferedSet, ...]:
     """Return the sets that the Source at ``address`` offers, in its order; one at least.
 
@@ -116,14 +120,14 @@ def offered_sets(
         DocumentError: What was found cannot be used.
         ConfigurationError: The address is no http or https URI.
     """
-    return _Interpreter(documents, address, ANY, allowed).sets()
+    return _SourceResolver(documents, address, ANY, allowed).sets()
 
 
-class _Interpreter:
+class _SourceResolver:
     """Goes from the first document to the lists, up and down."""
 
     def __init__(
-        self, documents: Documents, address: str, choice: Choice, allowed: Iterable[str]
+        self, documents: DocumentProvider, address: str, choice: SetChoice, allowed: Iterable[str]
     ) -> None:
         self._documents = documents
         self._address = address
@@ -132,7 +136,7 @@ class _Interpreter:
         self._descriptions = 0
         self._chose = False
 
-    def find(self) -> Discovered:
+    def find(self) -> SourceLists:
         found = self._search.find(self._address, self.begin, self._one_of)
         if not self._chose and (self._choice.wanted or self._choice.pinned) not in found.documents:
             self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
@@ -147,11 +151,11 @@ class _Interpreter:
 
     # --- what a document is ---
 
-    def begin(self, document: Document, fetched: FetchedDocument) -> Discovered:
+    def begin(self, document: Document, fetched: FetchedDocument) -> SourceLists:
         return self._interpret(document, fetched, hops=0)
 
-    def _interpret(self, document: Document, fetched: FetchedDocument, *, hops: int) -> Discovered:
-        found = Discovered(entry=fetched.final_uri, dialect=document.dialect)
+    def _interpret(self, document: Document, fetched: FetchedDocument, *, hops: int) -> SourceLists:
+        found = SourceLists(entry=fetched.final_uri, dialect=document.dialect)
         header, uri = document.header, fetched.uri
         match header.capability:
             case None:
@@ -174,14 +178,14 @@ class _Interpreter:
 
     # --- up ---
 
-    def _beside(self, document: Document, found: Discovered, phrase: str) -> Discovered:
+    def _beside(self, document: Document, found: SourceLists, phrase: str) -> SourceLists:
         """Climb from a manifest, archive or notification to the lists of its set."""
         climbed = self._climb(document, found)
         if climbed == found:
             raise NotAListError(f"this {phrase} leads to no list", uri=document.uri)
         return climbed
 
-    def _climb(self, document: Document, found: Discovered) -> Discovered:
+    def _climb(self, document: Document, found: SourceLists) -> SourceLists:
         """From a list up to its Capability List, which knows the other lists (§6.2).
 
         A part has an index above it, which may be the only one to name the Capability List.
@@ -211,7 +215,7 @@ class _Interpreter:
 
     def _from_description(
         self, document: Document, fetched: FetchedDocument, hops: int
-    ) -> Discovered:
+    ) -> SourceLists:
         offered = tuple(self._gather(document, hops))
         if offered:
             return replace(
@@ -220,7 +224,7 @@ class _Interpreter:
                 description=fetched.uri,
             )
         # Some Sources list their lists here and leave the Capability List out.
-        found = Discovered(
+        found = SourceLists(
             entry=fetched.final_uri, dialect=document.dialect, description=fetched.uri
         )
         try:
@@ -230,7 +234,7 @@ class _Interpreter:
                 "this Source Description lists nothing", uri=document.uri
             ) from error
 
-    def _follow(self, uri: str, hops: int) -> Discovered:
+    def _follow(self, uri: str, hops: int) -> SourceLists:
         if hops > _MAX_HOPS:
             raise _too_deep(uri)
         with fetch(self._documents, uri) as fetched:
@@ -285,7 +289,7 @@ class _Interpreter:
         found = self.begin(fetched.open(), fetched)
         return (OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),)
 
-    def _one_of(self, offered: tuple[OfferedSet, ...]) -> Discovered:
+    def _one_of(self, offered: tuple[OfferedSet, ...]) -> SourceLists:
         """Return the lists of one of several documents that a page or ``robots.txt`` names."""
         return self._follow(self._choose(self._apart(offered)).uri, 0)
 
@@ -364,7 +368,7 @@ def absolute(document: Document, target: str) -> str:
     return address
 
 
-def from_capability_list(document: Document, found: Discovered) -> Discovered:
+def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
     """Return what was found, with the lists that a Capability List names."""
     lists: dict[Capability, str] = {}
     for entry in document.entries():

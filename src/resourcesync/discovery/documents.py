@@ -11,15 +11,15 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports import (
-    Failure,
     Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
     Purpose,
-    Request,
-    Response,
     served_at,
     validators_of,
 )
-from resourcesync.ports.fetching import Validators
+from resourcesync.ports.fetching import CacheValidators
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""
@@ -98,7 +98,7 @@ class FetchedDocument:
         self.stream.close()
 
 
-class Documents(Protocol):
+class DocumentProvider(Protocol):
     """Gets documents: over the network, or from a folder."""
 
     def get(self, uri: str, *, purpose: Purpose = Purpose.DOCUMENT) -> FetchedDocument | None:
@@ -111,7 +111,7 @@ class Documents(Protocol):
         ...
 
 
-def fetch(documents: Documents, uri: str) -> FetchedDocument:
+def fetch(documents: DocumentProvider, uri: str) -> FetchedDocument:
     """Return one document; an unconditional request is never answered with 304.
 
     Raises:
@@ -155,7 +155,7 @@ class DocumentFetcher:
             SourceError: It could not be had.
             StorageError: It could not be kept.
         """
-        request = Request(
+        request = FetchRequest(
             uri=uri,
             sink=_FileSink(self._scratch),
             purpose=purpose,
@@ -184,7 +184,7 @@ class DocumentFetcher:
             StorageError: One of them could not be kept.
         """
         requests = (
-            Request(
+            FetchRequest(
                 uri=uri,
                 sink=_FileSink(self._scratch),
                 purpose=Purpose.DOCUMENT,
@@ -204,7 +204,7 @@ class DocumentFetcher:
 
     def changed(
         self,
-        known: Mapping[str, Validators],
+        known: Mapping[str, CacheValidators],
         on_missing: Callable[[str, ResourceSyncError], None],
     ) -> Generator[FetchedDocument, None, None]:
         """Fetch those of many documents that are not what is known of them, several at a time.
@@ -217,7 +217,7 @@ class DocumentFetcher:
             ResourceSyncError: What ``on_missing`` raises.
         """
         requests = (
-            Request(
+            FetchRequest(
                 uri=uri,
                 sink=_FileSink(self._scratch),
                 purpose=Purpose.DOCUMENT,
@@ -231,7 +231,7 @@ class DocumentFetcher:
 
     def _outcomes(
         self,
-        requests: Iterable[Request],
+        requests: Iterable[FetchRequest],
         on_missing: Callable[[str, ResourceSyncError], None] | None = None,
     ) -> Generator[FetchedDocument | None, None, None]:
         asked: set[_FileSink] = set()
@@ -241,7 +241,7 @@ class DocumentFetcher:
         ):
             try:
                 for outcome in outcomes:
-                    if on_missing and isinstance(outcome, Failure):
+                    if on_missing and isinstance(outcome, FetchFailure):
                         on_missing(outcome.request.uri, outcome.error)
                         continue
                     document = _document(outcome)
@@ -252,21 +252,23 @@ class DocumentFetcher:
                     sink.close()
 
 
-def _noted(requests: Iterable[Request], asked: set[_FileSink]) -> Generator[Request, None, None]:
+def _noted(
+    requests: Iterable[FetchRequest], asked: set[_FileSink]
+) -> Generator[FetchRequest, None, None]:
     """Give the requests on, and note where the answer of each will be."""
     for request in requests:
         asked.add(_sink(request))
         yield request
 
 
-def _sink(request: Request) -> _FileSink:
+def _sink(request: FetchRequest) -> _FileSink:
     assert isinstance(request.sink, _FileSink)
     return request.sink
 
 
-def _document(outcome: Response | Failure) -> FetchedDocument | None:
+def _document(outcome: FetchResponse | FetchFailure) -> FetchedDocument | None:
     sink = _sink(outcome.request)
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, FetchFailure):
         raise outcome.error
     if outcome.status == _NOT_MODIFIED:
         sink.close()
@@ -275,13 +277,13 @@ def _document(outcome: Response | Failure) -> FetchedDocument | None:
 
 
 def _generator(
-    outcomes: Iterator[Response | Failure],
-) -> Generator[Response | Failure, None, None]:
+    outcomes: Iterator[FetchResponse | FetchFailure],
+) -> Generator[FetchResponse | FetchFailure, None, None]:
     """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
     yield from outcomes
 
 
-def _fetched(response: Response, stream: BinaryIO) -> FetchedDocument:
+def _fetched(response: FetchResponse, stream: BinaryIO) -> FetchedDocument:
     headers = response.headers
     etag, last_modified = validators_of(headers)
     return FetchedDocument(

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from resourcesync.discovery.discover import Discovered, from_capability_list
+from resourcesync.discovery.discover import SourceLists, from_capability_list
 from resourcesync.documents.reading import Document
 from resourcesync.errors import UnexpectedDocumentError
 from resourcesync.model.vocabulary import Capability
 
 
-def offered_by(capability_list: Document, known: Discovered) -> Discovered:
+def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
     """Return where a Capability List that is known says that the lists are now.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.addresses import is_at_home, join, origin_of
-from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.documents.reading import Document
@@ -27,7 +27,7 @@ from resourcesync.errors import (
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
-__all__ = ["Documents", "Search", "fetch", "use_first"]
+__all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 
 _HINT: Final = "give the list's own address: resourcesync pull https://HOST/PATH/list.xml"
 _FORMAT_HINT: Final = (
@@ -53,7 +53,9 @@ UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
 """What is done where several documents are offered and none is the first."""
 
 
-def use_first(documents: Documents, address: str, use: Use[T], search: "Search | None" = None) -> T:
+def use_first(
+    documents: DocumentProvider, address: str, use: Use[T], search: "Search | None" = None
+) -> T:
     """Return what ``use`` makes of the first document of an address, or of a local path.
 
     Args:
@@ -93,7 +95,7 @@ class Search:
         road: By what the first document was found, in words; empty when it is the very address.
     """
 
-    def __init__(self, documents: Documents, allowed: Iterable[str] = ()) -> None:
+    def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
         self.road = ""
         self._documents = documents
         self._allowed = tuple(allowed)
@@ -125,7 +127,7 @@ class Search:
                 f"not an http or https address: {address}",
                 hint="write the whole address: resourcesync pull https://HOST/",
             )
-        errand = _Errand(address, use, several)
+        errand = _SearchGoal(address, use, several)
         for road, candidate in _candidates(address):
             if any(candidate == tried.uri for tried in self._tried):
                 continue
@@ -147,7 +149,7 @@ class Search:
 
     # --- one address ---
 
-    def _probe(self, uri: str, errand: "_Errand[T]", hops: int = 0) -> T | None:
+    def _probe(self, uri: str, errand: "_SearchGoal[T]", hops: int = 0) -> T | None:
         """Follow one address; ``None`` when there is nothing to follow."""
         fetched = self._get(uri)
         if fetched is None:
@@ -209,7 +211,7 @@ class Search:
         return tuple(target for target in targets if is_at_home(target, homes))
 
     def _follow(
-        self, road: str, targets: tuple[str, ...], errand: "_Errand[T]", hops: int
+        self, road: str, targets: tuple[str, ...], errand: "_SearchGoal[T]", hops: int
     ) -> T | None:
         """Go where a page leads; ``None`` when nothing is there."""
         self.road = road
@@ -224,7 +226,7 @@ class Search:
 
     # --- robots.txt ---
 
-    def _search_robots(self, uri: str, errand: "_Errand[T]") -> T | None:
+    def _search_robots(self, uri: str, errand: "_SearchGoal[T]") -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
         Nothing tells which of them are ResourceSync's: those with a capability win (§6.3.4).
@@ -306,7 +308,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class _Errand(Generic[T]):
+class _SearchGoal(Generic[T]):
     """What is looked for, and what is to be done with it."""
 
     address: str

@@ -36,7 +36,7 @@ class OfferedSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SetChoice:
     """Which set is meant where a Source offers several.
 
     Attributes:
@@ -52,7 +52,7 @@ class Choice:
     folder: str = ""
 
 
-ANY: Final = Choice()
+ANY: Final = SetChoice()
 """No choice: a Source with several sets is an error that lists them."""
 
 
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
     return f"set-{name}" if _DEVICE.match(name) else name
 
 
-def choose(offered: Sequence[OfferedSet], choice: Choice, address: str) -> OfferedSet:
+def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
     """Return the set that is meant.
 
     Args:
@@ -124,7 +124,7 @@ def choose(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Offer
     )
 
 
-def _matching(offered: Sequence[OfferedSet], choice: Choice, address: str) -> OfferedSet:
+def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
     word = choice.wanted
     for one in offered:
         if one.uri == word:
@@ -143,7 +143,7 @@ def _matching(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Of
     )
 
 
-def _shown(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Evidence:
+def _shown(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Evidence:
     names = names_of(offered)
     lines: list[tuple[str, str]] = []
     for number, (name, one) in enumerate(zip(names, offered, strict=True), start=1):
@@ -159,5 +159,5 @@ def _shown(offered: Sequence[OfferedSet], choice: Choice, address: str) -> Evide
     return (*lines, ("run", f"{command} --all-sets"))
 
 
-def _command(address: str, choice: Choice) -> str:
+def _command(address: str, choice: SetChoice) -> str:
     return shlex.join(["resourcesync", "pull", address, choice.folder])

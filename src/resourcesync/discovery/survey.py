@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.documents.reading import Row
+from resourcesync.documents.reading import TextRow
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -24,7 +24,7 @@ _MOST_NAMES: Final = 200
 
 
 @dataclass(slots=True, kw_only=True)
-class Survey:
+class DocumentSurvey:
     """What was counted.
 
     Attributes:
@@ -53,7 +53,7 @@ class Survey:
     newest: datetime | None = None
     _newest_text: str = ""
 
-    def add(self, other: "Survey") -> None:
+    def add(self, other: "DocumentSurvey") -> None:
         """Count what another survey has counted."""
         self.entries += other.entries
         self.refused += other.refused
@@ -67,7 +67,7 @@ class Survey:
             self.media_types[_bounded(name, self.media_types)] += number
         self._meet(other.newest)
 
-    def add_row(self, row: Row) -> None:
+    def add_row(self, row: TextRow) -> None:
         """Count one entry of a list."""
         self.entries += 1
         if row.length_text is not None and row.length_text.isdecimal():

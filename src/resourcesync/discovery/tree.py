@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from resourcesync.discovery.addresses import join
-from resourcesync.discovery.documents import Documents, FetchedDocument, fetch
+from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.discovery.survey import Survey
+from resourcesync.discovery.survey import DocumentSurvey
 from resourcesync.documents.reading import Document
 from resourcesync.errors import (
     DocumentError,
@@ -38,7 +38,7 @@ Skipped = Literal["", "seen", "channel", "unknown", "unread", "budget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class DocumentReading:
     """What was read of one document, to its end.
 
     Attributes:
@@ -56,12 +56,12 @@ class Reading:
     header: Header
     dialect: Dialect
     media_type: str
-    survey: Survey
-    children: tuple["Child", ...] = ()
+    survey: DocumentSurvey
+    children: tuple["ListedChild", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class ListedChild:
     """A document that another one lists, or a package."""
 
     uri: str
@@ -71,7 +71,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class SourceNode:
     """One place in the tree.
 
     Attributes:
@@ -89,7 +89,7 @@ class Node:
     uri: str
     branches: Branches = ()
     label: str = ""
-    reading: Reading | None = None
+    reading: DocumentReading | None = None
     error: ResourceSyncError | None = None
     skipped: Skipped = ""
     road: str = ""
@@ -102,7 +102,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sum:
+class PartsTotal:
     """What all parts of an index, an archive or a dump hold together; comes after the last.
 
     Attributes:
@@ -117,18 +117,18 @@ class Sum:
     branches: Branches
     parts: int
     listed: int
-    survey: Survey
+    survey: DocumentSurvey
 
 
 @dataclass(slots=True)
-class _Count:
+class _PartsCount:
     """What the parts of an index have shown so far."""
 
     parts: int = 0
-    survey: Survey = field(default_factory=Survey)
+    survey: DocumentSurvey = field(default_factory=DocumentSurvey)
 
 
-class Tree:
+class SourceTree:
     """The documents of a Source.
 
     Args:
@@ -138,14 +138,14 @@ class Tree:
     """
 
     def __init__(
-        self, documents: Documents, *, depth: int = MAX_DEPTH, allowed: Iterable[str] = ()
+        self, documents: DocumentProvider, *, depth: int = MAX_DEPTH, allowed: Iterable[str] = ()
     ) -> None:
         self._documents = documents
         self._search = Search(documents, allowed)
         self._depth = min(depth, MAX_DEPTH)
         self._visited: set[str] = set()
 
-    def walk(self, address: str) -> Iterator[Node | Sum]:
+    def walk(self, address: str) -> Iterator[SourceNode | PartsTotal]:
         """Yield the documents, each before those that it lists.
 
         Raises:
@@ -156,25 +156,27 @@ class Tree:
         """
         first = use_first(self._documents, address, read_whole, self._search)
         self._visited.update((first.uri, first.final_uri))
-        yield Node(uri=first.uri, reading=first, road=self._search.road)
+        yield SourceNode(uri=first.uri, reading=first, road=self._search.road)
         yield from self._below(first, ())
 
-    def _below(self, above: Reading, branches: Branches) -> Iterator[Node | Sum]:
+    def _below(
+        self, above: DocumentReading, branches: Branches
+    ) -> Iterator[SourceNode | PartsTotal]:
         children = above.children
         if len(branches) + 1 >= self._depth:
             return
         sums = _is_summed_up(above)
-        count = _Count()
+        count = _PartsCount()
         for index, child in enumerate(children):
             here = (*branches, index == len(children) - 1 and not sums)
             if child.package is not None:
-                yield Node(uri=child.uri, branches=here, package=child.package)
+                yield SourceNode(uri=child.uri, branches=here, package=child.package)
                 yield from self._manifest(child.package, above.final_uri, here, count)
             else:
                 yield from self._document(child, here, count)
         if sums:
             whole = (*branches, True)
-            yield Sum(
+            yield PartsTotal(
                 uri=above.uri,
                 branches=whole,
                 parts=count.parts,
@@ -182,7 +184,9 @@ class Tree:
                 survey=count.survey,
             )
 
-    def _document(self, child: Child, branches: Branches, count: "_Count") -> Iterator[Node | Sum]:
+    def _document(
+        self, child: ListedChild, branches: Branches, count: "_PartsCount"
+    ) -> Iterator[SourceNode | PartsTotal]:
         node = self._visit(child, branches)
         yield node
         if node.reading is not None:
@@ -191,19 +195,19 @@ class Tree:
             yield from self._below(node.reading, branches)
 
     def _manifest(
-        self, package: Package, base: str, branches: Branches, count: "_Count"
-    ) -> Iterator[Node | Sum]:
+        self, package: Package, base: str, branches: Branches, count: "_PartsCount"
+    ) -> Iterator[SourceNode | PartsTotal]:
         """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
         link = find_link(package.links, Relation.CONTENTS)
         uri = None if link is None else join(base, link.href)
         if uri is not None and len(branches) + 1 < self._depth:
-            child = Child(uri, label=Relation.CONTENTS)
+            child = ListedChild(uri, label=Relation.CONTENTS)
             yield from self._document(child, (*branches, True), count)
 
-    def _visit(self, child: Child, branches: Branches) -> Node:
+    def _visit(self, child: ListedChild, branches: Branches) -> SourceNode:
         skipped = self._reason_to_skip(child)
         if skipped:
-            return Node(uri=child.uri, branches=branches, label=child.label, skipped=skipped)
+            return SourceNode(uri=child.uri, branches=branches, label=child.label, skipped=skipped)
         self._visited.add(child.uri)
         try:
             with fetch(self._documents, child.uri) as fetched:
@@ -211,12 +215,12 @@ class Tree:
                 reading = read_whole(fetched.open(), fetched)
         except UnexpectedDocumentError as error:  # what it offers is not known here
             label = dict(error.evidence).get("got", child.label)
-            return Node(uri=child.uri, branches=branches, label=label, skipped="unread")
+            return SourceNode(uri=child.uri, branches=branches, label=label, skipped="unread")
         except (SourceError, DocumentError, StorageError) as error:
-            return Node(uri=child.uri, branches=branches, label=child.label, error=error)
-        return Node(uri=child.uri, branches=branches, label=child.label, reading=reading)
+            return SourceNode(uri=child.uri, branches=branches, label=child.label, error=error)
+        return SourceNode(uri=child.uri, branches=branches, label=child.label, reading=reading)
 
-    def _reason_to_skip(self, child: Child) -> Skipped:
+    def _reason_to_skip(self, child: ListedChild) -> Skipped:
         if child.uri in self._visited:
             return "seen"
         if child.capability in _NOT_FETCHED:
@@ -226,13 +230,13 @@ class Tree:
         return "budget" if len(self._visited) >= _MAX_DOCUMENTS else ""
 
 
-def read_whole(document: Document, fetched: FetchedDocument) -> Reading:
+def read_whole(document: Document, fetched: FetchedDocument) -> DocumentReading:
     """Read a document to its end: count its entries, keep the documents that it lists.
 
     Raises:
         DocumentError: It cannot be used.
     """
-    header, found, children = document.header, Survey(), list[Child]()
+    header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
     if header.capability in _ROWS and not header.is_index:
         for row in document.rows():
             found.add_row(row)
@@ -243,7 +247,7 @@ def read_whole(document: Document, fetched: FetchedDocument) -> Reading:
             if child is not None:
                 children.append(child)
     found.refused = document.refused
-    return Reading(
+    return DocumentReading(
         uri=fetched.uri,
         final_uri=fetched.final_uri,
         header=header,
@@ -254,7 +258,7 @@ def read_whole(document: Document, fetched: FetchedDocument) -> Reading:
     )
 
 
-def _is_summed_up(above: Reading) -> bool:
+def _is_summed_up(above: DocumentReading) -> bool:
     """Whether what a document lists are several parts of one whole, and parts that can be read."""
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
@@ -262,15 +266,15 @@ def _is_summed_up(above: Reading) -> bool:
     return not packages or any(find_link(it.links, Relation.CONTENTS) for it in packages)
 
 
-def _child(base: str, entry: Entry) -> Child | None:
+def _child(base: str, entry: Entry) -> ListedChild | None:
     """Return the document or package that an entry points to; ``None`` when it is neither."""
     if not isinstance(entry, CapabilityEntry | Package | Part):
         return None
     uri = join(base, entry.uri) or entry.uri  # what is no address is said to be none where it hangs
     match entry:
         case CapabilityEntry():
-            return Child(uri, entry.capability, entry.label)
+            return ListedChild(uri, entry.capability, entry.label)
         case Package():
-            return Child(uri, package=entry)
+            return ListedChild(uri, package=entry)
         case Part():
-            return Child(uri)
+            return ListedChild(uri)

@@ -12,11 +12,11 @@ from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.dumps import together
 from resourcesync.destination.entries import write_entries
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.plan import (
     ABSENT,
     Decision,
-    Listed,
+    ListedEntry,
     Retain,
     apply_deletion_policy,
     decide,
@@ -25,19 +25,19 @@ from resourcesync.destination.plan import (
     policy_retains,
     unlisted,
 )
-from resourcesync.destination.pulling import Pull, Pulled
-from resourcesync.destination.reports import Mode, Plan
-from resourcesync.destination.resource_lists import Snapshot
+from resourcesync.destination.pulling import SyncOutcome, SyncSession
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_lists import ListSnapshot
 from resourcesync.destination.tasks import listed_again
-from resourcesync.distributed.crew import Crew
-from resourcesync.distributed.lists import Lists
-from resourcesync.distributed.packages import PackageUnits
+from resourcesync.distributed.crew import WorkerContext
+from resourcesync.distributed.lists import DistributedLists
+from resourcesync.distributed.packages import PackageFetcher
 from resourcesync.distributed.rows import listed_of, row_of
-from resourcesync.distributed.slices import Slices
+from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.terms import terms_of
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.mirror import Pending, ProcessedDocument, Step, Task
-from resourcesync.ports.tables import DoneRow, Joined
+from resourcesync.ports.mirror import Pending, PendingTask, ProcessedDocument, StateTransaction
+from resourcesync.ports.tables import DoneRow, JoinResult
 
 _CHUNK: Final = 1_000
 _LEAST_ROWS: Final = 500
@@ -53,15 +53,15 @@ class SharedBaseline(Baseline):
         crew: Workers and tables.
     """
 
-    def __init__(self, pull: Pull, crew: Crew) -> None:
+    def __init__(self, pull: SyncSession, crew: WorkerContext) -> None:
         super().__init__(pull)
         self._crew = crew
-        self._join_again: Callable[[], Joined]
+        self._join_again: Callable[[], JoinResult]
         self._listed_files: tuple[list[str], list[str]] = ([], [])
 
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
-    ) -> Pulled | None:
+    ) -> SyncOutcome | None:
         """Bring the mirror in step with the Resource List and the changes since; see ``Baseline``.
 
         Raises:
@@ -73,7 +73,7 @@ class SharedBaseline(Baseline):
                 "links are not followed where the copies are a table",
                 hint="leave out --link, or keep this mirror in a folder",
             )
-        lists = Lists(pull, crew, terms_of(pull, crew, at=0))
+        lists = DistributedLists(pull, crew, terms_of(pull, crew, at=0))
         with ExitStack() as held:
             snapshot = lists.read(self._resource_list(), known)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
@@ -92,14 +92,16 @@ class SharedBaseline(Baseline):
         told = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
         return self._pull.naming.name_all(map(listed_of, told))
 
-    def _read_again(self) -> tuple[Lists, Snapshot]:
+    def _read_again(self) -> tuple[DistributedLists, ListSnapshot]:
         """Read the lists with the names that resources have now."""
-        lists = Lists(self._pull, self._crew, terms_of(self._pull, self._crew, at=0))
+        lists = DistributedLists(self._pull, self._crew, terms_of(self._pull, self._crew, at=0))
         snapshot = lists.read(self._resource_list(), None)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         return lists, snapshot
 
-    def _compare(self, snapshot: Snapshot, history: History | None, listed: list[str]) -> Joined:
+    def _compare(
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, listed: list[str]
+    ) -> JoinResult:
         """Join; a list that gives a URI twice shows only there, and counts for all."""
         refusals = self._pull.selection.refusals
         refused = refusals.count
@@ -110,7 +112,7 @@ class SharedBaseline(Baseline):
         is_news = refusals.count and not refused
         return self._compare(snapshot, history, listed) if is_news and changed else joined
 
-    def _write_changes(self, history: History | None, listed: list[str]) -> list[str]:
+    def _write_changes(self, history: ChangeHistory | None, listed: list[str]) -> list[str]:
         """Write the last change of each URI, or how it contradicts the Resource List."""
         if history is None:
             return []
@@ -122,18 +124,18 @@ class SharedBaseline(Baseline):
         written = self._crew.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
 
-    def _contradicted(self, history: History, listed: list[str]) -> Iterator[Listed]:
+    def _contradicted(self, history: ChangeHistory, listed: list[str]) -> Iterator[ListedEntry]:
         """Yield what the Resource List says of resources with changes of unknown age."""
         tables, file = self._crew.tables, f"{self._crew.folder()}/undated"
         undated = (row_of(row) for row in history.spool if row.undated)
         if tables.write_listed(file, undated):
             yield from map(listed_of, tables.find_listed(listed, [file]))
 
-    def _rows(self, snapshot: Snapshot) -> int:
+    def _rows(self, snapshot: ListSnapshot) -> int:
         """Return the most rows of a slice: few enough that all workers have some."""
         return min(self._crew.slice_rows, max(_LEAST_ROWS, snapshot.entries // _SLICES))
 
-    def _join(self, listed: list[str], changed: list[str], rows: int) -> Joined:
+    def _join(self, listed: list[str], changed: list[str], rows: int) -> JoinResult:
         crew = self._crew
         crew.fold()
         resting = f"{crew.folder()}/resting"
@@ -170,13 +172,15 @@ class SharedBaseline(Baseline):
                 if look.signature(copy.path) != copy.signature:
                     yield DoneRow(copy.uri, forgotten(copy), None)
 
-    def _resting(self) -> Iterator[Listed]:
+    def _resting(self) -> Iterator[ListedEntry]:
         """Yield what failed often and is not due yet."""
-        for row in self._pull.state.pending(Task.FETCH):
+        for row in self._pull.state.pending(PendingTask.FETCH):
             if row.due > self._pull.now:
                 yield listed_again(row)
 
-    def _carry_out(self, snapshot: Snapshot, history: History | None, joined: Joined) -> Pulled:
+    def _carry_out(
+        self, snapshot: ListSnapshot, history: ChangeHistory | None, joined: JoinResult
+    ) -> SyncOutcome:
         pull = self._pull
         through, sweeping = self._judge(snapshot, history)
         pulled = self._planned(joined, sweeping=sweeping)
@@ -214,12 +218,12 @@ class SharedBaseline(Baseline):
                 generation = pull.generation
                 write_entries(pull.state, rows, generation=generation, now=pull.now, anew=anew)
 
-    def _planned(self, joined: Joined, *, sweeping: bool) -> Pulled:
+    def _planned(self, joined: JoinResult, *, sweeping: bool) -> SyncOutcome:
         pull = self._pull
         policy = pull.options.delete
         obeying, sweeping = policy != "never", sweeping and not policy_retains(policy, ABSENT)
         deleted = sum(one.rows for one in joined.slices) - joined.create - joined.update
-        plan = Plan(
+        plan = PlanSummary(
             mode=Mode.BASELINE,
             same=joined.same,
             create=joined.create,
@@ -233,7 +237,7 @@ class SharedBaseline(Baseline):
         if pull.options.review is not None:
             decide_all = self._reviewed(joined, sweeping=sweeping)
             pull.options.review(Mode.BASELINE, decide_all, joined.same)
-        pulled = Pulled(mode=Mode.BASELINE, plan=plan)
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
         pulled.unlisted = joined.unlisted_rows * (not sweeping) + deleted * (not obeying)
         pulled.selected = plan.same + plan.create + plan.update + joined.resting_rows
         pulled.refused = pull.selection.refusals.count
@@ -241,21 +245,21 @@ class SharedBaseline(Baseline):
         pulled.swept = foreseen
         return pulled
 
-    def _reviewed(self, joined: Joined, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:
+    def _reviewed(self, joined: JoinResult, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:
         def decisions() -> Iterator[Decision]:
             yield from self._in_slices(joined)
             yield from self._unlisted(joined, sweeping=sweeping)
 
         return decisions
 
-    def _in_slices(self, joined: Joined) -> Iterator[Decision]:
+    def _in_slices(self, joined: JoinResult) -> Iterator[Decision]:
         for one in joined.slices:
             for row in self._crew.tables.read_work(one.file):
                 copies = () if row.copy is None else (row.copy,)
                 decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
                 yield from apply_deletion_policy(decisions, self._pull.options.delete)
 
-    def _unlisted(self, joined: Joined, *, sweeping: bool) -> Iterator[Decision]:
+    def _unlisted(self, joined: JoinResult, *, sweeping: bool) -> Iterator[Decision]:
         tables = self._crew.tables
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
             yield Retain(copy, listed=True)
@@ -264,7 +268,7 @@ class SharedBaseline(Baseline):
                 [unlisted(copy, sweeping=sweeping)], self._pull.options.delete
             )
 
-    def _carry_over_resting(self, joined: Joined) -> None:
+    def _carry_over_resting(self, joined: JoinResult) -> None:
         """Let what rests be of this reading, too."""
         if not joined.resting_rows:
             return
@@ -274,15 +278,15 @@ class SharedBaseline(Baseline):
             if known is not None:
                 rows.append(known._replace(generation=self._pull.generation))
             if len(rows) >= _CHUNK:
-                self._pull.state.commit(Step(pending=rows))
+                self._pull.state.commit(StateTransaction(pending=rows))
                 rows = []
-        self._pull.state.commit(Step(pending=rows))
+        self._pull.state.commit(StateTransaction(pending=rows))
 
-    def _fetch_slices(self, pulled: Pulled, joined: Joined, through: int) -> None:
+    def _fetch_slices(self, pulled: SyncOutcome, joined: JoinResult, through: int) -> None:
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through)
-        slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
-        packed = PackageUnits(pull, crew, slices).fetch(joined, terms)
+        slices = SliceQueue(crew, pull.equipment.clock, pull.equipment.report)
+        packed = PackageFetcher(pull, crew, slices).fetch(joined, terms)
         if packed is not None:
             joined = self._join_again()
         ended = slices.fetch(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)

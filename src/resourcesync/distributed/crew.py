@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from resourcesync.distributed.units import Reading, SliceUnit, Unpacking
-from resourcesync.ports.engines import Outcome
-from resourcesync.ports.exchanging import Exchange
-from resourcesync.ports.mirror import MirrorState
-from resourcesync.ports.tables import Part, Tables
+from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit
+from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.exchanging import FileExchange
+from resourcesync.ports.mirror import MirrorStateStore
+from resourcesync.ports.tables import TablePart, Tables
 
 SLICE_ROWS: Final = 50_000
 
 
-class TableState(MirrorState, Protocol):
+class TableState(MirrorStateStore, Protocol):
     """The memory of a mirror whose copies are a table."""
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[TablePart]:
         """The parts of the table, in order."""
         ...
 
@@ -31,7 +31,7 @@ class TableState(MirrorState, Protocol):
         ...
 
 
-class Traffic:
+class WorkerTraffic:
     """What the network took, all workers together.
 
     Attributes:
@@ -49,7 +49,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class WorkerContext:
     """Workers and tables.
 
     Attributes:
@@ -66,14 +66,14 @@ class Crew:
         traffic: What the network took of workers so far.
     """
 
-    read: Callable[[Iterable[Reading]], Iterator[Outcome]]
-    fetch: Callable[[Iterable[SliceUnit]], Iterator[Outcome]]
-    unpack: Callable[[Iterable[Unpacking]], Iterator[Outcome]]
-    exchange: Exchange
+    read: Callable[[Iterable[ListDocumentUnit]], Iterator[UnitOutcome]]
+    fetch: Callable[[Iterable[SliceUnit]], Iterator[UnitOutcome]]
+    unpack: Callable[[Iterable[PackageUnit]], Iterator[UnitOutcome]]
+    exchange: FileExchange
     tables: Tables
     state: TableState
     fold: Callable[[], None]
     folder: Callable[[], str]
     site: Any
     slice_rows: int = SLICE_ROWS
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: WorkerTraffic = field(default_factory=WorkerTraffic)

@@ -1,10 +1,10 @@
 """As much of a slice as a run may still fetch."""
 
 from resourcesync.destination.budget import Budget
-from resourcesync.ports.tables import Slice, Tables, WorkRow
+from resourcesync.ports.tables import Tables, WorkRow, WorkSlice
 
 
-def fitting(one: Slice, budget: Budget, tables: Tables) -> Slice:
+def fitting(one: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
     """Return a slice, or its first rows when a run may not fetch all; at least one row.
 
     Args:
@@ -26,4 +26,4 @@ def fitting(one: Slice, budget: Budget, tables: Tables) -> Slice:
         return one
     file = f"{one.file}-begin"
     tables.write_work(file, rows)
-    return Slice(file, len(rows), size)
+    return WorkSlice(file, len(rows), size)

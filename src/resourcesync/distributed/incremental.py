@@ -4,20 +4,20 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from resourcesync.destination.history import History
+from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.plan import Fetch, Listed
-from resourcesync.destination.pulling import Pull, Pulled
+from resourcesync.destination.plan import Fetch, ListedEntry
+from resourcesync.destination.pulling import SyncOutcome, SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
-from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.rows import row_of
-from resourcesync.distributed.slices import Slices
+from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.terms import terms_of
-from resourcesync.ports.mirror import Pending, Task
-from resourcesync.ports.tables import Slice, WorkRow
+from resourcesync.ports.mirror import Pending, PendingTask
+from resourcesync.ports.tables import WorkRow, WorkSlice
 
 _AT_ONCE: Final = 2_000
-_Row = TypeVar("_Row", Listed, Pending)
+_Row = TypeVar("_Row", ListedEntry, Pending)
 
 
 class SharedIncremental(Incremental):
@@ -29,21 +29,23 @@ class SharedIncremental(Incremental):
         crew: Workers and tables.
     """
 
-    def __init__(self, pull: Pull, are_others: Callable[[], bool], crew: Crew) -> None:
+    def __init__(
+        self, pull: SyncSession, are_others: Callable[[], bool], crew: WorkerContext
+    ) -> None:
         super().__init__(pull, are_others)
         self._crew = crew
 
-    def _from_baseline(self, *, gap: bool = True) -> Pulled:
+    def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
         pulled = SharedBaseline(self._pull, self._crew).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
 
-    def _news(self, history: History) -> Iterator[Listed]:
+    def _news(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         return self._recalled(super()._news(history))
 
     def _due(self) -> Generator[Fetch, None, None]:
         now = self._pull.now
-        due = (row for row in self._pull.state.pending(Task.FETCH) if row.due <= now)
+        due = (row for row in self._pull.state.pending(PendingTask.FETCH) if row.due <= now)
         for row in self._recalled(due):
             yield self._fetch_of(row)
 
@@ -53,14 +55,14 @@ class SharedIncremental(Incremental):
             self._crew.state.recall([row.uri for row in group])
             yield from group
 
-    def _fetch_due(self, pulled: Pulled, through: int) -> None:
+    def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
         """Fetch what is due: a little of it here, much of it by workers."""
         if pulled.plan.create + pulled.plan.update <= self._crew.slice_rows:
             super()._fetch_due(pulled, through)
             return
         pull, crew = self._pull, self._crew
         terms = terms_of(pull, crew, at=through)
-        slices = Slices(crew, pull.equipment.clock, pull.equipment.report)
+        slices = SliceQueue(crew, pull.equipment.clock, pull.equipment.report)
         ended = slices.fetch(
             self._slices(),
             terms,
@@ -76,12 +78,12 @@ class SharedIncremental(Incremental):
         pulled.complete = ended.complete
         pulled.spent = pull.budget.spent
 
-    def _slices(self) -> Iterator[Slice]:
+    def _slices(self) -> Iterator[WorkSlice]:
         folder, due = self._crew.folder(), self._due()
         number = 0
         while group := list(islice(due, self._crew.slice_rows)):
             file = f"{folder}/slice-{number:06}"
             rows = [WorkRow(row_of(one.listed), one.before) for one in group]
             self._crew.tables.write_work(file, rows)
-            yield Slice(file, len(rows), sum(one.listed.length or 0 for one in group))
+            yield WorkSlice(file, len(rows), sum(one.listed.length or 0 for one in group))
             number += 1

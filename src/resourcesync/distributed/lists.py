@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.resource_lists import (
-    ListHead,
-    Snapshot,
+    ListSnapshot,
+    ListVersion,
     count_outdated,
     expect,
     fits_index,
@@ -22,21 +22,27 @@ from resourcesync.destination.resource_lists import (
 )
 from resourcesync.destination.selection import Refusals
 from resourcesync.discovery import DocumentFetcher
-from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.rows import row_of
-from resourcesync.distributed.units import Fault, ListRead, Reading, Terms, error_of
+from resourcesync.distributed.units import (
+    ErrorReport,
+    ListDocumentUnit,
+    ListRead,
+    UnitOptions,
+    error_of,
+)
 from resourcesync.errors import DocumentError, EngineError, ResourceSyncError, SourceError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, known_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.engines import Outcome
+from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import ProcessedDocument
 
 READ: Final = "read/"
 """What the names of lists begin with that were read."""
 
 
-class Lists:
+class DistributedLists:
     """The Resource List of a pull, as files of rows.
 
     Args:
@@ -48,13 +54,13 @@ class Lists:
         files: The files.
     """
 
-    def __init__(self, pull: Pull, crew: Crew, terms: Terms) -> None:
+    def __init__(self, pull: SyncSession, crew: WorkerContext, terms: UnitOptions) -> None:
         self._pull = pull
         self._crew = crew
         self._terms = terms
         self.files: list[str] = []
 
-    def read(self, uri: str, known: ProcessedDocument | None) -> Snapshot | None:
+    def read(self, uri: str, known: ProcessedDocument | None) -> ListSnapshot | None:
         """Read a Resource List, its index, or a plain sitemap.
 
         Args:
@@ -88,10 +94,10 @@ class Lists:
         found = list(self._read_parts(parts, unread))
         if not found and unread:
             raise unread[0]
-        sent = [(one.head or ListHead(uri=part), parts[part], None) for part, one in found]
+        sent = [(one.head or ListVersion(uri=part), parts[part], None) for part, one in found]
         ats = [known_microseconds(header.at), *(one.at for _, one in found)]
         stated = [at for at in ats if at is not None]
-        snapshot = Snapshot(
+        snapshot = ListSnapshot(
             at=min(stated) if stated else None,
             entries=sum(one.entries for _, one in found),
             complete=at_home
@@ -105,7 +111,7 @@ class Lists:
         )
         return self._pull.with_plausible_time(snapshot)
 
-    def _read_locally(self, uri: str) -> Snapshot | None:
+    def _read_locally(self, uri: str) -> ListSnapshot | None:
         """Read what is no index on this machine."""
         with closing(self._pull.new_spool()) as spool:
             snapshot = self._pull.read_list(uri, spool)
@@ -120,7 +126,7 @@ class Lists:
         """Have the parts read; those that cannot be read are refused, and go to ``unread``."""
         names = {f"{READ}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
-            Reading(name=name, host=host_of(uri), uri=uri, terms=self._terms)
+            ListDocumentUnit(name=name, host=host_of(uri), uri=uri, terms=self._terms)
             for name, uri in names.items()
         )
         for outcome in self._crew.read(units):
@@ -145,13 +151,13 @@ class Lists:
             self._pull.selection.has_entries |= told.has_entries
             yield names[outcome.name], told
 
-    def _decode_outcome(self, outcome: Outcome) -> ListRead:
+    def _decode_outcome(self, outcome: UnitOutcome) -> ListRead:
         if outcome.failed is None:
             told = msgspec.json.decode(outcome.details, type=ListRead)
             self._crew.traffic.add(told.requests, told.received)
             return told
         if outcome.details is not None:
-            raise error_of(msgspec.json.decode(outcome.details, type=Fault))
+            raise error_of(msgspec.json.decode(outcome.details, type=ErrorReport))
         raise EngineError(
             f"a list could not be read: {outcome.failed[1]}",
             evidence=(("kept", "nothing was changed"),),

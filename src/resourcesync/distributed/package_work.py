@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.destination.dumps import Dumps
+from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.holdings import new_manifest_sorter, new_wanted, read_manifest
 from resourcesync.destination.memory import encode
-from resourcesync.destination.options import Equipment, PullOptions
-from resourcesync.destination.ordering import Spool
-from resourcesync.destination.packages import Offered
+from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.packages import DumpPackage
 from resourcesync.destination.plan import Fetch, decide
-from resourcesync.destination.pulling import Pull
-from resourcesync.destination.reports import Mode, Plan
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.distributed.rows import listed_of
-from resourcesync.distributed.units import SliceOutcome, Unpacking
-from resourcesync.distributed.work import Fenced, Tools, failed, selection_of
+from resourcesync.distributed.units import PackageUnit, SliceOutcome
+from resourcesync.distributed.work import FencedCopies, WorkerTools, failed, selection_of
 from resourcesync.errors import ResourceSyncError
-from resourcesync.ports.engines import Outcome
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import DoneRow, WorkRow
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ PAIRS: Final = ".pairs"
 _GROUP: Final = 1_000
 
 
-def unpack(unit: Unpacking, tools: Tools) -> Outcome:
+def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     """Take from a package what is wanted, and say in a file what became of it."""
     try:
         return _unpack(unit, tools)
@@ -46,9 +46,9 @@ def unpack(unit: Unpacking, tools: Tools) -> Outcome:
         return failed(unit.name, error, tools)
 
 
-def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
+def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     pull = _pull(unit, tools)
-    package = _OnePackage(pull, unit, tools)
+    package = _PackageFetch(pull, unit, tools)
     package.fetch_package()
     work, done = tools.file(f"{unit.name}{PAIRS}"), tools.file(unit.name)
     count = tools.tables.write_work(work, (row for row, _ in package.fetched()))
@@ -57,17 +57,17 @@ def _unpack(unit: Unpacking, tools: Tools) -> Outcome:
     tools.exchange.send(unit.name, done)
     requests, received = tools.traffic()
     told = SliceOutcome(tally=package.tally, requests=requests, received=received)
-    return Outcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
+    return UnitOutcome(unit.name, count, wait=tools.wait(), details=msgspec.json.encode(told))
 
 
-def _pull(unit: Unpacking, tools: Tools) -> Pull:
+def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
     """Return a pull whose mirror is as large as what the package may bring."""
     terms, state = unit.terms, tools.memory()
-    state.commit(Step(notes=encode(generation=terms.generation - 1)))
-    equipment = Equipment(
+    state.commit(StateTransaction(notes=encode(generation=terms.generation - 1)))
+    equipment = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,
-        copies=Fenced(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
+        copies=FencedCopies(tools.copies, f"{unit.name}{PERMIT}", tools.exchange, is_begun=True),
         state=state,
         clock=tools.clock,
         report=lambda _event, _fields: None,
@@ -81,14 +81,14 @@ def _pull(unit: Unpacking, tools: Tools) -> Pull:
         verify="lenient" if terms.lenient else "strict",
         own_algorithm=terms.own_algorithm,
     )
-    return Pull(equipment, options, unit.found, selection_of(terms, tools.mappers))
+    return SyncSession(equipment, options, unit.found, selection_of(terms, tools.mappers))
 
 
-class _OnePackage(Dumps):
+class _PackageFetch(DumpTransfer):
     """One package, and what is wanted of it."""
 
-    def __init__(self, pull: Pull, unit: Unpacking, tools: Tools) -> None:
-        super().__init__(pull, Plan(mode=Mode.BASELINE), lambda: (), unit.terms.at)
+    def __init__(self, pull: SyncSession, unit: PackageUnit, tools: WorkerTools) -> None:
+        super().__init__(pull, PlanSummary(mode=Mode.BASELINE), lambda: (), unit.terms.at)
         self._unit = unit
         self._tools = tools
         self._matched: list[WorkRow] = []
@@ -99,7 +99,9 @@ class _OnePackage(Dumps):
             self._fetch_package(self._unit.offered, None, nothing)
         self.tally = self._landing.tally
 
-    def _unpack(self, offered: Offered, reader: "PackageReader", wanted: Spool[Fetch]) -> None:
+    def _unpack(
+        self, offered: DumpPackage, reader: "PackageReader", wanted: ExternalSorter[Fetch]
+    ) -> None:
         """Find out what is wanted of it, then take it."""
         del wanted
         self._match(offered, reader)
@@ -112,7 +114,7 @@ class _OnePackage(Dumps):
                         found.add(decision)
             super()._unpack(offered, reader, found)
 
-    def _match(self, offered: Offered, reader: "PackageReader") -> None:
+    def _match(self, offered: DumpPackage, reader: "PackageReader") -> None:
         """Note the wanted rows that the manifest lists; the coordinator may have to doubt them."""
         manifest = reader.manifest()
         with new_manifest_sorter(self._spill) as listing:
@@ -125,7 +127,7 @@ class _OnePackage(Dumps):
             self._matched = [row for row in rows if row.listed.uri in uris]
         copies = [row.copy for row in self._matched if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
-            self._pull.state.commit(Step(suspect=copies[start : start + _GROUP]))
+            self._pull.state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
         name = f"{self._unit.name}{MATCHED}"
         file = self._tools.file(name)
         self._tools.tables.write_work(file, self._matched)

@@ -5,21 +5,21 @@ from contextlib import closing
 
 import msgspec
 
-from resourcesync.destination.choosing import Need, is_dump_worth_checking
-from resourcesync.destination.landing import Tally
-from resourcesync.destination.packages import Offered
-from resourcesync.destination.pulling import Pull
-from resourcesync.distributed.crew import Crew
+from resourcesync.destination.choosing import ResourceCount, is_dump_worth_checking
+from resourcesync.destination.landing import TransferTally
+from resourcesync.destination.packages import DumpPackage
+from resourcesync.destination.pulling import SyncSession
+from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.lists import host_of
 from resourcesync.distributed.package_work import INDEX, PERMIT, WANTED
-from resourcesync.distributed.slices import PACKAGE, Ended, Slices, closable
-from resourcesync.distributed.units import Terms, Unpacking
+from resourcesync.distributed.slices import PACKAGE, SliceQueue, SliceResults, closable
+from resourcesync.distributed.units import PackageUnit, UnitOptions
 from resourcesync.distributed.work import write
 from resourcesync.errors import BudgetError, DocumentError, SourceError
-from resourcesync.ports.tables import Joined, Slice
+from resourcesync.ports.tables import JoinResult, WorkSlice
 
 
-class PackageUnits:
+class PackageFetcher:
     """The packages of the Resource Dump of a pull.
 
     Args:
@@ -28,12 +28,12 @@ class PackageUnits:
         slices: Takes what workers did.
     """
 
-    def __init__(self, pull: Pull, crew: Crew, slices: Slices) -> None:
+    def __init__(self, pull: SyncSession, crew: WorkerContext, slices: SliceQueue) -> None:
         self._pull = pull
         self._crew = crew
         self._slices = slices
 
-    def fetch(self, joined: Joined, terms: Terms) -> Ended | None:
+    def fetch(self, joined: JoinResult, terms: UnitOptions) -> SliceResults | None:
         """Have packages unpacked; ``None`` when that is not worth it, or nothing offers any.
 
         All packages are taken or none: their manifests are not looked at before. So it is worth
@@ -46,7 +46,11 @@ class PackageUnits:
         uri, policy = self._pull.found.resource_dump, self._pull.options.dumps
         wanted = joined.create + joined.update
         is_most = policy == "always" or wanted > joined.same
-        if uri is None or not is_most or not is_dump_worth_checking(Need(count=wanted), policy):
+        if (
+            uri is None
+            or not is_most
+            or not is_dump_worth_checking(ResourceCount(count=wanted), policy)
+        ):
             return None
         try:
             packages = self._pull.packages.at(uri)
@@ -60,7 +64,7 @@ class PackageUnits:
             for name in (INDEX, *self._crew.exchange.names(WANTED)):
                 self._crew.exchange.remove(name)
 
-    def _send_wanted(self, slices: Sequence[Slice]) -> None:
+    def _send_wanted(self, slices: Sequence[WorkSlice]) -> None:
         """Let workers see what is wanted."""
         index: list[tuple[str, str]] = []
         for number, one in enumerate(slices):
@@ -72,8 +76,8 @@ class PackageUnits:
         write(file, msgspec.json.encode(index))
         self._crew.exchange.send(INDEX, file)
 
-    def _unpacked(self, packages: Iterable[Offered], terms: Terms) -> Ended:
-        ended, waiting = Ended(Tally()), dict[str, int | None]()
+    def _unpacked(self, packages: Iterable[DumpPackage], terms: UnitOptions) -> SliceResults:
+        ended, waiting = SliceResults(TransferTally()), dict[str, int | None]()
         units = self._units(packages, terms, waiting)
         try:
             with closing(closable(self._crew.unpack(units))) as outcomes:
@@ -93,8 +97,8 @@ class PackageUnits:
         return ended
 
     def _units(
-        self, packages: Iterable[Offered], terms: Terms, waiting: dict[str, int | None]
-    ) -> Iterator[Unpacking]:
+        self, packages: Iterable[DumpPackage], terms: UnitOptions, waiting: dict[str, int | None]
+    ) -> Iterator[PackageUnit]:
         token = f"{self._crew.folder()}/token"
         write(token, b"wanted")
         for number, offered in enumerate(packages):
@@ -104,4 +108,4 @@ class PackageUnits:
             self._crew.exchange.send(f"{name}{PERMIT}", token)
             waiting[name] = offered.entry.length
             host, found = host_of(offered.uri), self._pull.discovered
-            yield Unpacking(name=name, host=host, offered=offered, found=found, terms=terms)
+            yield PackageUnit(name=name, host=host, offered=offered, found=found, terms=terms)

@@ -12,7 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.engines import Outcome, Share, Unit
+from resourcesync.ports.engines import HostShare, UnitOutcome, WorkUnit
 
 LONGEST_WAIT: Final = 3_600.0
 """Seconds: the most that a host is left alone for one outcome that says to wait."""
@@ -23,7 +23,7 @@ _ROUNDING: Final = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class HostLimits:
     """What may be asked of one host, by all workers together.
 
     Attributes:
@@ -49,9 +49,9 @@ class Manners:
         """Return in how many parts a host's allowance is divided, where so many units fit."""
         return max(1, min(self.units, slots, self.units if self.jobs is None else self.jobs))
 
-    def share(self, parts: int) -> Share:
+    def share(self, parts: int) -> HostShare:
         """Return one part."""
-        return Share(
+        return HostShare(
             rate=None if self.rate is None else self.rate / parts,
             jobs=None if self.jobs is None else max(1, self.jobs // parts),
         )
@@ -67,12 +67,12 @@ class Turn(NamedTuple):
     """
 
     number: int
-    unit: Unit
-    share: Share
+    unit: WorkUnit
+    share: HostShare
 
 
 @dataclass(slots=True)
-class _Lane:
+class _HostQueue:
     """What is known of one host.
 
     Attributes:
@@ -84,15 +84,15 @@ class _Lane:
         quiet_until: It is left alone until then.
     """
 
-    waiting: deque[Unit] = field(default_factory=deque)
-    running: dict[int, Share] = field(default_factory=dict)
+    waiting: deque[WorkUnit] = field(default_factory=deque)
+    running: dict[int, HostShare] = field(default_factory=dict)
     limit: float = inf
     clean: int = 0
     cut: int = 0
     quiet_until: float = -inf
 
 
-class Turns:
+class TurnQueue:
     """The units of a run, each of which is given a turn when its host may be asked.
 
     Units are read one by one, as there is room. Those whose host may not be asked yet are kept, up
@@ -105,11 +105,13 @@ class Turns:
         ahead: Most units that are kept.
     """
 
-    def __init__(self, units: Iterable[Unit], manners: Manners, *, ahead: int = _AHEAD) -> None:
+    def __init__(
+        self, units: Iterable[WorkUnit], manners: HostLimits, *, ahead: int = _AHEAD
+    ) -> None:
         self._units = iter(units)
         self._manners = manners
         self._ahead = ahead
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _HostQueue] = {}
         self._ring: deque[str] = deque()
         self._idle: dict[str, None] = {}
         self._waiting = 0
@@ -138,16 +140,16 @@ class Turns:
             turn = self._next_waiting(now)
         return turn
 
-    def try_unit(self, unit: Unit, now: float) -> Turn | None:
+    def try_unit(self, unit: WorkUnit, now: float) -> Turn | None:
         """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
         lane = self._lane(unit.host)
         return self._give(lane, unit, now, len(lane.waiting) + 1)
 
-    def again(self, unit: Unit) -> None:
+    def again(self, unit: WorkUnit) -> None:
         """Keep a unit that was lost for another turn, before the others of its host."""
         self._enqueue(unit, first=True)
 
-    def ended(self, turn: Turn, outcome: Outcome | None, now: float) -> None:
+    def ended(self, turn: Turn, outcome: UnitOutcome | None, now: float) -> None:
         """Take note that a turn is over; ``None`` when what became of the unit is not known."""
         lane = self._lanes[turn.unit.host]
         del lane.running[turn.number]
@@ -190,7 +192,7 @@ class Turns:
         self._enqueue(unit, first=False)
         return True
 
-    def _enqueue(self, unit: Unit, *, first: bool) -> None:
+    def _enqueue(self, unit: WorkUnit, *, first: bool) -> None:
         lane = self._lane(unit.host)
         if not lane.waiting:
             self._ring.append(unit.host)
@@ -200,13 +202,13 @@ class Turns:
             lane.waiting.append(unit)
         self._waiting += 1
 
-    def _lane(self, host: str) -> _Lane:
+    def _lane(self, host: str) -> _HostQueue:
         self._idle.pop(host, None)
-        return self._lanes.setdefault(host, _Lane())
+        return self._lanes.setdefault(host, _HostQueue())
 
-    def _give(self, lane: _Lane, unit: Unit, now: float, left: int) -> Turn | None:
+    def _give(self, lane: _HostQueue, unit: WorkUnit, now: float, left: int) -> Turn | None:
         """Give a unit of a host its turn, if it may be asked now; so many are left to be given."""
-        share = Share()
+        share = HostShare()
         if unit.host:
             others = len(lane.running)
             parts = min(self._parts, others + left) if self._read_all else self._parts
@@ -219,14 +221,14 @@ class Turns:
         self._running += 1
         return Turn(self._given, unit, share)
 
-    def _fits(self, lane: _Lane, share: Share) -> bool:
+    def _fits(self, lane: _HostQueue, share: HostShare) -> bool:
         """Whether a part is left: where parts are smaller now, larger ones may have it still."""
         shares = (share, *lane.running.values())
         rate = sum(it.rate or 0 for it in shares)
         jobs = sum(it.jobs or 0 for it in shares)
         return rate <= (self._manners.rate or 0) * _ROUNDING and jobs <= (self._manners.jobs or 0)
 
-    def _learn(self, lane: _Lane, turn: Turn, outcome: Outcome, now: float) -> None:
+    def _learn(self, lane: _HostQueue, turn: Turn, outcome: UnitOutcome, now: float) -> None:
         if outcome.wait is not None:
             lane.quiet_until = max(lane.quiet_until, now + _bounded(outcome.wait))
             lane.clean = 0
@@ -239,7 +241,7 @@ class Turns:
                 lane.clean = 0
                 lane.limit = lane.limit + 1 if lane.limit + 1 < self._manners.units else inf
 
-    def _rest(self, host: str, lane: _Lane, now: float) -> None:
+    def _rest(self, host: str, lane: _HostQueue, now: float) -> None:
         if lane.limit == inf and lane.quiet_until <= now:
             del self._lanes[host]
             return

@@ -1,6 +1,6 @@
 """Listed resources as rows of files, and back; pure."""
 
-from resourcesync.destination.plan import DISPUTED, FILTERED, Listed
+from resourcesync.destination.plan import DISPUTED, FILTERED, ListedEntry
 from resourcesync.destination.tasks import contradicting_again, contradiction_of
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow
@@ -9,7 +9,7 @@ _OF_AN_ENTRY = "["
 """What the links of an entry begin with, as they are remembered: no URI does."""
 
 
-def row_of(listed: Listed) -> ListedRow:
+def row_of(listed: ListedEntry) -> ListedRow:
     """Return the row of what is listed; a patch, and links that are followed, are left out.
 
     Where lists may contradict each other it is a disputed one, so that no comparison of columns
@@ -22,9 +22,9 @@ def row_of(listed: Listed) -> ListedRow:
     return row._replace(change=DISPUTED) if is_open else row
 
 
-def listed_of(row: ListedRow) -> Listed:
+def listed_of(row: ListedRow) -> ListedEntry:
     """Return what is listed in a row."""
     memento, *mirrors = row.elsewhere.split("\n")
     entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_OF_AN_ENTRY) else ""
-    listed = Listed(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
+    listed = ListedEntry(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
     return contradicting_again(listed)

@@ -8,10 +8,16 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
-from resourcesync.distributed.politeness import Manners, Turn, Turns
+from resourcesync.distributed.politeness import HostLimits, Turn, TurnQueue
 from resourcesync.errors import EngineError, ResourceSyncError
 from resourcesync.ports import Clock
-from resourcesync.ports.engines import Engine, Outcome, Promise, Unit, Work
+from resourcesync.ports.engines import (
+    ExecutionEngine,
+    UnitFunction,
+    UnitFuture,
+    UnitOutcome,
+    WorkUnit,
+)
 
 TRIES: Final = 3
 """How many times a unit is given to the engine before it counts as failed."""
@@ -25,15 +31,15 @@ _log = logging.getLogger(__name__)
 
 
 def run(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
-    engine: Engine,
-    work: Work,
-    units: Iterable[Unit],
+    engine: ExecutionEngine,
+    work: UnitFunction,
+    units: Iterable[WorkUnit],
     *,
-    manners: Manners,
+    manners: HostLimits,
     clock: Clock,
     stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
-) -> Iterator[Outcome]:
+) -> Iterator[UnitOutcome]:
     """Do all units, and yield what became of each, once, as they come.
 
     A unit whose worker died, or whose work raised, is given to the engine again; after three
@@ -56,18 +62,23 @@ def run(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
     Raises:
         EngineError: The engine cannot be mended, or nothing at all came of very many tries.
     """
-    return _Run(engine, work, Turns(units, manners), clock, tell).outcomes(stop)
+    return _UnitRun(engine, work, TurnQueue(units, manners), clock, tell).outcomes(stop)
 
 
-class _Task(NamedTuple):
+class _RunningUnit(NamedTuple):
     turn: Turn
-    promise: Promise
+    promise: UnitFuture
     alone: bool
 
 
-class _Run:
+class _UnitRun:
     def __init__(
-        self, engine: Engine, work: Work, turns: Turns, clock: Clock, tell: Callable[[str], None]
+        self,
+        engine: ExecutionEngine,
+        work: UnitFunction,
+        turns: TurnQueue,
+        clock: Clock,
+        tell: Callable[[str], None],
     ) -> None:
         self._report = tell
         self._engine = engine
@@ -75,14 +86,14 @@ class _Run:
         self._turns = turns
         self._clock = clock
         self._finished: SimpleQueue[int] = SimpleQueue()
-        self._under_way: dict[int, _Task] = {}
-        self._suspects: list[Unit] = []
-        self._ready: list[Outcome] = []
+        self._under_way: dict[int, _RunningUnit] = {}
+        self._suspects: list[WorkUnit] = []
+        self._ready: list[UnitOutcome] = []
         self._losses: Counter[str] = Counter()
         self._breaks: Counter[str] = Counter()
         self._in_vain = 0
 
-    def outcomes(self, stop: Callable[[], bool]) -> Iterator[Outcome]:
+    def outcomes(self, stop: Callable[[], bool]) -> Iterator[UnitOutcome]:
         try:
             while True:
                 while self._ready:
@@ -127,7 +138,7 @@ class _Run:
                 self._turns.again(turn.unit)
             self._mend(error)
             return
-        self._under_way[turn.number] = _Task(turn, promise, alone)
+        self._under_way[turn.number] = _RunningUnit(turn, promise, alone)
         number, told = turn.number, self._finished
         promise.add_done_callback(lambda _: told.put(number))
 
@@ -171,17 +182,17 @@ class _Run:
                     if task is not None:
                         self._did(task, task.promise.result())
 
-    def _did(self, task: _Task, outcome: Outcome) -> None:
+    def _did(self, task: _RunningUnit, outcome: UnitOutcome) -> None:
         self._over(task, outcome)
         self._in_vain = 0
         self._forget(task.turn.unit.name)
         self._ready.append(outcome)
 
-    def _over(self, task: _Task, outcome: Outcome | None) -> None:
+    def _over(self, task: _RunningUnit, outcome: UnitOutcome | None) -> None:
         del self._under_way[task.turn.number]
         self._turns.ended(task.turn, outcome, self._clock.monotonic())
 
-    def _lose(self, unit: Unit, error: Exception) -> None:
+    def _lose(self, unit: WorkUnit, error: Exception) -> None:
         self._losses[unit.name] += 1
         self._tried_in_vain(error, _IN_VAIN + TRIES * self._engine.slots)
         _log.warning("unit %s was lost: %s", unit.name, _error_text(error))
@@ -214,7 +225,7 @@ class _Run:
             self._over(task, None)
             self._broke(task, error)
 
-    def _broke(self, task: _Task, error: Exception) -> None:
+    def _broke(self, task: _RunningUnit, error: Exception) -> None:
         unit = task.turn.unit
         self._breaks[unit.name] += 1
         if task.alone:
@@ -224,9 +235,9 @@ class _Run:
         else:
             self._suspects.append(unit)
 
-    def _fail(self, unit: Unit, why: str) -> None:
+    def _fail(self, unit: WorkUnit, why: str) -> None:
         self._forget(unit.name)
-        self._ready.append(Outcome(name=unit.name, failed=("engine", why)))
+        self._ready.append(UnitOutcome(name=unit.name, failed=("engine", why)))
 
     def _forget(self, name: str) -> None:
         self._losses.pop(name, None)

@@ -10,21 +10,21 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.landing import Tally
+from resourcesync.destination.landing import TransferTally
 from resourcesync.destination.plan import forgotten
 from resourcesync.destination.tasks import next_try
-from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.fitting import fitting
 from resourcesync.distributed.lists import READ, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
-from resourcesync.distributed.units import SliceOutcome, SliceUnit, Terms
+from resourcesync.distributed.units import SliceOutcome, SliceUnit, UnitOptions
 from resourcesync.distributed.work import BEGUN, REPORT_SUFFIX
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.engines import Outcome
-from resourcesync.ports.mirror import Copy, Fixity, Pending, Step, Task
-from resourcesync.ports.tables import DoneRow, Slice, WorkRow
+from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
+from resourcesync.ports.tables import DoneRow, WorkRow, WorkSlice
 
 _WORK: Final = "work/"
 _DONE: Final = "done/"
@@ -35,7 +35,7 @@ _SAMPLE: Final = 100
 _MOST_FAILURES: Final = 1_000
 
 
-class Ended(NamedTuple):
+class SliceResults(NamedTuple):
     """How bringing slices ended.
 
     Attributes:
@@ -43,15 +43,15 @@ class Ended(NamedTuple):
         complete: Whether every slice was brought.
     """
 
-    tally: Tally
+    tally: TransferTally
     complete: bool = True
 
-    def plus(self, told: SliceOutcome) -> "Ended":
+    def plus(self, told: SliceOutcome) -> "SliceResults":
         """Return it with what one more unit did."""
-        return Ended(_sum(self.tally, told.tally), self.complete)
+        return SliceResults(_sum(self.tally, told.tally), self.complete)
 
 
-class _Left(NamedTuple):
+class _AbandonedUnit(NamedTuple):
     """What a unit that is given up has in the exchange.
 
     Attributes:
@@ -65,11 +65,11 @@ class _Left(NamedTuple):
     sign: str
 
 
-def _of_slice(work: str) -> _Left:
-    return _Left(work, work, f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}")
+def _of_slice(work: str) -> _AbandonedUnit:
+    return _AbandonedUnit(work, work, f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}")
 
 
-class Slices:
+class SliceQueue:
     """The slices of one pull.
 
     Args:
@@ -78,7 +78,7 @@ class Slices:
         report: Takes events.
     """
 
-    def __init__(self, crew: Crew, clock: Clock, report: Reporter) -> None:
+    def __init__(self, crew: WorkerContext, clock: Clock, report: Reporter) -> None:
         self._crew = crew
         self._clock = clock
         self._report = report
@@ -122,14 +122,14 @@ class Slices:
     def forget_package(self, base: str) -> None:
         """Hold nothing for known of what a package may have brought; it brings no more."""
         matched = f"{base}{MATCHED}"
-        self._forget(_Left(matched, f"{base}{PERMIT}", matched))
+        self._forget(_AbandonedUnit(matched, f"{base}{PERMIT}", matched))
         self._drop_package(base)
 
     def _drop_package(self, base: str) -> None:
         for name in [*self._crew.exchange.names(f"{base}."), base]:
             self._crew.exchange.remove(name)
 
-    def _forget(self, left: "_Left") -> None:
+    def _forget(self, left: "_AbandonedUnit") -> None:
         """Hold nothing for known of what a unit may have put in place, and let it do no more.
 
         It may be at it: it says that it begins, then looks whether it still may. So it is asked
@@ -152,11 +152,11 @@ class Slices:
     def _mark_suspect(self, file: str) -> None:
         rows = self._crew.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
-            self._crew.state.commit(Step(suspect=[_unknown(row) for row in group]))
+            self._crew.state.commit(StateTransaction(suspect=[_unknown(row) for row in group]))
 
     # --- bringing ---
 
-    def decode_outcome(self, outcome: Outcome) -> SliceOutcome:
+    def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
         """Return what a unit tells of what it did; what the network took is counted."""
         told = msgspec.json.decode(outcome.details, type=SliceOutcome)
         self._crew.traffic.add(told.requests, told.received)
@@ -164,13 +164,13 @@ class Slices:
 
     def fetch(
         self,
-        slices: Iterable[Slice],
-        terms: Terms,
+        slices: Iterable[WorkSlice],
+        terms: UnitOptions,
         budget: Budget,
         *,
         is_decided: bool = False,
         fail_fast: bool = False,
-    ) -> Ended:
+    ) -> SliceResults:
         """Have slices brought; what became of each is remembered as it comes.
 
         Args:
@@ -185,7 +185,7 @@ class Slices:
             StorageError: The mirror cannot be written; the same holds.
         """
         waiting: dict[str, SliceUnit] = {}
-        ended = Ended(Tally())
+        ended = SliceResults(TransferTally())
         total = _Total()
         units = self._units(slices, terms, budget, waiting, total, is_decided=is_decided)
         try:
@@ -206,8 +206,8 @@ class Slices:
 
     def _units(
         self,
-        slices: Iterable[Slice],
-        terms: Terms,
+        slices: Iterable[WorkSlice],
+        terms: UnitOptions,
         budget: Budget,
         waiting: dict[str, SliceUnit],
         total: "_Total",
@@ -236,13 +236,13 @@ class Slices:
             waiting[unit.name] = unit
             yield unit
 
-    def _host(self, one: Slice) -> str:
+    def _host(self, one: WorkSlice) -> str:
         """Return the host that most of a slice is asked of, by its first rows."""
         rows = islice(self._crew.tables.read_work(one.file), _SAMPLE)
         hosts = Counter(host_of(row.listed.loc) for row in rows)
         return hosts.most_common(1)[0][0] if hosts else ""
 
-    def _took(self, unit: SliceUnit, outcome: Outcome, before: Ended) -> Ended:
+    def _took(self, unit: SliceUnit, outcome: UnitOutcome, before: SliceResults) -> SliceResults:
         if outcome.failed is not None:
             self._forget(_of_slice(unit.work))
             code, reason = outcome.failed
@@ -284,7 +284,7 @@ class Slices:
         state.recall([done.uri for _, done in pairs])
         changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
         state.commit(
-            Step(
+            StateTransaction(
                 installed=[copy for _, copy in changed if copy.length >= 0],
                 suspect=[copy for _, copy in changed if copy.length < 0],
                 removed=[d.uri for w, d in pairs if d.copy is None and w.copy is not None],
@@ -297,13 +297,13 @@ class Slices:
             if copy.length >= 0:
                 self._report_item(work, copy)
         for work, done in pairs:
-            if done.pending is not None and done.pending.task == Task.FETCH:
+            if done.pending is not None and done.pending.task == PendingTask.FETCH:
                 self._report_failed(work, done.pending)
 
     def _again(self, row: Pending) -> Pending:
         """Return a task that failed, with the tries of earlier runs: a worker knows of none."""
         known = self._crew.state.pending_of(row.uri)
-        if known is None or known.task != row.task or row.task != Task.FETCH:
+        if known is None or known.task != row.task or row.task != PendingTask.FETCH:
             return row
         tries = known.tries + row.tries
         return row._replace(tries=tries, due=next_try(tries, row.first))
@@ -342,7 +342,7 @@ class Slices:
             },
         )
 
-    def _report_progress(self, ended: Ended, total: "_Total") -> None:
+    def _report_progress(self, ended: SliceResults, total: "_Total") -> None:
         self._report(
             "progress",
             {
@@ -371,15 +371,15 @@ def _unknown(row: WorkRow) -> Copy:
     return forgotten(copy)
 
 
-def closable(outcomes: Iterator[Outcome]) -> Generator[Outcome, None, None]:
+def closable(outcomes: Iterator[UnitOutcome]) -> Generator[UnitOutcome, None, None]:
     """Return outcomes such that what yields them can be closed."""
     yield from outcomes
 
 
-def _sum(one: Tally, other: Tally) -> Tally:
+def _sum(one: TransferTally, other: TransferTally) -> TransferTally:
     fixity = Counter(one.fixity)
     fixity.update(other.fixity)
-    return Tally(
+    return TransferTally(
         created=one.created + other.created,
         updated=one.updated + other.updated,
         same=one.same + other.same,

@@ -1,13 +1,13 @@
 """The terms of a pull, for its workers."""
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.runs import new_run
-from resourcesync.distributed.crew import Crew
-from resourcesync.distributed.units import Terms
+from resourcesync.distributed.crew import WorkerContext
+from resourcesync.distributed.units import UnitOptions
 
 
-def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
+def terms_of(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
     """Return what all units of a pull have in common.
 
     Args:
@@ -17,7 +17,7 @@ def terms_of(pull: Pull, crew: Crew, *, at: int) -> Terms:
     """
     identity = pull.identity
     assert identity is not None, "a pull has found its Source"
-    return Terms(
+    return UnitOptions(
         identity=identity,
         yielding=pull.sync_state.yielding,
         filters=pull.options.filters or pull.sync_state.filters or Filters(),

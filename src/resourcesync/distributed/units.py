@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from resourcesync import errors
-from resourcesync.destination.landing import Tally
-from resourcesync.destination.memory import Identity
+from resourcesync.destination.landing import TransferTally
+from resourcesync.destination.memory import MirrorIdentity
 from resourcesync.destination.options import Filters
-from resourcesync.destination.packages import Offered
-from resourcesync.destination.resource_lists import ListHead
-from resourcesync.discovery import Discovered
+from resourcesync.destination.packages import DumpPackage
+from resourcesync.destination.resource_lists import ListVersion
+from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -22,13 +22,13 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports.mirror import Refused
+from resourcesync.ports.mirror import RefusedRow
 
 _TRANSFERABLE = (ConfigurationError, DocumentError, SourceError, StorageError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class UnitOptions:
     """What all units of one pull have in common; can be pickled.
 
     Attributes:
@@ -46,7 +46,7 @@ class Terms:
         obeying: Whether a copy that a Change List calls deleted is to be deleted.
     """
 
-    identity: Identity
+    identity: MirrorIdentity
     yielding: tuple[str, ...]
     filters: Filters
     site: Any
@@ -60,7 +60,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ListDocumentUnit:
     """A list document to read.
 
     Attributes:
@@ -73,7 +73,7 @@ class Reading:
     name: str
     host: str
     uri: str
-    terms: Terms
+    terms: UnitOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +96,12 @@ class SliceUnit:
     work: str
     rows: int
     size: int
-    terms: Terms
+    terms: UnitOptions
     is_decided: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unpacking:
+class PackageUnit:
     """A package of a dump to take things from.
 
     Attributes:
@@ -114,9 +114,9 @@ class Unpacking:
 
     name: str
     host: str
-    offered: Offered
-    found: Discovered
-    terms: Terms
+    offered: DumpPackage
+    found: SourceLists
+    terms: UnitOptions
 
 
 class ListRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +131,9 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
     dialect: Dialect
     refused: int
-    kept: list[Refused]
+    kept: list[RefusedRow]
     has_entries: bool
-    head: ListHead | None = None
+    head: ListVersion | None = None
     dropped: int = 0
     example: str = ""
     encoded: int = 0
@@ -145,12 +145,12 @@ class ListRead(msgspec.Struct, frozen=True, kw_only=True):
 class SliceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a unit tells of a slice: what it did, and what the network took."""
 
-    tally: Tally
+    tally: TransferTally
     requests: int
     received: int
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
     """An error of a worker, such as it can be told to another machine."""
 
     kind: str
@@ -162,9 +162,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     wait: float | None = None
 
 
-def fault_of(error: ResourceSyncError) -> Fault:
+def fault_of(error: ResourceSyncError) -> ErrorReport:
     """Return what can be told of an error."""
-    return Fault(
+    return ErrorReport(
         kind=type(error).__name__,
         message=error.message,
         code=error.code,
@@ -175,7 +175,7 @@ def fault_of(error: ResourceSyncError) -> Fault:
     )
 
 
-def error_of(fault: Fault) -> ResourceSyncError:
+def error_of(fault: ErrorReport) -> ResourceSyncError:
     """Return the error that a worker had."""
     kind: Any = getattr(errors, fault.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, _TRANSFERABLE)):

@@ -9,42 +9,42 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.destination.landing import Tally, TransferPolicy
+from resourcesync.destination.landing import TransferPolicy, TransferTally
 from resourcesync.destination.mappers import MapperFactory
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import (
     RESTORED,
     Delete,
     Fetch,
-    InStep,
-    Listed,
+    ListedEntry,
     Match,
     Retain,
+    UpToDate,
     decide,
     is_restored,
     match_copy,
 )
 from resourcesync.destination.resource_lists import ResourceListReader
 from resourcesync.destination.runs import new_run
-from resourcesync.destination.selection import Refusals, Selection
+from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.tasks import pending_delete
-from resourcesync.destination.transfer import Transfer
+from resourcesync.destination.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.units import (
+    ListDocumentUnit,
     ListRead,
-    Reading,
     SliceOutcome,
     SliceUnit,
-    Terms,
+    UnitOptions,
     fault_of,
 )
 from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Copies, Fetcher, Installation, Removal
-from resourcesync.ports.engines import Outcome
-from resourcesync.ports.exchanging import Exchange
-from resourcesync.ports.mirror import Copy, MirrorState, Pending, Step, Task
+from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
+from resourcesync.ports.engines import UnitOutcome
+from resourcesync.ports.exchanging import FileExchange
+from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
 REPORT_SUFFIX: Final = ".told"
@@ -55,7 +55,7 @@ _GROUP: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class WorkerTools:
     """What a worker works with.
 
     Attributes:
@@ -74,10 +74,10 @@ class Tools:
 
     fetcher: Fetcher
     copies: Copies
-    memory: Callable[[], MirrorState]
+    memory: Callable[[], MirrorStateStore]
     clock: Clock
     tables: Tables
-    exchange: Exchange
+    exchange: FileExchange
     scratch: Callable[[], BinaryIO]
     file: Callable[[str], str]
     mappers: Callable[[str], MapperFactory]
@@ -85,18 +85,18 @@ class Tools:
     wait: Callable[[], float | None]
 
 
-def selection_of(terms: Terms, mappers: Callable[[str], MapperFactory]) -> Selection:
+def selection_of(terms: UnitOptions, mappers: Callable[[str], MapperFactory]) -> ResourceSelection:
     """Return what chooses among entries, as the pull's own choice does."""
     identity = terms.identity
     scope, refusals = identity.scope(terms.filters), Refusals(lambda _: None)
     mapping = identity.mapping(mappers, terms.yielding)
-    return Selection(scope, mapping, refusals, homes=identity.moved)
+    return ResourceSelection(scope, mapping, refusals, homes=identity.moved)
 
 
 # --- lists ---
 
 
-def read_list(unit: Reading, tools: Tools) -> Outcome:
+def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     """Read a list into a file of rows, which has a name of its own."""
     try:
         return _read_list(unit, tools)
@@ -104,10 +104,12 @@ def read_list(unit: Reading, tools: Tools) -> Outcome:
         return failed(unit.name, error, tools)
 
 
-def _read_list(unit: Reading, tools: Tools) -> Outcome:
+def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     selection = selection_of(unit.terms, tools.mappers)
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
-    spool: Spool[Listed] = Spool(key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch)
+    spool: ExternalSorter[ListedEntry] = ExternalSorter(
+        key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch
+    )
     with closing(spool):
         snapshot = ResourceListReader(documents, selection).read(unit.uri, spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
@@ -139,13 +141,13 @@ def _read_list(unit: Reading, tools: Tools) -> Outcome:
         requests=requests,
         received=received,
     )
-    return Outcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(told))
+    return UnitOutcome(unit.name, rows, wait=tools.wait(), details=msgspec.json.encode(told))
 
 
 # --- slices ---
 
 
-def fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
+def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     """Fetch a slice into the store, and say in a file what became of each row.
 
     Done again, it does nothing when that file is there; else it takes over what is in place.
@@ -153,18 +155,18 @@ def fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
     try:
         known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
         if known is not None and tools.exchange.receive(unit.name) is not None:
-            return Outcome(unit.name, unit.rows, details=_read(known))
+            return UnitOutcome(unit.name, unit.rows, details=_read(known))
         return _fetch_slice(unit, tools)
     except ResourceSyncError as error:
         return failed(unit.name, error, tools)
 
 
-def _fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
+def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     work = tools.exchange.receive(unit.work)
     if work is None:
         raise run_over(unit.work)
     rows = list(tools.tables.read_work(work))
-    slice_ = _Slice(unit, tools, rows)
+    slice_ = _SliceMirror(unit, tools, rows)
     told = slice_.carry_out()
     done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
     count = tools.tables.write_done(done, slice_.done())
@@ -172,21 +174,21 @@ def _fetch_slice(unit: SliceUnit, tools: Tools) -> Outcome:
     write(words, encoded)
     tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
     tools.exchange.send(unit.name, done)
-    return Outcome(unit.name, count, wait=tools.wait(), details=encoded)
+    return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
 
 
-class _Slice:
+class _SliceMirror:
     """A slice as a small mirror of its own: its copies, its memory, and what is listed."""
 
-    def __init__(self, unit: SliceUnit, tools: Tools, rows: list[WorkRow]) -> None:
+    def __init__(self, unit: SliceUnit, tools: WorkerTools, rows: list[WorkRow]) -> None:
         self._unit = unit
         self._tools = tools
         self._rows = rows
         self._state = tools.memory()
-        self._tally = Tally()
+        self._tally = TransferTally()
         copies = [row.copy for row in rows if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
-            self._state.commit(Step(suspect=copies[start : start + _GROUP]))
+            self._state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
 
     def carry_out(self) -> SliceOutcome:
         terms, tools, unit = self._unit.terms, self._tools, self._unit
@@ -199,9 +201,9 @@ class _Slice:
             at=terms.at,
             began=to_microseconds(tools.clock.now()),
         )
-        transfer = Transfer(
+        transfer = ResourceTransfer(
             fetcher=tools.fetcher,
-            copies=Fenced(tools.copies, unit.work, tools.exchange, is_begun=self._is_begun()),
+            copies=FencedCopies(tools.copies, unit.work, tools.exchange, is_begun=self._is_begun()),
             state=self._state,
             clock=tools.clock,
             policy=policy,
@@ -233,24 +235,24 @@ class _Slice:
             match decision:
                 case Fetch():
                     yield decision
-                case InStep():
+                case UpToDate():
                     self._tally.same += 1
                 case Delete(copy, reason):
                     tasks.append(self._task(copy, reason))
                 case Retain(copy):
                     code = RESTORED if is_restored(copy) else ""
-                    tasks.append(self._task(copy, "")._replace(task=Task.RETAIN, code=code))
-        self._state.commit(Step(pending=tasks))
+                    tasks.append(self._task(copy, "")._replace(task=PendingTask.RETAIN, code=code))
+        self._state.commit(StateTransaction(pending=tasks))
 
     def _task(self, copy: Copy, reason: str) -> Pending:
         terms = self._unit.terms
         now = to_microseconds(self._tools.clock.now())
         row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
-        return row if terms.applies_deletions else row._replace(task=Task.RETAIN)
+        return row if terms.applies_deletions else row._replace(task=PendingTask.RETAIN)
 
     def done(self) -> Iterator[DoneRow]:
         copies = {copy.uri: copy for copy in self._state.copies()}
-        tasks = {row.uri: row for task in Task for row in self._state.pending(task)}
+        tasks = {row.uri: row for task in PendingTask for row in self._state.pending(task)}
         for row in self._rows:
             uri = row.listed.uri
             yield DoneRow(uri, copies.get(uri), tasks.get(uri))
@@ -263,14 +265,16 @@ def _fetch_of(row: WorkRow) -> Fetch:
     return Fetch(listed, copy, is_conditional=ask)
 
 
-class Fenced:
+class FencedCopies:
     """The copies, closed to a unit that is no part of any run any more: its token is gone.
 
     A coordinator that was killed may leave workers behind. What they would still put in place,
     another run may have put there meanwhile, and newer.
     """
 
-    def __init__(self, copies: Copies, token: str, exchange: Exchange, *, is_begun: bool) -> None:
+    def __init__(
+        self, copies: Copies, token: str, exchange: FileExchange, *, is_begun: bool
+    ) -> None:
         self._copies = copies
         self._token = token
         self._exchange = exchange
@@ -284,7 +288,7 @@ class Fenced:
         if self._is_begun:
             yield self._token
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place, while the unit is wanted."""
         if batch and next(self._exchange.names(self._token), None) is None:
             for one in batch:
@@ -292,7 +296,7 @@ class Fenced:
             raise run_over(self._token)
         return self._copies.install(batch)
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Refuse to take anything away: that is the coordinator's."""
         raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
 
@@ -306,12 +310,12 @@ def run_over(token: str) -> StorageError:
     )
 
 
-def failed(name: str, error: ResourceSyncError, tools: Tools) -> Outcome:
+def failed(name: str, error: ResourceSyncError, tools: WorkerTools) -> UnitOutcome:
     """Return the outcome of a unit that had an error."""
     fault = fault_of(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
     told = msgspec.json.encode(fault)
-    return Outcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
+    return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
 
 
 def write(file: str, data: bytes) -> None:
@@ -325,9 +329,9 @@ def _read(file: str) -> bytes:
         return stream.read()
 
 
-def _dump(row: Listed) -> bytes:
+def _dump(row: ListedEntry) -> bytes:
     return marshal.dumps(tuple(row))
 
 
-def _load(data: bytes) -> Listed:
-    return Listed(*marshal.loads(data))  # noqa: S302 - a temporary file of our own
+def _load(data: bytes) -> ListedEntry:
+    return ListedEntry(*marshal.loads(data))  # noqa: S302 - a temporary file of our own

@@ -1,11 +1,11 @@
-"""Tokens become entries: regular ones in a `Run`, any other as an `Irregular`."""
+"""Tokens become entries: regular ones in a `Run`, any other as an `RawEntry`."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents._context import Context
+from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._expat import MAX_TOKEN
-from resourcesync.documents._layouts import Layout, Run, is_end, is_text, learn
+from resourcesync.documents._layouts import EntryColumns, EntryLayout, is_end, is_text, learn
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
     CHANGEFREQ,
@@ -42,7 +42,7 @@ _CHILDREN: Final = "An element stands inside the text of the entry"
 
 
 @dataclass(slots=True, eq=False)
-class Irregular:
+class RawEntry:
     """One entry with all that it says, just as it was written.
 
     Attributes:
@@ -69,7 +69,7 @@ class Irregular:
         self.fault = self.fault or (code, reason, rule)
 
 
-class Assembler:
+class EntryAssembler:
     """Takes tokens as they come and holds the entries that are complete.
 
     Attributes:
@@ -83,24 +83,24 @@ class Assembler:
             entry irregular.
     """
 
-    def __init__(self, *, limits: Limits, context: Context) -> None:
+    def __init__(self, *, limits: Limits, context: ReadingContext) -> None:
         self.depth = 1
         self.began = False
         self.metadata: list[str] | None = None
         self.links: list[list[str]] = []
         self.foreign: list[str] = []
-        self.items: list[Run | Irregular] = []
+        self.items: list[EntryColumns | RawEntry] = []
         self.attributes: frozenset[str] | None = None
         self._limits = limits
         self._uri = context.uri
         self._context = context
         self._given: list[str] = []
         self._longest = min(limits.uri, limits.text)
-        self._entry: Irregular | None = None
+        self._entry: RawEntry | None = None
         self._leaf: int | None = None  # which element of the entry is open
         self._pieces: list[str] = []
         self._length = 0
-        self._layouts: list[Layout] = []
+        self._layouts: list[EntryLayout] = []
         self._lessons = 0
         self._unknown = 0
 
@@ -109,7 +109,7 @@ class Assembler:
         """Whether the root alone is open, and its first entry was there."""
         return self.began and self.depth == 1
 
-    def drain(self) -> list[Run | Irregular]:
+    def drain(self) -> list[EntryColumns | RawEntry]:
         """Return the complete entries and forget them."""
         items, self.items = self.items, []
         return items
@@ -146,7 +146,7 @@ class Assembler:
         self._unknown += 1
         if self._unknown > _MOST_UNKNOWN:
             return
-        entry = Irregular(line, column)
+        entry = RawEntry(line, column)
         entry.blame(UNKNOWN, "An element stands among the entries that is no entry", "G03")
         self.items.append(entry)
 
@@ -161,7 +161,7 @@ class Assembler:
                 return after
         return at
 
-    def _repeat(self, layout: Layout, tokens: list[Token], at: int) -> int:
+    def _repeat(self, layout: EntryLayout, tokens: list[Token], at: int) -> int:
         """Take entries as long as they repeat the layout; return where the next one starts."""
         count, growth = 1, 4  # few at first, so that a short run costs little
         while count := min(count, (len(tokens) - at) // layout.size):
@@ -174,7 +174,7 @@ class Assembler:
                 count, growth = count // 4, 1
         return at
 
-    def _is_within(self, run: Run) -> bool:
+    def _is_within(self, run: EntryColumns) -> bool:
         longest = self._longest
         return (
             max(map(len, run.uris)) <= longest
@@ -197,7 +197,7 @@ class Assembler:
 
     def _learn(self, tokens: list[Token], attributes: frozenset[str]) -> None:
         entry = self.items[-1]
-        assert isinstance(entry, Irregular)
+        assert isinstance(entry, RawEntry)
         if entry.fault is not None or LOC not in entry.texts:
             return
         self._lessons += 1
@@ -242,7 +242,7 @@ class Assembler:
         if self._entry is not None:
             self._entry.blame("entry-invalid", "An entry stands inside the entry", "G03")
         elif self.depth == 2:  # noqa: PLR2004 - a child of the root
-            self._entry = Irregular(line, column)
+            self._entry = RawEntry(line, column)
             if misplaced:
                 self._entry.blame(
                     "entry-misplaced", "url and sitemap do not stand in one document", "G03"
@@ -261,7 +261,7 @@ class Assembler:
         elif self._leaf in _TEXT_ELEMENTS:
             entry.blame("entry-invalid", _CHILDREN)
 
-    def _start_in_entry(self, entry: Irregular, mark: int, attributes: list[str]) -> None:
+    def _start_in_entry(self, entry: RawEntry, mark: int, attributes: list[str]) -> None:
         self._leaf = mark
         self._pieces, self._length = [], 0
         if mark == LN:
@@ -310,7 +310,7 @@ class Assembler:
                 self._end_text(entry, self._leaf)
             self._leaf = None
 
-    def _end_text(self, entry: Irregular, leaf: int) -> None:
+    def _end_text(self, entry: RawEntry, leaf: int) -> None:
         is_long = self._length > self._limits.text
         if is_long and leaf in _HINTS:
             self._context.at(entry.line, entry.column)
@@ -337,6 +337,6 @@ class Assembler:
                 self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
             )
 
-    def _fail(self, limit: int, what: str, entry: Irregular | None) -> None:
+    def _fail(self, limit: int, what: str, entry: RawEntry | None) -> None:
         line, column = (entry.line, entry.column) if entry is not None else (0, 0)
         raise over(limit, what, uri=self._uri, line=line, column=column)

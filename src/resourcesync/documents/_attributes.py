@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from resourcesync.documents._escaping import escape, is_name
-from resourcesync.documents._forms import Form
+from resourcesync.documents._forms import DialectForm
 from resourcesync.documents._tokens import RS_NAMESPACES
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
@@ -66,7 +66,7 @@ def interval(told: Timed) -> str:
     )
 
 
-def root_times(header: Header, form: Form) -> str:
+def root_times(header: Header, form: DialectForm) -> str:
     """Return the times of a root in the dialect's own words; see `dialects.narrow_header`."""
     if form.times == "at":
         return interval(header)

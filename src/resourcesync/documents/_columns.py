@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from resourcesync.documents._context import RefusalError, is_absolute
 from resourcesync.documents._entries import priority
-from resourcesync.documents._layouts import Run
+from resourcesync.documents._layouts import EntryColumns
 from resourcesync.documents._values import (
     BLANKS,
     change_moment,
@@ -56,7 +56,7 @@ Notice = Callable[[int], None]
 """Is told which entry of the run, counted from 0, has a time without a time zone."""
 
 
-def resources_of(run: Run, notice: Notice) -> list[Resource]:
+def resources_of(run: EntryColumns, notice: Notice) -> list[Resource]:
     """Return the resources that the entries tell of.
 
     Raises:
@@ -78,7 +78,7 @@ def resources_of(run: Run, notice: Notice) -> list[Resource]:
     )
 
 
-def plain_resources_of(run: Run, notice: Notice) -> Sequence[Resource]:
+def plain_resources_of(run: EntryColumns, notice: Notice) -> Sequence[Resource]:
     """Return what `resources_of` does, as columns where these hold all that the entries tell.
 
     Raises:
@@ -97,7 +97,7 @@ def plain_resources_of(run: Run, notice: Notice) -> Sequence[Resource]:
     )
 
 
-def changes_of(run: Run, kinds: list[ChangeKind], notice: Notice) -> list[Change]:
+def changes_of(run: EntryColumns, kinds: list[ChangeKind], notice: Notice) -> list[Change]:
     """Return the changes that the entries tell of.
 
     Raises:

@@ -80,7 +80,7 @@ class RefusalError(Exception):
         self.rule = rule
 
 
-class Context:
+class ReadingContext:
     """What is known while one document is read.
 
     Args:

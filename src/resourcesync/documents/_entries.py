@@ -8,10 +8,10 @@ from functools import partial
 from itertools import repeat
 from typing import Final
 
-from resourcesync.documents._assembling import UNKNOWN, Irregular
-from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._assembling import UNKNOWN, RawEntry
+from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._fragments import simple
-from resourcesync.documents._layouts import ATTRIBUTES, Row, Run
+from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
 from resourcesync.documents._linking import links
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
@@ -60,7 +60,7 @@ _PARTS: Final = {
 _ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
 
 
-def resource_of(entry: Irregular, known: frozenset[str], context: Context) -> Resource:
+def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext) -> Resource:
     """Return the resource that any entry tells of.
 
     Args:
@@ -90,7 +90,7 @@ def resource_of(entry: Irregular, known: frozenset[str], context: Context) -> Re
 
 
 def change_of(
-    entry: Irregular, kind: ChangeKind, known: frozenset[str], context: Context
+    entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: ReadingContext
 ) -> Change:
     """Return the change that any entry tells of.
 
@@ -115,7 +115,7 @@ def change_of(
     return Change(kind=kind, time=time, resource=resource)
 
 
-def _change_time(entry: Irregular, resource: Resource, context: Context) -> datetime | None:
+def _change_time(entry: RawEntry, resource: Resource, context: ReadingContext) -> datetime | None:
     """Return the time of a change that has no ``datetime``."""
     text = parted(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
@@ -126,7 +126,7 @@ def _change_time(entry: Irregular, resource: Resource, context: Context) -> date
     return resource.lastmod
 
 
-def row_of(item: Irregular) -> Row:
+def row_of(item: RawEntry) -> TextRow:
     """Return the row of an entry, just as written; the URI is empty when there is none.
 
     What a draft says of a change in its own way is in the places of a row as well.
@@ -136,7 +136,7 @@ def row_of(item: Irregular) -> Row:
     time = values.get("datetime", values.get("at") if "change" in values else None)
     if time is None and LASTMOD not in texts:
         time = texts.get(EXPIRES)
-    return Row(
+    return TextRow(
         uri=texts.get(LOC, ""),
         lastmod_text=texts.get(LASTMOD),
         hash_text=values.get("hash"),
@@ -152,7 +152,7 @@ def row_of(item: Irregular) -> Row:
     )
 
 
-def _draft_change(item: Irregular) -> str | None:
+def _draft_change(item: RawEntry) -> str | None:
     """Return what a draft says that happened: a type of ``lastmod``, or only ``expires``."""
     given = item.given.get(LASTMOD, [])
     for name, value in zip(given[::2], given[1::2], strict=True):
@@ -162,7 +162,7 @@ def _draft_change(item: Irregular) -> str | None:
     return item.texts.get(EVENT, "deleted" if EXPIRES in item.texts else None)
 
 
-def is_package(item: Irregular) -> bool:
+def is_package(item: RawEntry) -> bool:
     """Whether an entry of a Change List tells an interval or a package, and not what happened."""
     values, _ = parted(item.metadata, _INTERVAL)
     row = row_of(item)
@@ -170,7 +170,7 @@ def is_package(item: Irregular) -> bool:
     return row.change is None and (is_packed or values.keys() >= _INTERVAL)
 
 
-def is_part(item: Irregular) -> bool:
+def is_part(item: RawEntry) -> bool:
     """Whether an entry of a Resource List points to another one, as the entries of an index do.
 
     Its ``rs:md`` tells the moment of a snapshot, or that capability, and nothing in the entry is
@@ -184,7 +184,7 @@ def is_part(item: Irregular) -> bool:
     return is_bare and is_alone and told and bool(values)
 
 
-def names(item: Irregular, kind: Capability) -> bool:
+def names(item: RawEntry, kind: Capability) -> bool:
     """Whether an entry names this capability, and no change: it leads to such a document."""
     values, _ = parted(item.metadata, _NAMED)
     return values.get("capability", "").strip(BLANKS).lower() == kind and (
@@ -192,14 +192,16 @@ def names(item: Irregular, kind: Capability) -> bool:
     )
 
 
-def header_from_entries(header: Header, first: list[Run | Irregular], context: Context) -> Header:
+def header_from_entries(
+    header: Header, first: list[EntryColumns | RawEntry], context: ReadingContext
+) -> Header:
     """Return the header of what a list or a dump is by its first entries.
 
     A document whose entries name its own capability is an index, and so is a Resource List whose
     first entries have the moment of a snapshot and nothing of a resource. A Change List of
     packages is a Change Dump: the first entry has an interval or is a package, and has no change.
     """
-    items = [it for it in first if isinstance(it, Irregular)]
+    items = [it for it in first if isinstance(it, RawEntry)]
     kind = header.capability
     if not items or len(items) != len(first) or kind is None:
         return header
@@ -214,7 +216,7 @@ def header_from_entries(header: Header, first: list[Run | Irregular], context: C
     return replace(header, capability=Capability.CHANGE_DUMP)
 
 
-def irregular_of(row: Row, priority: str | None) -> Irregular:
+def irregular_of(row: TextRow, priority: str | None) -> RawEntry:
     """Return the entry that a row of a run was cut from."""
     texts = {LOC: row.uri}
     if priority is not None:
@@ -228,10 +230,10 @@ def irregular_of(row: Row, priority: str | None) -> Irregular:
         value = getattr(row, field)
         if value is not None:
             metadata += (name, value)
-    return Irregular(line=row.line, column=row.column, texts=texts, metadata=metadata)
+    return RawEntry(line=row.line, column=row.column, texts=texts, metadata=metadata)
 
 
-def foreign_of(entry: Irregular) -> Foreign:
+def foreign_of(entry: RawEntry) -> Foreign:
     """Return the elements of other communities in an entry; a sitemap's own hints are, too."""
     hints = [
         simple(SITEMAP_NS, name, entry.texts[mark])
@@ -246,7 +248,7 @@ def priority(text: str) -> str:
     return simple(SITEMAP_NS, "priority", text)
 
 
-def draft_digests(entry: Irregular) -> tuple[Digest, ...]:
+def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
     """Return the digests that the elements of a draft tell, in base64 or in hex."""
     found: list[Digest] = []
     for mark in (FIXITY, MD5):
@@ -267,12 +269,12 @@ def _to_hex(text: str) -> str:
     return octets.hex() if len(octets) == _MD5_BYTES else text
 
 
-def path_of(entry: Irregular) -> str:
+def path_of(entry: RawEntry) -> str:
     """Return the place of the entry inside a package, just as written."""
     return parted(entry.metadata, frozenset({"path"}))[0].get("path", "")
 
 
-def check_is_entry(entry: Irregular) -> None:
+def check_is_entry(entry: RawEntry) -> None:
     """Check that it is an entry at all, whatever is wrong with it.
 
     Raises:
@@ -282,7 +284,7 @@ def check_is_entry(entry: Irregular) -> None:
         raise RefusalError(*entry.fault)
 
 
-def entry_uri(entry: Irregular, context: Context) -> str:
+def entry_uri(entry: RawEntry, context: ReadingContext) -> str:
     """Return the entry's URI, absolute.
 
     Raises:
@@ -300,19 +302,19 @@ def entry_uri(entry: Irregular, context: Context) -> str:
     return uri
 
 
-def lastmod_of(entry: Irregular, context: Context) -> datetime | None:
+def lastmod_of(entry: RawEntry, context: ReadingContext) -> datetime | None:
     """Return what the entry's ``lastmod`` says; ``None`` when it says nothing that can be read."""
     text = entry.texts.get(LASTMOD, "").strip(BLANKS)
     return moment_or_none(text, context) if text else None
 
 
-def one_by_one(run: Run) -> Iterator[Irregular]:
+def one_by_one(run: EntryColumns) -> Iterator[RawEntry]:
     """Yield the entries of a run as if they had no layout."""
     return map(irregular_of, run.rows(), run.priorities or repeat(None))
 
 
-def place_of(item: Run | Irregular, index: int) -> tuple[int, int]:
+def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:
     """Return line and column of an entry; in a run, of the entry with this (negative) index."""
-    if isinstance(item, Run):
+    if isinstance(item, EntryColumns):
         return item.lines[index], item.columns[index]
     return item.line, item.column

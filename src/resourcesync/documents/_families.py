@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents._assembling import Irregular
-from resourcesync.documents._context import Context
+from resourcesync.documents._assembling import RawEntry
+from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._entries import change_of, resource_of
 from resourcesync.documents._referring import (
     capability_of,
@@ -27,7 +27,7 @@ _OF_CHANGES: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
+class EntryFamily:
     """How the entries of one kind of document are read.
 
     Attributes:
@@ -41,41 +41,41 @@ class Family:
     known: frozenset[str] = frozenset()
     is_regular: bool = False
     has_changes: bool = False
-    make: Callable[[Irregular, ChangeKind | None, Context], Entry]
+    make: Callable[[RawEntry, ChangeKind | None, ReadingContext], Entry]
 
 
-def family_of(header: Header) -> Family:
+def family_of(header: Header) -> EntryFamily:
     """Return how the entries under such a header are read."""
     kind = header.capability
     if header.is_index or (kind is not None and kind.is_archive):
-        return Family(make=lambda entry, _, context: part_of(entry, context))
+        return EntryFamily(make=lambda entry, _, context: part_of(entry, context))
     path = _PATH if kind is not None and kind.is_manifest else frozenset()
     if kind in _OF_RESOURCES:
         return _of_resources(REPRESENTATION | path)
     if kind in _OF_CHANGES:
         return _of_changes(CHANGE_KNOWN | path)
     if kind is not None and kind.is_dump:
-        return Family(make=lambda entry, _, context: package_of(entry, context))
+        return EntryFamily(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
-        return Family(has_changes=True, make=_document_change)
-    return Family(make=lambda entry, _, context: capability_of(entry, context))
+        return EntryFamily(has_changes=True, make=_document_change)
+    return EntryFamily(make=lambda entry, _, context: capability_of(entry, context))
 
 
-def _of_resources(known: frozenset[str]) -> Family:
-    def make(entry: Irregular, _kind: ChangeKind | None, context: Context) -> Entry:
+def _of_resources(known: frozenset[str]) -> EntryFamily:
+    def make(entry: RawEntry, _kind: ChangeKind | None, context: ReadingContext) -> Entry:
         return resource_of(entry, known, context)
 
-    return Family(known=known, is_regular=True, make=make)
+    return EntryFamily(known=known, is_regular=True, make=make)
 
 
-def _of_changes(known: frozenset[str]) -> Family:
-    def make(entry: Irregular, kind: ChangeKind | None, context: Context) -> Entry:
+def _of_changes(known: frozenset[str]) -> EntryFamily:
+    def make(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
         assert kind is not None
         return change_of(entry, kind, known, context)
 
-    return Family(known=known, is_regular=True, has_changes=True, make=make)
+    return EntryFamily(known=known, is_regular=True, has_changes=True, make=make)
 
 
-def _document_change(entry: Irregular, kind: ChangeKind | None, context: Context) -> Entry:
+def _document_change(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
     assert kind is not None
     return document_change_of(entry, kind, context)

@@ -29,7 +29,7 @@ _IN_ENTRY: Final = 3
 
 
 @dataclass(slots=True)
-class Node:
+class FeedNode:
     """One element: its name, its attributes and its own text.
 
     Attributes:
@@ -45,7 +45,7 @@ class Node:
     line: int
     column: int
     text: str = ""
-    children: list["Node"] = field(default_factory=list)
+    children: list["FeedNode"] = field(default_factory=list)
 
 
 class FeedScanner:
@@ -64,15 +64,15 @@ class FeedScanner:
     """
 
     def __init__(self, roots: Mapping[tuple[str, str], str], *, limits: Limits, uri: str) -> None:
-        self.root: Node | None = None
+        self.root: FeedNode | None = None
         self.began = False
-        self.entries: list[Node] = []
+        self.entries: list[FeedNode] = []
         self._roots = roots
         self._limits = limits
         self._uri = uri
         self._namespace = ""
         self._entry_name = ""
-        self._open: list[Node | None] = []
+        self._open: list[FeedNode | None] = []
         self._pieces: list[str] = []
         self._length = 0
         self._fed = 0
@@ -121,7 +121,7 @@ class FeedScanner:
                 ) from error
             raise self._malformed(error) from error
 
-    def drain(self) -> list[Node]:
+    def drain(self) -> list[FeedNode]:
         """Return the complete entries and forget them."""
         entries, self.entries = self.entries, []
         return entries
@@ -145,7 +145,7 @@ class FeedScanner:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._check(name, attributes)
         namespace, _, local = name.rpartition(SEPARATOR)
-        node: Node | None = Node(
+        node: FeedNode | None = FeedNode(
             local,
             _known(attributes, self._limits.text),
             self._parser.CurrentLineNumber,
@@ -161,7 +161,7 @@ class FeedScanner:
         self._open.append(node)
         self._pieces, self._length = [], 0
 
-    def _start_root(self, namespace: str, local: str, node: Node | None) -> None:
+    def _start_root(self, namespace: str, local: str, node: FeedNode | None) -> None:
         if (namespace, local) not in self._roots:
             line, column = self._place()
             raise NotAListError(
@@ -190,7 +190,7 @@ class FeedScanner:
         elif parent is not None:
             self._adopt(parent, node)
 
-    def _adopt(self, parent: Node, node: Node) -> None:
+    def _adopt(self, parent: FeedNode, node: FeedNode) -> None:
         if parent is self.root and self.began:
             # The drafts' own sample has the links of an item after it, not in it.
             if not self.entries:

@@ -38,7 +38,7 @@ _SINCE_0_9_1: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class DialectForm:
     """What one dialect can say; the defaults are those of 1.1.
 
     Attributes:
@@ -73,10 +73,10 @@ class Form:
 _FORMS: Final = {
     form.dialect: form
     for form in (
-        Form(dialect=Dialect.V1_1, is_dated=True),
-        Form(dialect=Dialect.V1_0),
-        Form(dialect=Dialect.V0_9_1, has_notifications=False),
-        Form(
+        DialectForm(dialect=Dialect.V1_1, is_dated=True),
+        DialectForm(dialect=Dialect.V1_0),
+        DialectForm(dialect=Dialect.V0_9_1, has_notifications=False),
+        DialectForm(
             dialect=Dialect.V0_9,
             times="from",
             has_entry_times=False,
@@ -85,7 +85,7 @@ _FORMS: Final = {
             description="resourcesync",
             has_notifications=False,
         ),
-        Form(
+        DialectForm(
             dialect=Dialect.V0_6,
             times="modified",
             has_entry_times=False,
@@ -94,7 +94,7 @@ _FORMS: Final = {
             description="",
             has_notifications=False,
         ),
-        Form(
+        DialectForm(
             dialect=Dialect.V0_5,
             times="modified",
             has_entry_times=False,
@@ -105,16 +105,16 @@ _FORMS: Final = {
             nests_manifests=True,
             has_notifications=False,
         ),
-        Form(dialect=Dialect.SITEMAP, is_plain=True, has_notifications=False),
+        DialectForm(dialect=Dialect.SITEMAP, is_plain=True, has_notifications=False),
         *(
-            Form(dialect=dialect, times="modified", is_feed=True)
+            DialectForm(dialect=dialect, times="modified", is_feed=True)
             for dialect in (Dialect.ATOM_LINKS, Dialect.ATOM_ENTRIES, Dialect.NATIVE)
         ),
     )
 }
 
 
-def form_of(dialect: Dialect) -> Form:
+def form_of(dialect: Dialect) -> DialectForm:
     """Return what a dialect can say.
 
     Raises:

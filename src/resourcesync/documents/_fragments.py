@@ -29,7 +29,7 @@ def simple(namespace: str, local: str, text: str) -> str:
     return f"{start}>{text.translate(_TEXT)}</{local}>" if text else f"{start}/>"
 
 
-class Fragment:
+class ForeignFragment:
     """One element, written as its parts come.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from resourcesync.documents._attributes import Timed
-from resourcesync.documents._forms import Form
+from resourcesync.documents._forms import DialectForm
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,
@@ -43,7 +43,7 @@ def kind_of(header: Header) -> type[Entry]:
     return Part if header.is_index else _KINDS[header.capability]
 
 
-def check_header(header: Header, form: Form) -> None:
+def check_header(header: Header, form: DialectForm) -> None:
     """Check a header against Appendix A and the kinds of documents that there are.
 
     Raises:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from resourcesync.documents._context import Context
+from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._dialects import BEFORE_0_9_1, MODIFIED, P1, P2
 from resourcesync.documents._linking import links
 from resourcesync.documents._values import ROOT_KNOWN, TIMES, capability_and_form, lacks_zone, split
@@ -19,7 +19,7 @@ _OLD_DESCRIPTION: Final = "resourcesync"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
+class RawRoot:
     """What stands before the entries, as it was written.
 
     Attributes:
@@ -39,7 +39,7 @@ class Root:
     modified: str = ""
 
 
-def header_of(root: Root, context: Context) -> Header:
+def header_of(root: RawRoot, context: ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
     A document without ``rs:md`` is a plain sitemap, or a draft that says what it is.
@@ -56,7 +56,7 @@ def header_of(root: Root, context: Context) -> Header:
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
 
 
-def _without_metadata(root: Root, context: Context) -> Header:
+def _without_metadata(root: RawRoot, context: ReadingContext) -> Header:
     kind = None
     if root.kind:
         kind = _capability(root.kind, context)[0]
@@ -67,7 +67,7 @@ def _without_metadata(root: Root, context: Context) -> Header:
     return Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
 
 
-def _with_metadata(root: Root, metadata: list[str], context: Context) -> Header:
+def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) -> Header:
     values, extra = split(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
@@ -82,7 +82,7 @@ def _with_metadata(root: Root, metadata: list[str], context: Context) -> Header:
     return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
 
 
-def _capability(label: str, context: Context) -> tuple[Capability, bool]:
+def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
     kind, says_index = capability_and_form(label)
     if kind is None:
         raise UnexpectedDocumentError(
@@ -100,7 +100,7 @@ def _capability(label: str, context: Context) -> tuple[Capability, bool]:
     return kind, says_index
 
 
-def _in_new_times(kind: Capability, moments: dict[str, Any], context: Context) -> None:
+def _in_new_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
     """Give the times the names they have since 0.9.1 (§3.1 of it)."""
     if moments.keys() == {"modified"}:
         context.shows.add(MODIFIED)
@@ -113,7 +113,7 @@ def _in_new_times(kind: Capability, moments: dict[str, Any], context: Context) -
         moments["at"] = moments.pop("from_")
 
 
-def _modern_relations(found: tuple[Link, ...], context: Context) -> tuple[Link, ...]:
+def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple[Link, ...]:
     """Give the links up and to the index the relations they have since 0.9.1."""
     words = {}
     for old in ("resourcesync", "top"):
@@ -138,7 +138,7 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
     return " ".join(words.get(token.lower(), token) for token in tokens)
 
 
-def _moment(name: str, text: str, context: Context) -> datetime:
+def _moment(name: str, text: str, context: ReadingContext) -> datetime:
     """Return a time of the document itself, which all its entries depend on.
 
     Raises:
@@ -153,7 +153,7 @@ def _moment(name: str, text: str, context: Context) -> datetime:
     return found
 
 
-def _loose_moment(name: str, text: str, context: Context) -> datetime:
+def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
     try:
         found = parse_loosely(text)
     except ValueError as error:
@@ -163,7 +163,7 @@ def _loose_moment(name: str, text: str, context: Context) -> datetime:
     return found
 
 
-def _malformed(reason: str, code: str, context: Context) -> MalformedDocumentError:
+def _malformed(reason: str, code: str, context: ReadingContext) -> MalformedDocumentError:
     return MalformedDocumentError(
         reason, uri=context.uri, line=context.line, column=context.column, code=code
     )

@@ -25,7 +25,7 @@ from resourcesync.documents._tokens import (
 )
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """One entry of a list as strings: what planning of millions reads instead of values.
 
     ``None`` means that the entry does not say. Links and foreign attributes are left out.
@@ -60,10 +60,10 @@ class Row(NamedTuple):
 
 
 # The constructor of a named tuple is Python code; this one is C, and the run has all the fields.
-_new_row: Final[Callable[[tuple[Any, ...]], Row]] = partial(tuple.__new__, Row)
+_new_row: Final[Callable[[tuple[Any, ...]], TextRow]] = partial(tuple.__new__, TextRow)
 
 
-class Run(NamedTuple):
+class EntryColumns(NamedTuple):
     """Entries of one layout, as columns; the fields are those of `Row`, and the priority.
 
     A column is ``None`` when the entries do not say.
@@ -83,7 +83,7 @@ class Run(NamedTuple):
     paths: list[str] | None
     priorities: list[str] | None
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TextRow]:
         """Yield the entries one by one."""
         return map(
             _new_row,
@@ -111,10 +111,10 @@ _TEXTS: Final = {
     CHANGEFREQ: "changefreq",
     PRIORITY: "priority",
 }
-_FIELDS: Final = (*Row._fields, "priority")
+_FIELDS: Final = (*TextRow._fields, "priority")
 
 
-class Layout(NamedTuple):
+class EntryLayout(NamedTuple):
     """How one entry was written.
 
     Attributes:
@@ -129,7 +129,7 @@ class Layout(NamedTuple):
     free: tuple[int, ...]
     places: tuple[int, ...]
 
-    def cut(self, tokens: list[Token], at: int, count: int) -> Run | None:
+    def cut(self, tokens: list[Token], at: int, count: int) -> EntryColumns | None:
         """Return ``count`` entries from ``at`` on, or ``None`` when one of them differs."""
         size = self.size
         entries = tokens[at : at + count * size]
@@ -137,10 +137,10 @@ class Layout(NamedTuple):
         nothing = [None] * count
         for place in self.free:
             entries[place::size] = nothing
-        return Run._make(columns) if entries == self.shape * count else None
+        return EntryColumns._make(columns) if entries == self.shape * count else None
 
 
-def learn(entry: list[Token], attributes: frozenset[str]) -> Layout | None:
+def learn(entry: list[Token], attributes: frozenset[str]) -> EntryLayout | None:
     """Return the layout of a sound entry, or ``None`` when it says more than a `Row` holds.
 
     Args:
@@ -168,7 +168,7 @@ def learn(entry: list[Token], attributes: frozenset[str]) -> Layout | None:
             places[field] = at
     free = tuple(places.values())
     shape = [None if at in free else token for at, token in enumerate(entry)]
-    return Layout(len(entry), shape, free, tuple(places.get(name, -1) for name in _FIELDS))
+    return EntryLayout(len(entry), shape, free, tuple(places.get(name, -1) for name in _FIELDS))
 
 
 def _is_plain(entry: list[Token], at: int) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._dialects import VIA_CHAIN
 from resourcesync.documents._values import (
     ILLEGAL,
@@ -19,7 +19,7 @@ from resourcesync.model.timestamps import parse_w3c
 T = TypeVar("T")
 
 
-def links(found: list[list[str]], context: Context) -> tuple[Link, ...]:
+def links(found: list[list[str]], context: ReadingContext) -> tuple[Link, ...]:
     """Return the links that lead somewhere; a link without ``rel`` or ``href`` does not."""
     made = tuple(link for flat in found if (link := _link(flat, context)) is not None)
     if len(made) > 1 and sum(link.has_relation("via") for link in made) > 1:
@@ -27,7 +27,7 @@ def links(found: list[list[str]], context: Context) -> tuple[Link, ...]:
     return made
 
 
-def _link(flat: list[str], context: Context) -> Link | None:
+def _link(flat: list[str], context: ReadingContext) -> Link | None:
     values, extra = split(flat, LINK_KNOWN, context)
     href, rel = values.get("href", ""), values.get("rel", "")
     target = _target(href, context) if rel else None
@@ -48,7 +48,7 @@ def _link(flat: list[str], context: Context) -> Link | None:
     )
 
 
-def _target(href: str, context: Context) -> str | None:
+def _target(href: str, context: ReadingContext) -> str | None:
     """Return where a link leads; ``None`` when that is nowhere."""
     if len(href) > context.longest:
         context.drop("value-long", about=href)
@@ -62,7 +62,7 @@ def _target(href: str, context: Context) -> str | None:
 
 
 def _hint(
-    read: Callable[[str], T | None], text: str | None, rule: str, context: Context
+    read: Callable[[str], T | None], text: str | None, rule: str, context: ReadingContext
 ) -> T | None:
     """Return what an attribute of a link says; one that says nothing sound spoils nothing."""
     if text is None:

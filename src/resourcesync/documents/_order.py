@@ -6,7 +6,7 @@ from datetime import datetime
 from resourcesync.model.resources import Change
 
 
-class Order:
+class ChangeOrder:
     """Watches the times of changes as they come.
 
     Attributes:
@@ -44,7 +44,7 @@ def oldest_first(changes: Iterable[Change]) -> Iterator[Change]:
 
     They are held until the first one that is later than the one before it.
     """
-    order, held, rest = Order(), list[Change](), iter(changes)
+    order, held, rest = ChangeOrder(), list[Change](), iter(changes)
     for change in rest:
         held.append(change)
         order.watch((change.time,))

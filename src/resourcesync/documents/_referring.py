@@ -2,8 +2,8 @@
 
 from typing import Any, Final, TypedDict
 
-from resourcesync.documents._assembling import Irregular
-from resourcesync.documents._context import Context
+from resourcesync.documents._assembling import RawEntry
+from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._entries import entry_uri, foreign_of, lastmod_of, path_of
 from resourcesync.documents._linking import links
 from resourcesync.documents._values import (
@@ -25,7 +25,7 @@ _CAPABILITY_KNOWN: Final = frozenset({"capability"})
 _DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *TIMES})
 
 
-def part_of(entry: Irregular, context: Context) -> Part:
+def part_of(entry: RawEntry, context: ReadingContext) -> Part:
     """Return the document that an entry of an index or an archive points to.
 
     Raises:
@@ -44,7 +44,7 @@ def part_of(entry: Irregular, context: Context) -> Part:
     )
 
 
-def package_of(entry: Irregular, context: Context) -> Package:
+def package_of(entry: RawEntry, context: ReadingContext) -> Package:
     """Return the package that an entry of a dump points to.
 
     Raises:
@@ -62,7 +62,7 @@ def package_of(entry: Irregular, context: Context) -> Package:
     )
 
 
-def capability_of(entry: Irregular, context: Context) -> CapabilityEntry:
+def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
     """Return the document that an entry of a Capability List or Source Description points to.
 
     Raises:
@@ -81,7 +81,9 @@ def capability_of(entry: Irregular, context: Context) -> CapabilityEntry:
     )
 
 
-def document_change_of(entry: Irregular, kind: ChangeKind, context: Context) -> DocumentChange:
+def document_change_of(
+    entry: RawEntry, kind: ChangeKind, context: ReadingContext
+) -> DocumentChange:
     """Return the change of a document that an entry of a Framework Notification tells of.
 
     Raises:
@@ -105,14 +107,14 @@ def document_change_of(entry: Irregular, kind: ChangeKind, context: Context) -> 
     )
 
 
-class _Representation(TypedDict):
+class _RepresentationValues(TypedDict):
     length: int | None
     digests: tuple[Digest, ...]
     media_type: str
     encoding: str
 
 
-def _representation(values: dict[str, str], context: Context) -> _Representation:
+def _representation(values: dict[str, str], context: ReadingContext) -> _RepresentationValues:
     return {
         "length": length_or_none(values.get("length"), context),
         "digests": digests_or_none(values.get("hash", ""), context),
@@ -121,7 +123,7 @@ def _representation(values: dict[str, str], context: Context) -> _Representation
     }
 
 
-def _moments(values: dict[str, str], context: Context) -> dict[str, Any]:
+def _moments(values: dict[str, str], context: ReadingContext) -> dict[str, Any]:
     return {
         "from_" if name == "from" else name: moment_or_none(values[name], context)
         for name in TIMES

@@ -36,7 +36,7 @@ def resource_rows(resources: Sequence[Resource], *, in_package: bool = False) ->
     """
     if isinstance(resources, ResourceRun) and not in_package:
         return _run_rows(resources)
-    return _rows(_Table(), resources, REPRESENTATION | _PLACES[in_package])
+    return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package])
 
 
 def change_rows(
@@ -52,7 +52,7 @@ def change_rows(
     Raises:
         ValueError: One of them cannot be written.
     """
-    table = _Table()
+    table = _RowColumns()
     table.attribute("change", [change.kind.value for change in changes])
     if dated:
         table.attribute("datetime", _moments([change.time for change in changes]))
@@ -60,7 +60,7 @@ def change_rows(
     return _rows(table, [change.resource for change in changes], known)
 
 
-def _rows(table: "_Table", resources: Sequence[Resource], known: frozenset[str]) -> list[str]:
+def _rows(table: "_RowColumns", resources: Sequence[Resource], known: frozenset[str]) -> list[str]:
     """Return the entries; the ``rs:md`` of each starts with what is in the table."""
     table.element("loc", _uris([resource.uri for resource in resources]))
     table.element("lastmod", _moments([resource.lastmod for resource in resources]))
@@ -79,7 +79,7 @@ def _rows(table: "_Table", resources: Sequence[Resource], known: frozenset[str])
 
 def _run_rows(run: ResourceRun) -> list[str]:
     """Return the entries of resources that are columns already."""
-    table = _Table()
+    table = _RowColumns()
     table.element("loc", _uris(run.uris))
     table.element("lastmod", _moments(run.lastmods))
     table.attribute("hash", _escaped(run.hashes))
@@ -88,7 +88,7 @@ def _run_rows(run: ResourceRun) -> list[str]:
     return table.rows()
 
 
-class _Table:
+class _RowColumns:
     """Columns that become rows, in loops that are C.
 
     Attributes:

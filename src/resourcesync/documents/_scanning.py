@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from resourcesync.documents._assembling import Assembler
-from resourcesync.documents._context import Context
+from resourcesync.documents._assembling import EntryAssembler
+from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._dialects import P0, P1, P2
 from resourcesync.documents._expat import (
     CUT_SHORT,
@@ -21,7 +21,7 @@ from resourcesync.documents._expat import (
     excess,
     new_parser,
 )
-from resourcesync.documents._fragments import Fragment
+from resourcesync.documents._fragments import ForeignFragment
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
@@ -57,7 +57,7 @@ _OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACE
 _META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
 
 
-class Scanner:
+class DocumentScanner:
     """Feeds one document through expat into an assembler.
 
     Attributes:
@@ -69,7 +69,9 @@ class Scanner:
         modified: The time of a draft; empty when it says none.
     """
 
-    def __init__(self, assembler: Assembler, *, limits: Limits, context: Context) -> None:
+    def __init__(
+        self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
+    ) -> None:
         self.is_index = False
         self.header_place = (0, 0)
         self.closed = False
@@ -276,7 +278,7 @@ class Scanner:
         self._check_depth(depth)
         if keep is not self._keeping:
             self._keeping, self._room = keep, self._limits.foreign
-        fragment = Fragment(0 if keep is None else self._room)
+        fragment = ForeignFragment(0 if keep is None else self._room)
         fragment.start(name, attributes)
         parser = self._parser
         before = (
@@ -309,7 +311,7 @@ class Scanner:
         parser.CharacterDataHandler = None if keep is None else fragment.text
 
     def _leave_foreign(
-        self, fragment: Fragment, keep: list[str] | None, place: tuple[int, int]
+        self, fragment: ForeignFragment, keep: list[str] | None, place: tuple[int, int]
     ) -> None:
         if keep is not None and not fragment.is_over:
             text = str(fragment)

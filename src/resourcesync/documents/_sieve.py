@@ -9,11 +9,11 @@ import codecs
 from collections.abc import Iterator
 from typing import Final
 
-from resourcesync.documents._assembling import Assembler
+from resourcesync.documents._assembling import EntryAssembler
 from resourcesync.documents._entries import irregular_of
-from resourcesync.documents._layouts import Run
+from resourcesync.documents._layouts import EntryColumns
 from resourcesync.documents._limits import Limits
-from resourcesync.documents._scanning import Scanner
+from resourcesync.documents._scanning import DocumentScanner
 from resourcesync.documents._stencils import OPENING, Stencil, learn
 
 _TRIES: Final = 4
@@ -25,7 +25,7 @@ _MAX_BUFFERED: Final = 16_384
 _FILLING: Final = 65_536
 
 
-class Sieve:
+class FastPathReader:
     """Feeds a document to a scanner, and to its assembler what the scanner need not see.
 
     Args:
@@ -34,7 +34,7 @@ class Sieve:
         limits: What the document may cost.
     """
 
-    def __init__(self, scanner: Scanner, assembler: Assembler, limits: Limits) -> None:
+    def __init__(self, scanner: DocumentScanner, assembler: EntryAssembler, limits: Limits) -> None:
         self._scanner = scanner
         self._assembler = assembler
         self._longest = min(limits.uri, limits.text)
@@ -112,7 +112,7 @@ class Sieve:
         found = self._assembler.items[before:]
         if len(found) == 1:
             item = found[0]
-            if isinstance(item, Run):
+            if isinstance(item, EntryColumns):
                 first = None if item.priorities is None else item.priorities[0]
                 item = irregular_of(next(item.rows()), first)
             assert self._assembler.attributes is not None

@@ -12,8 +12,8 @@ from itertools import accumulate
 from operator import add
 from typing import Any, Final, NamedTuple
 
-from resourcesync.documents._assembling import Irregular
-from resourcesync.documents._layouts import ATTRIBUTES, Row, Run
+from resourcesync.documents._assembling import RawEntry
+from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
 from resourcesync.documents._tokens import CHANGEFREQ, LASTMOD, LOC, PRIORITY
 
 # Printable ASCII without " & < >, which alone could end a value or mean something else. Possessive,
@@ -29,7 +29,7 @@ OPENING: Final = re.compile(r"<(?:[A-Za-z_][A-Za-z0-9_.-]*:)?url>")
 _TAG: Final = re.compile(r"<(/?)([A-Za-z_][A-Za-z0-9_.:-]*)([^<>]*?)(/?)>([^<>]*)")
 _ATTRIBUTE: Final = re.compile(r'([ \n\t]+([A-Za-z]+)[ \n\t]*=[ \n\t]*")([^"]*)"')
 _TEXTS: Final = {"loc": LOC, "lastmod": LASTMOD, "changefreq": CHANGEFREQ, "priority": PRIORITY}
-_FIELDS: Final = (*Row._fields, "priority")
+_FIELDS: Final = (*TextRow._fields, "priority")
 _FIELD_OF: Final = {
     **ATTRIBUTES,
     "loc": "uri",
@@ -59,7 +59,7 @@ class Stencil(NamedTuple):
     lines: int
     column: int
 
-    def run(self, values: list[list[str]], line: int, column: int) -> tuple[Run, int, int]:
+    def run(self, values: list[list[str]], line: int, column: int) -> tuple[EntryColumns, int, int]:
         """Return entries with these values, and line and column of what follows them.
 
         Args:
@@ -73,20 +73,20 @@ class Stencil(NamedTuple):
             end = line + self.lines * count
             places = [column] + [self.column] * (count - 1)
             columns[_LINE], columns[_COLUMN] = range(line, end, self.lines), places
-            return Run._make(columns), end, self.column
+            return EntryColumns._make(columns), end, self.column
         lengths = [self.size] * count
         for texts in values:
             lengths = list(map(add, lengths, map(len, texts)))
         *places, after = accumulate(lengths, initial=column)
         columns[_LINE], columns[_COLUMN] = [line] * count, places
-        return Run._make(columns), line, after
+        return EntryColumns._make(columns), line, after
 
 
 _LINE: Final = _FIELDS.index("line")
 _COLUMN: Final = _FIELDS.index("column")
 
 
-def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | None:
+def learn(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None:
     """Return the stencil of an entry, or ``None`` when it says more than a `Row` holds.
 
     Args:
@@ -94,7 +94,7 @@ def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | Non
         entry: What the general road found in it.
         known: The attributes of ``rs:md`` that may be in it.
     """
-    written = _Written(known)
+    written = _EntryParts(known)
     if len(sample) > _LONGEST or not written.parse(sample) or not _says_the_same(written, entry):
         return None
     *before, last = written.literals
@@ -116,7 +116,7 @@ def learn(sample: str, entry: Irregular, known: frozenset[str]) -> Stencil | Non
     )
 
 
-class _Written:
+class _EntryParts:
     """An entry taken apart as it was written: the names of its values, and what stands between.
 
     Attributes:
@@ -174,7 +174,7 @@ class _Written:
         self.literals.append("")
 
 
-def _says_the_same(written: _Written, entry: Irregular) -> bool:
+def _says_the_same(written: _EntryParts, entry: RawEntry) -> bool:
     """Whether the general road found the very same values, under the same names, and no more."""
     pairs = list(zip(written.names, written.values, strict=True))
     texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]

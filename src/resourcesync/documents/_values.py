@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Final
 
-from resourcesync.documents._context import Context, RefusalError
+from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._dialects import ETAG
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
@@ -77,7 +77,7 @@ def capability_and_form(label: str) -> tuple[Capability | None, bool]:
     return _CAPABILITIES.get(base), base != name and base in _CAPABILITIES
 
 
-def entry_capability(label: str, context: Context) -> Capability | None:
+def entry_capability(label: str, context: ReadingContext) -> Capability | None:
     """Return the capability that an entry's label names; note what is odd about the label."""
     found = capability(label)
     if found is None and label:
@@ -142,7 +142,7 @@ def moment(text: str, subject: str) -> datetime:
         ) from error
 
 
-def moment_or_none(text: str, context: Context) -> datetime | None:
+def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
     """Return the moment that a text names; one that names none beyond doubt is not said at all."""
     try:
         found = parse_w3c(text)
@@ -179,7 +179,7 @@ def length_of(text: str) -> int:
     raise RefusalError("length-invalid", f"The length is no number of bytes: {text[:64]!r}", "G26")
 
 
-def length_or_none(text: str | None, context: Context) -> int | None:
+def length_or_none(text: str | None, context: ReadingContext) -> int | None:
     """Return the number of bytes that a ``length`` names; one that names none is not said."""
     if text is None:
         return None
@@ -190,7 +190,7 @@ def length_or_none(text: str | None, context: Context) -> int | None:
         return None
 
 
-def digests_or_none(text: str, context: Context) -> tuple[Digest, ...]:
+def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
     """Return the digests in a ``hash``; those that contradict each other are not said."""
     try:
         return digests(text)
@@ -212,7 +212,7 @@ def digests(text: str) -> tuple[Digest, ...]:
 
 
 def split(
-    flat: list[str] | None, known: frozenset[str], context: Context
+    flat: list[str] | None, known: frozenset[str], context: ReadingContext
 ) -> tuple[dict[str, str], Extra]:
     """Part the attributes of ``rs:md`` or ``rs:ln`` into those we know, stripped, and the rest."""
     values, extra = parted(flat, known, context)
@@ -227,7 +227,7 @@ def split(
 
 
 def parted(
-    flat: list[str] | None, known: frozenset[str], context: Context | None = None
+    flat: list[str] | None, known: frozenset[str], context: ReadingContext | None = None
 ) -> tuple[dict[str, str], Extra]:
     """Part attributes into those we know and the rest, all as written.
 

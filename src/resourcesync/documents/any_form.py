@@ -64,7 +64,7 @@ def read_any(
     Raises:
         DocumentError: As `reading.read` and `feeds.read_feed` do.
     """
-    replay = _Replay(stream)
+    replay = _ReplayStream(stream)
     try:
         return read(
             replay,
@@ -92,7 +92,7 @@ def _refusing(uri: str) -> Callable[[RefusedEntry], None]:
     return refuse
 
 
-class _Replay(io.RawIOBase, BinaryIO):
+class _ReplayStream(io.RawIOBase, BinaryIO):
     """A stream whose first bytes can be read twice."""
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from resourcesync.documents._forms import Form, form_of
+from resourcesync.documents._forms import DialectForm, form_of
 from resourcesync.documents.feeds import KINDS
 from resourcesync.model.capabilities import (
     CapabilityEntry,
@@ -117,7 +117,7 @@ def _plain_header(header: Header) -> Header:
     return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
 
 
-def _feed_header(header: Header, form: Form) -> Header:
+def _feed_header(header: Header, form: DialectForm) -> Header:
     if header.capability not in KINDS or header.is_index:
         raise ValueError(f"the form {form.dialect} cannot say what a {header.phrase} says")
     times = _times(header, form)
@@ -130,7 +130,7 @@ def _bare(links: tuple[Link, ...]) -> tuple[Link, ...]:
     return tuple(replace(link, extra=()) if link.extra else link for link in links)
 
 
-def _as_kind(header: Header, form: Form) -> Header:
+def _as_kind(header: Header, form: DialectForm) -> Header:
     """Return the header of the kind of document that the dialect has for it."""
     kind = header.capability
     missing = f"{form.dialect} has no {header.phrase}"
@@ -148,7 +148,7 @@ def _as_kind(header: Header, form: Form) -> Header:
     return header
 
 
-def _times(header: Header, form: Form) -> dict[str, Any]:
+def _times(header: Header, form: DialectForm) -> dict[str, Any]:
     kind = header.capability
     if kind is None or form.times == "at":
         return {"modified": None}
@@ -184,7 +184,7 @@ def _plain_entry(entry: Entry) -> Entry:
     raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
 
 
-def _feed_entry(entry: Entry, form: Form) -> Entry:
+def _feed_entry(entry: Entry, form: DialectForm) -> Entry:
     if isinstance(entry, Change):
         dated = _undated(entry, form)
         assert isinstance(dated, Change)
@@ -196,7 +196,7 @@ def _feed_entry(entry: Entry, form: Form) -> Entry:
     raise ValueError(f"the form {form.dialect} has no {type(entry).__name__} in it")
 
 
-def _described(entry: CapabilityEntry, form: Form) -> CapabilityEntry | Part:
+def _described(entry: CapabilityEntry, form: DialectForm) -> CapabilityEntry | Part:
     if form.description:
         return entry
     return Part(
@@ -214,7 +214,7 @@ def _untimed(entry: Part | Package) -> Part | Package:
     return replace(entry, lastmod=time, at=None, completed=None, from_=None, until=None)
 
 
-def _undated(entry: Change | DocumentChange, form: Form) -> Change | DocumentChange:
+def _undated(entry: Change | DocumentChange, form: DialectForm) -> Change | DocumentChange:
     if isinstance(entry, DocumentChange):
         time = entry.time or entry.lastmod
         return replace(entry, time=time, lastmod=time)
@@ -226,7 +226,7 @@ def _undated(entry: Change | DocumentChange, form: Form) -> Change | DocumentCha
     return replace(entry, time=time, resource=replace(entry.resource, lastmod=time))
 
 
-def _with_known_links(entry: Entry, form: Form) -> Entry:
+def _with_known_links(entry: Entry, form: DialectForm) -> Entry:
     if not form.unsaid:
         return entry
     if isinstance(entry, Change):
@@ -238,7 +238,7 @@ def _with_known_links(entry: Entry, form: Form) -> Entry:
     return entry if links == entry.links else replace(entry, links=links)
 
 
-def _known_links(links: tuple[Link, ...], form: Form) -> tuple[Link, ...]:
+def _known_links(links: tuple[Link, ...], form: DialectForm) -> tuple[Link, ...]:
     """Return the links without the relations that the dialect does not know."""
     if not form.unsaid:
         return links

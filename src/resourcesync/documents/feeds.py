@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents._context import RefusalError
-from resourcesync.documents._feed_scanning import FeedScanner, Node
+from resourcesync.documents._feed_scanning import FeedNode, FeedScanner
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks
 from resourcesync.documents._order import oldest_first
@@ -139,7 +139,7 @@ class FeedDocument:
             except _FaultError as fault:
                 self._refuse(node, str(fault))
 
-    def _nodes(self) -> Iterator[Node]:
+    def _nodes(self) -> Iterator[FeedNode]:
         """Yield the entries; the last one so far waits, for links may follow it."""
         for block in self._rest:
             self._scanner.feed(block)
@@ -149,7 +149,7 @@ class FeedDocument:
         self._scanner.close()
         yield from self._scanner.drain()
 
-    def _entry(self, node: Node) -> Entry:
+    def _entry(self, node: FeedNode) -> Entry:
         told, links, time = _parts_of(node)
         if node.name == "entry":
             is_content = told.name in _CONTENT
@@ -172,7 +172,7 @@ class FeedDocument:
             kind=self._kind(values.get("change"), node), time=resource.lastmod, resource=resource
         )
 
-    def _kind(self, word: str | None, node: Node) -> ChangeKind:
+    def _kind(self, word: str | None, node: FeedNode) -> ChangeKind:
         try:
             return ChangeKind((word or "").lower())
         except ValueError:
@@ -185,7 +185,7 @@ class FeedDocument:
                 code="change-unknown",
             ) from None
 
-    def _refuse(self, node: Node, reason: str) -> None:
+    def _refuse(self, node: FeedNode, reason: str) -> None:
         self.refused += 1
         if self._on_refused is not None:
             self._on_refused(RefusedEntry(line=node.line, code="entry-invalid", reason=reason))
@@ -194,7 +194,7 @@ class FeedDocument:
 # --- the head ----------------------------------------------------------------------------------
 
 
-def _header_of(root: Node, uri: str) -> Header:
+def _header_of(root: FeedNode, uri: str) -> Header:
     label = root.attributes.get("rstype" if root.name == "resync" else "type", "")
     word = label.removeprefix(DRAFT_NS)
     known = Capability(word) if word in Capability.__members__.values() else None
@@ -232,7 +232,7 @@ def _header_of(root: Node, uri: str) -> Header:
 # --- entries -----------------------------------------------------------------------------------
 
 
-def _parts_of(node: Node) -> tuple[Node, list[Node], str]:
+def _parts_of(node: FeedNode) -> tuple[FeedNode, list[FeedNode], str]:
     """Return the element that tells of the resource, its links, and the text of its time."""
     links = [child for child in node.children if child.name == "link"]
     if node.name == "item":
@@ -248,7 +248,7 @@ def _parts_of(node: Node) -> tuple[Node, list[Node], str]:
     raise _FaultError("The entry has neither a content with a src nor a canonical alternate link")
 
 
-def _text(nodes: Iterable[Node], name: str) -> str:
+def _text(nodes: Iterable[FeedNode], name: str) -> str:
     return next((node.text for node in nodes if node.name == name), "")
 
 
@@ -278,7 +278,7 @@ def _length(text: str | None) -> int | None:
         raise _FaultError(error.reason) from error
 
 
-def _link(node: Node, limits: Limits) -> Link | None:
+def _link(node: FeedNode, limits: Limits) -> Link | None:
     """Return a link; one that leads nowhere, or says nothing sound, spoils nothing."""
     values = node.attributes
     rel, href = values.get("rel", ""), values.get("href", "")

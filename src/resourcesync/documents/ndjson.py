@@ -28,7 +28,7 @@ _HASHES: Final = re.compile(r"(?:[!-9;-~]+:[!-~]+(?: [!-9;-~]+:[!-~]+)*)?")
 _MAX_LENGTH: Final = (1 << 63) - 1
 
 
-class _Link(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _JsonLink(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     rel: str
     href: str
     type: str = ""
@@ -41,7 +41,7 @@ class _Link(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     extra: dict[str, str] = {}
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class _JsonLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     uri: str
     change: Literal["created", "updated", "deleted"] | None = None
     datetime: str = ""
@@ -52,12 +52,12 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     type: str = ""
     encoding: str = ""
     changefreq: str = ""
-    links: list[_Link] = []
+    links: list[_JsonLink] = []
     extra: dict[str, str] = {}
     foreign: list[str] = []
 
 
-_decode: Final = msgspec.json.Decoder(_Line).decode
+_decode: Final = msgspec.json.Decoder(_JsonLine).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -124,7 +124,7 @@ def write_change(number: int, entry: Change) -> bytes:
     return _encode(line) + b"\n"
 
 
-def _value(line: _Line) -> Resource | Change:
+def _value(line: _JsonLine) -> Resource | Change:
     if not line.uri:
         raise ValueError("uri is empty")
     resource = Resource(
@@ -144,7 +144,7 @@ def _value(line: _Line) -> Resource | Change:
     return Change(kind=ChangeKind(line.change), time=_moment(line.datetime), resource=resource)
 
 
-def _link(link: _Link) -> Link:
+def _link(link: _JsonLink) -> Link:
     return Link(
         rel=link.rel,
         href=link.href,
@@ -159,8 +159,8 @@ def _link(link: _Link) -> Link:
     )
 
 
-def _line(resource: Resource) -> _Line:
-    return _Line(
+def _line(resource: Resource) -> _JsonLine:
+    return _JsonLine(
         uri=resource.uri,
         lastmod=_format_time(resource.lastmod),
         length=resource.length,
@@ -169,7 +169,7 @@ def _line(resource: Resource) -> _Line:
         encoding=resource.encoding,
         changefreq=resource.changefreq,
         links=[
-            _Link(
+            _JsonLink(
                 rel=link.rel,
                 href=link.href,
                 type=link.media_type,

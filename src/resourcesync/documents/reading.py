@@ -13,9 +13,9 @@ from functools import partial
 from itertools import chain
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents._assembling import Assembler, Irregular
+from resourcesync.documents._assembling import EntryAssembler, RawEntry
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
-from resourcesync.documents._context import DROPPED, Context, RefusalError, Tolerated
+from resourcesync.documents._context import DROPPED, ReadingContext, RefusalError, Tolerated
 from resourcesync.documents._dialects import DATETIME, LASTMOD, dialect_of
 from resourcesync.documents._entries import (
     check_is_entry,
@@ -26,13 +26,13 @@ from resourcesync.documents._entries import (
     row_of,
 )
 from resourcesync.documents._families import family_of
-from resourcesync.documents._header import Root, header_of
-from resourcesync.documents._layouts import Row, Run
+from resourcesync.documents._header import RawRoot, header_of
+from resourcesync.documents._layouts import EntryColumns, TextRow
 from resourcesync.documents._limits import Limits, over
 from resourcesync.documents._octets import blocks, declaration_first, header_first
-from resourcesync.documents._order import Order
-from resourcesync.documents._scanning import Scanner
-from resourcesync.documents._sieve import Sieve
+from resourcesync.documents._order import ChangeOrder
+from resourcesync.documents._scanning import DocumentScanner
+from resourcesync.documents._sieve import FastPathReader
 from resourcesync.documents._tokens import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
@@ -41,7 +41,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
-__all__ = ["DROPPED", "Document", "Limits", "Row", "Tolerated", "read"]
+__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read"]
 
 T = TypeVar("T")
 
@@ -89,9 +89,9 @@ def read(
             a broken rule, when ``strict``.
         DocumentLimitError: Over one of the limits.
     """
-    context = Context(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
-    assembler = Assembler(limits=limits, context=context)
-    scanner = Scanner(assembler, limits=limits, context=context)
+    context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    assembler = EntryAssembler(limits=limits, context=context)
+    scanner = DocumentScanner(assembler, limits=limits, context=context)
     pieces = blocks(stream, limits=limits, uri=uri)
     rest = header_first(declaration_first(pieces, partial(context.note, "declaration-late")))
     while not assembler.began and assembler.depth and not scanner.closed:
@@ -100,7 +100,7 @@ def read(
             scanner.close()
         else:
             scanner.feed(block)
-    root = Root(
+    root = RawRoot(
         is_index=scanner.is_index,
         metadata=assembler.metadata,
         links=assembler.links,
@@ -116,7 +116,7 @@ def read(
 
 
 def _as_met(
-    header: Header, assembler: Assembler, scanner: Scanner, rest: Iterator[bytes]
+    header: Header, assembler: EntryAssembler, scanner: DocumentScanner, rest: Iterator[bytes]
 ) -> Header:
     """Return the header of what a list is by its first entries; such lists are met in the wild."""
     while not assembler.items and not scanner.closed:
@@ -141,8 +141,8 @@ class Document:
     def __init__(
         self,
         header: Header,
-        assembler: Assembler,
-        scanner: Scanner,
+        assembler: EntryAssembler,
+        scanner: DocumentScanner,
         rest: Iterator[bytes],
         *,
         limits: Limits,
@@ -157,13 +157,13 @@ class Document:
         self._rest = rest
         self._limits = limits
         self._context = context
-        self._order = Order()
+        self._order = ChangeOrder()
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
         if self._family.is_regular:
             assembler.attributes = self._family.known
-        self._sieve = Sieve(scanner, assembler, limits)
+        self._sieve = FastPathReader(scanner, assembler, limits)
         self._is_consumed = False
         self._count = 0
 
@@ -224,7 +224,7 @@ class Document:
     def _given(self) -> Iterator[Entry]:
         for items in self._items():
             for item in items:
-                if isinstance(item, Run):
+                if isinstance(item, EntryColumns):
                     yield from self._of_run(item)
                 else:
                     yield from self._of_entry(item)
@@ -242,9 +242,13 @@ class Document:
             return
         for items in self._items():
             for item in items:
-                yield self._columns_of(item) if isinstance(item, Run) else self._of_entry(item)
+                yield (
+                    self._columns_of(item)
+                    if isinstance(item, EntryColumns)
+                    else self._of_entry(item)
+                )
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TextRow]:
         """Yield the entries as rows of strings: faster than `entries`, and less checked.
 
         Faults of ``loc`` and of the entry's structure are found as by `entries`; the other texts
@@ -261,15 +265,15 @@ class Document:
         else:
             yield from self._given_rows()
 
-    def _given_rows(self) -> Iterator[Row]:
+    def _given_rows(self) -> Iterator[TextRow]:
         for items in self._items():
             for item in items:
-                if isinstance(item, Run):
+                if isinstance(item, EntryColumns):
                     yield from self._rows_of_run(item)
                 else:
                     yield from self._row_of_entry(item)
 
-    def _items(self) -> Iterator[list[Run | Irregular]]:
+    def _items(self) -> Iterator[list[EntryColumns | RawEntry]]:
         if self._is_consumed:
             raise RuntimeError("the entries of a document can be read once")
         self._is_consumed = True
@@ -282,11 +286,11 @@ class Document:
         self._scanner.close()
         yield self._counted()
 
-    def _counted(self) -> list[Run | Irregular]:
+    def _counted(self) -> list[EntryColumns | RawEntry]:
         items = self._assembler.drain()
         most = self._limits.entries
         for item in items:
-            self._count += len(item.lines) if isinstance(item, Run) else 1
+            self._count += len(item.lines) if isinstance(item, EntryColumns) else 1
             if self._count > most:
                 line, column = place_of(item, most - self._count)
                 raise over(most, "entries", uri=self.uri, line=line, column=column)
@@ -294,17 +298,17 @@ class Document:
 
     # --- many regular entries ------------------------------------------------------------------
 
-    def _columns_of(self, run: Run) -> Iterable[Entry]:
+    def _columns_of(self, run: EntryColumns) -> Iterable[Entry]:
         try:
             return plain_resources_of(run, partial(self._without_zone, run))
         except RefusalError:
             return chain.from_iterable(map(self._of_entry, one_by_one(run)))
 
-    def _without_zone(self, run: Run, index: int) -> None:
+    def _without_zone(self, run: EntryColumns, index: int) -> None:
         self._context.at(run.lines[index], run.columns[index])
         self._context.note("time-zone")
 
-    def _of_run(self, run: Run) -> Iterator[Entry]:
+    def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
         without_zone = partial(self._without_zone, run)
         try:
@@ -322,7 +326,7 @@ class Document:
         for entry in one_by_one(run):
             yield from self._of_entry(entry)
 
-    def _rows_of_run(self, run: Run) -> Iterator[Row]:
+    def _rows_of_run(self, run: EntryColumns) -> Iterator[TextRow]:
         try:
             kinds = self._kinds(run) if self._has_changes else None
             if kinds is not None or not self._has_changes:
@@ -334,7 +338,7 @@ class Document:
         for entry in one_by_one(run):
             yield from self._row_of_entry(entry)
 
-    def _kinds(self, run: Run) -> list[ChangeKind] | None:
+    def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
         """Return what happened in each entry, or ``None`` when one does not say it plainly."""
         self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
         found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
@@ -343,7 +347,7 @@ class Document:
 
     # --- one entry of any form -----------------------------------------------------------------
 
-    def _of_entry(self, entry: Irregular) -> Iterator[Entry]:
+    def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
         self._context.at(entry.line, entry.column)
         try:
             made = self._make(entry)
@@ -352,7 +356,7 @@ class Document:
         else:
             yield made
 
-    def _make(self, entry: Irregular) -> Entry:
+    def _make(self, entry: RawEntry) -> Entry:
         check_is_entry(entry)
         kind = self._kind(entry, row_of(entry)) if self._has_changes else None
         made = self._family.make(entry, kind, self._context)
@@ -360,7 +364,7 @@ class Document:
             self._order.watch((made.time,))
         return made
 
-    def _row_of_entry(self, entry: Irregular) -> Iterator[Row]:
+    def _row_of_entry(self, entry: RawEntry) -> Iterator[TextRow]:
         self._context.at(entry.line, entry.column)
         row = row_of(entry)
         try:
@@ -371,7 +375,7 @@ class Document:
         except RefusalError as refusal:
             self._refuse(entry, refusal)
 
-    def _kind(self, entry: Irregular, row: Row) -> ChangeKind:
+    def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
         """Return what happened, and note what the entry shows of the dialect.
 
         Raises:
@@ -400,7 +404,7 @@ class Document:
         if has_lastmod:
             self._context.shows.add(LASTMOD)
 
-    def _refuse(self, entry: Irregular, refusal: RefusalError) -> None:
+    def _refuse(self, entry: RawEntry, refusal: RefusalError) -> None:
         if self._context.strict:
             self._context.at(entry.line, entry.column)
             self._context.refuse(refusal.code, refusal.rule, refusal.reason)
@@ -412,7 +416,7 @@ class Document:
             )
 
 
-def _time_of(row: Row) -> datetime | None:
+def _time_of(row: TextRow) -> datetime | None:
     try:
         return parse_w3c((row.datetime_text or row.lastmod_text or "").strip())
     except ValueError:

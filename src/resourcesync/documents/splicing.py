@@ -18,7 +18,7 @@ _CLOSING: Final = b"</urlset>\n"
 _CHUNK: Final = 1 << 18
 
 
-class Edit(NamedTuple):
+class EntryEdit(NamedTuple):
     """What is to become of an entry.
 
     Attributes:
@@ -30,7 +30,7 @@ class Edit(NamedTuple):
     row: bytes
 
 
-class _Slice(NamedTuple):
+class _ByteSlice(NamedTuple):
     """A part of some bytes, which is not copied."""
 
     source: bytes
@@ -39,7 +39,7 @@ class _Slice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
+class EntrySlices:
     """Entries as they stand in a document, one after the other.
 
     Attributes:
@@ -50,7 +50,7 @@ class Entries:
 
     count: int
     size: int
-    slices: tuple[_Slice, ...]
+    slices: tuple[_ByteSlice, ...]
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes, some at a time."""
@@ -63,11 +63,11 @@ class Entries:
         source, start, _ = self.slices[0]
         return _uri_at(source, start)[0].decode()
 
-    def __add__(self, others: "Entries") -> "Entries":
+    def __add__(self, others: "EntrySlices") -> "EntrySlices":
         """Return these entries and then the others."""
         return _entries(self.count + others.count, (*self.slices, *others.slices))
 
-    def cut(self, count: int, size: int) -> tuple["Entries", "Entries"]:
+    def cut(self, count: int, size: int) -> tuple["EntrySlices", "EntrySlices"]:
         """Return the first entries and the rest.
 
         Args:
@@ -83,14 +83,14 @@ class Entries:
             while at < end:
                 after = _next(source, at, end)
                 if taken and (taken + 1 > count or held + after - at > size):
-                    left = (*slices[:number], _Slice(source, start, at))
-                    right = (_Slice(source, at, end), *slices[number + 1 :])
+                    left = (*slices[:number], _ByteSlice(source, start, at))
+                    right = (_ByteSlice(source, at, end), *slices[number + 1 :])
                     return _entries(taken, left), _entries(self.count - taken, right)
                 taken, held, at = taken + 1, held + after - at, after
         return self, _entries(0, ())
 
 
-def entries_of(document: bytes, count: int) -> Entries:
+def entries_of(document: bytes, count: int) -> EntrySlices:
     """Return the entries of a document.
 
     Args:
@@ -98,10 +98,10 @@ def entries_of(document: bytes, count: int) -> Entries:
         count: How many entries it has.
     """
     start, end = document.find(_START), len(document) - len(_CLOSING)
-    return _entries(count, (_Slice(document, start, end),) if count else ())
+    return _entries(count, (_ByteSlice(document, start, end),) if count else ())
 
 
-def splice(entries: Entries, edits: Iterable[Edit]) -> Entries:
+def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
     """Return the entries after some edits; what is not edited is not copied either.
 
     Args:
@@ -116,24 +116,24 @@ def splice(entries: Entries, edits: Iterable[Edit]) -> Entries:
     for uri, row in edits:
         wanted = uri.encode()
         place = _find(source, wanted, at, end)
-        slices.append(_Slice(source, at, place))
+        slices.append(_ByteSlice(source, at, place))
         at = place
         if place < end and _uri_at(source, place)[0] == wanted:
             at = _next(source, place, end)
             count -= 1
         if row:
-            slices.append(_Slice(row, 0, len(row)))
+            slices.append(_ByteSlice(row, 0, len(row)))
             count += 1
-    return _entries(count, (*slices, _Slice(source, at, end)))
+    return _entries(count, (*slices, _ByteSlice(source, at, end)))
 
 
-def _gathered(rows: Sequence[bytes]) -> Entries:
-    return _entries(len(rows), tuple(_Slice(row, 0, len(row)) for row in rows))
+def _gathered(rows: Sequence[bytes]) -> EntrySlices:
+    return _entries(len(rows), tuple(_ByteSlice(row, 0, len(row)) for row in rows))
 
 
-def _entries(count: int, slices: Iterable[_Slice]) -> Entries:
+def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:
     kept = tuple(it for it in slices if it.start < it.end)
-    return Entries(count=count, size=sum(it.end - it.start for it in kept), slices=kept)
+    return EntrySlices(count=count, size=sum(it.end - it.start for it in kept), slices=kept)
 
 
 def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:

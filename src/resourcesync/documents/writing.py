@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from resourcesync.documents._attributes import extra_attributes, link_element, root_times
 from resourcesync.documents._foreign import foreign_text
-from resourcesync.documents._forms import Form, form_of
+from resourcesync.documents._forms import DialectForm, form_of
 from resourcesync.documents._grammar import check_entries, check_header, kind_of
 from resourcesync.documents._pointers import (
     capability_row,
@@ -122,7 +122,7 @@ def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
     return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(entries)]
 
 
-def _opening(header: Header, form: Form) -> str:
+def _opening(header: Header, form: DialectForm) -> str:
     told = narrow_header(header, form.dialect)
     check_header(told, form)
     if form.is_feed:
@@ -139,12 +139,12 @@ def _opening(header: Header, form: Form) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _root(header: Header, form: Form) -> str:
+def _root(header: Header, form: DialectForm) -> str:
     terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
     return f'<{_element(header)} xmlns="{SITEMAP_NS}"{terms}>'
 
 
-def _closing(header: Header, form: Form) -> str:
+def _closing(header: Header, form: DialectForm) -> str:
     told = narrow_header(header, form.dialect)
     if form.is_feed:
         return native_closing() if form.dialect is Dialect.NATIVE else feed_closing()
@@ -155,11 +155,11 @@ def _element(header: Header) -> str:
     return "sitemapindex" if header.is_index else "urlset"
 
 
-def _capability(capability: Capability, form: Form) -> str:
+def _capability(capability: Capability, form: DialectForm) -> str:
     return form.description if capability is Capability.DESCRIPTION else capability.value
 
 
-def _in_dialect_relations(link: Link, form: Form) -> Link:
+def _in_dialect_relations(link: Link, form: DialectForm) -> Link:
     """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
     if not form.links_down:
         return link
@@ -169,7 +169,7 @@ def _in_dialect_relations(link: Link, form: Form) -> Link:
 
 
 def _renderer(
-    header: Header, form: Form, *, lastmod_compat: bool = False
+    header: Header, form: DialectForm, *, lastmod_compat: bool = False
 ) -> Callable[[Sequence[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
     told = narrow_header(header, form.dialect)
@@ -187,7 +187,7 @@ def _renderer(
     return checked
 
 
-def _rows_of(header: Header, form: Form) -> Callable[[Sequence[Any]], list[str]]:
+def _rows_of(header: Header, form: DialectForm) -> Callable[[Sequence[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
     if form.is_feed:
         item = _FEED_ROWS[form.dialect]

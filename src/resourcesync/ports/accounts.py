@@ -64,7 +64,7 @@ class ChangeBatch(NamedTuple):
     warnings: Sequence[tuple[str, str]] = ()
 
 
-class Account(Protocol):
+class ResourceAccount(Protocol):
     """What another system says of its resources. One run uses it, from one thread.
 
     Any method may raise a ``ResourceSyncError``: then nothing of what it was asked for is
@@ -139,5 +139,5 @@ class PublishedAccount(Protocol):
         ...
 
 
-AccountFactory = Callable[[AccountOptions], AbstractContextManager[Account]]
+AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]
 """Opens an account; what it holds is given back when the ``with`` block ends."""

@@ -65,7 +65,7 @@ class Originals(Protocol):
         ...
 
 
-class Catalogued(Protocol):
+class CatalogueEntry(Protocol):
     """A resource in the catalogue: what was last recorded of it.
 
     The resource itself is made when it is asked for: most scans need very few.
@@ -87,7 +87,7 @@ class Catalogued(Protocol):
         ...
 
 
-class Recording(Protocol):
+class CatalogueRecording(Protocol):
     """One transaction that brings the catalogue in step with the originals."""
 
     def created(self, resource: Resource, fingerprint: str) -> None:
@@ -111,7 +111,7 @@ class Recording(Protocol):
         ...
 
 
-class Snapshot(Protocol):
+class CatalogueSnapshot(Protocol):
     """One consistent view of the catalogue: a read transaction."""
 
     @property
@@ -152,21 +152,21 @@ class Snapshot(Protocol):
         ...
 
 
-class Catalogue(Protocol):
+class CatalogueStore(Protocol):
     """The Source's memory: a snapshot of the resources and the log of their changes."""
 
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order."""
         ...
 
-    def record(self, now: datetime) -> AbstractContextManager[Recording]:
+    def record(self, now: datetime) -> AbstractContextManager[CatalogueRecording]:
         """Open the one writing transaction; it commits when the block ends without an error.
 
         Every change gets a time of its own, strictly later than all before it, at least ``now``.
         """
         ...
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
         """Open a consistent view."""
         ...
 

@@ -1,4 +1,4 @@
-"""What changed in a mirror, for the next program (``ChangeLog``).
+"""What changed in a mirror, for the next program (``MirrorChangeLog``).
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
@@ -11,7 +11,7 @@ PROVEN_ALL: Final = "proven-all"
 """The note of when all copies were proven by one audit, microseconds."""
 
 
-class LoggedKind(StrEnum):
+class MirrorChangeKind(StrEnum):
     """What became of a copy."""
 
     CREATED = "created"
@@ -22,13 +22,13 @@ class LoggedKind(StrEnum):
     as before."""
 
 
-class Logged(NamedTuple):
+class LoggedChange(NamedTuple):
     """One change of the mirror's content.
 
     Attributes:
         seq: Its number; a later change has a greater one. Numbers may be left out.
         time: When it was done here.
-        kind: A ``LoggedKind``.
+        kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
         path: Its place in the mirror.
         length: Bytes; of what was deleted, if it was.
@@ -51,7 +51,7 @@ class Arrival(NamedTuple):
 
     Attributes:
         time: When it was done here.
-        kind: A ``LoggedKind``.
+        kind: A ``MirrorChangeKind``.
         uri: The resource's URI, normalised.
         length: Bytes; of what was deleted, if it was.
         dated: The ``lastmod`` that the Source listed; ``None`` when it listed none, of deletions,
@@ -65,17 +65,17 @@ class Arrival(NamedTuple):
     dated: int | None
 
 
-class ChangeLog(Protocol):
+class MirrorChangeLog(Protocol):
     """The changes of a mirror, oldest first; each was stored together with the copies it tells of.
 
     The log is bounded: what is too old or too much is forgotten, from its beginning.
     """
 
-    def changes(self, after: int) -> Iterator[Logged]:
+    def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
         ...
 
-    def changes_of(self, uri: str) -> Iterator[Logged]:
+    def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
         ...
 

@@ -7,7 +7,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Original
 
 
-class Readable(Protocol):
+class OriginalReader(Protocol):
     """Originals whose bytes can be read."""
 
     def open(self, uri: str) -> BinaryIO | None:
@@ -28,7 +28,7 @@ class Readable(Protocol):
         ...
 
 
-class Contents(Protocol):
+class ResourceContents(Protocol):
     """The bytes of the resources, as far as they can still be had."""
 
     def contains(self, resource: Resource) -> bool:

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.fetching import Part
+from resourcesync.ports.fetching import PartialBody
 
 _OWN: Final = ".resourcesync"
 _NO_NAMES: Final = frozenset({"", ".", ".."})
@@ -24,11 +24,11 @@ def is_place(path: str) -> bool:
     return names[0] != _OWN and "\0" not in path and _NO_NAMES.isdisjoint(names)
 
 
-class Staged(Protocol):
+class StagedCopy(Protocol):
     """A copy on its way: bytes beside the mirror, hashed as they come. It is also a ``Sink``."""
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> PartialBody | None:
         """What an earlier run left of it, from the first byte on; ``None`` once restarted."""
         ...
 
@@ -62,7 +62,7 @@ class Staged(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class CopyInstallation:
     """One staged copy and where it goes.
 
     Attributes:
@@ -73,14 +73,14 @@ class Installation:
             when it says nothing is. A file that is neither is moved to quarantine, not lost.
     """
 
-    staged: Staged
+    staged: StagedCopy
     path: str
     lastmod: datetime | None = None
     replaces: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class CopyRemoval:
     """One copy to take away.
 
     Attributes:
@@ -96,7 +96,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class CopyMove:
     """One copy that gets another path.
 
     Attributes:
@@ -127,7 +127,7 @@ class CopyInspector(Protocol):
 class Copies(CopyInspector, Protocol):
     """The resources as the Destination holds them: bytes at paths, nothing outside one root."""
 
-    def stage(self, algorithms: Sequence[str], of: str = "") -> Staged:
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
         """Start a copy beside the mirror; digests are computed while the bytes pass.
 
         Args:
@@ -137,14 +137,14 @@ class Copies(CopyInspector, Protocol):
         """
         ...
 
-    def stage_copy(self, path: str, algorithms: Sequence[str]) -> Staged | None:
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of another one; ``None`` when they cannot be read.
 
         The digests say whether they are still what they were.
         """
         ...
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.
 
         When it returns, the new bytes and their names survive a power cut.
@@ -155,14 +155,14 @@ class Copies(CopyInspector, Protocol):
         """Return what was moved to the quarantine since this was asked: paths and names."""
         ...
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return for each where it went (empty: nothing there).
 
         A file that is not the one the signature tells of is left alone and reported as an error.
         """
         ...
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths durably, one after the other; nothing is overwritten.
 
         A file moves whatever it is, so an edited one is not lost. What is not ours at the new path
@@ -178,7 +178,7 @@ class Copies(CopyInspector, Protocol):
         """Look at many copies at once, which is quicker; what is there may be held meanwhile."""
         ...
 
-    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> Staged | None:
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
         """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
 
         They stay in the trash.

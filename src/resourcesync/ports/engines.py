@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 
-class Unit(Protocol):
+class WorkUnit(Protocol):
     """One piece of work; can be pickled."""
 
     @property
@@ -23,7 +23,7 @@ class Unit(Protocol):
         ...
 
 
-class Share(NamedTuple):
+class HostShare(NamedTuple):
     """What one unit may ask of its host.
 
     Attributes:
@@ -35,7 +35,7 @@ class Share(NamedTuple):
     jobs: int | None = None
 
 
-class Outcome(NamedTuple):
+class UnitOutcome(NamedTuple):
     """What became of a unit. It can be pickled, and is small: the rows are in the unit's object.
 
     Attributes:
@@ -54,14 +54,14 @@ class Outcome(NamedTuple):
     details: Any = None
 
 
-Work = Callable[[Any, Share], Outcome]
+UnitFunction = Callable[[Any, HostShare], UnitOutcome]
 """Does a unit; a function of a module, since workers import it by its name."""
 
 
-class Promise(Protocol):
+class UnitFuture(Protocol):
     """An outcome that is still to come; what ``concurrent.futures`` and others call a future."""
 
-    def result(self) -> Outcome:
+    def result(self) -> UnitOutcome:
         """Return it, or raise what the work or the engine raised; waits until it is there."""
         ...
 
@@ -74,7 +74,7 @@ class Promise(Protocol):
         ...
 
 
-class Engine(Protocol):
+class ExecutionEngine(Protocol):
     """Where units are done."""
 
     @property
@@ -82,7 +82,7 @@ class Engine(Protocol):
         """How many units are done at a time, as far as known now; at least 1."""
         ...
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit somewhere; what it raised, or the engine's own error, comes by ``result``.
 
         Raises:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 
-class Exchange(Protocol):
+class FileExchange(Protocol):
     """Files that all of them reach. A name stands for one content: who writes it again, may."""
 
     def send(self, name: str, file: str) -> None:

@@ -42,7 +42,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PartialBody:
     """The beginning of a body, kept in a sink, that a later request may go on from.
 
     Attributes:
@@ -69,7 +69,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class FetchRequest:
     """One thing to fetch with GET, or a message to send with POST.
 
     Attributes:
@@ -99,7 +99,7 @@ class Request:
     last_modified: str = ""
     limit: int | None = None
     uncached: bool = False
-    part: Part | None = None
+    part: PartialBody | None = None
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
     fields: tuple[tuple[str, str], ...] = ()
@@ -108,7 +108,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Response:
+class FetchResponse:
     """The end of a fetch: 200 with the whole body in the sink (in one or more parts), or 304.
 
     Attributes:
@@ -121,7 +121,7 @@ class Response:
         tries: Requests it took, redirects not counted.
     """
 
-    request: Request
+    request: FetchRequest
     status: int
     uri: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Response:
     tries: int = 1
 
 
-class Validators(NamedTuple):
+class CacheValidators(NamedTuple):
     """What a later request for the same thing may be conditional on; empty for nothing.
 
     Attributes:
@@ -141,7 +141,7 @@ class Validators(NamedTuple):
     last_modified: str
 
 
-def validators_of(headers: Mapping[str, str]) -> Validators:
+def validators_of(headers: Mapping[str, str]) -> CacheValidators:
     """Return the validators of an answer that will not stay the same when the thing changes.
 
     A ``Last-Modified`` counts when it is a second older than the answer's ``Date``: until then
@@ -154,11 +154,11 @@ def validators_of(headers: Mapping[str, str]) -> Validators:
     """
     tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
     if not modified:
-        return Validators(tag, "")
+        return CacheValidators(tag, "")
     age = age_when_served(headers)
     if age is not None and age >= _STABLE_AFTER:
-        return Validators(tag, modified)
-    return Validators("" if age == 0 or tag.startswith("W/") else tag, "")
+        return CacheValidators(tag, modified)
+    return CacheValidators("" if age == 0 or tag.startswith("W/") else tag, "")
 
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
@@ -186,10 +186,10 @@ def _date(text: str) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Failure:
+class FetchFailure:
     """The end of a fetch that did not work out, after all the tries it deserved."""
 
-    request: Request
+    request: FetchRequest
     error: SourceError | StorageError
     tries: int = 1
 
@@ -197,7 +197,7 @@ class Failure:
 class Fetcher(Protocol):
     """Fetches many things at a time, politely, within limits."""
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
@@ -213,7 +213,7 @@ class Streamer(Protocol):
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
-    ) -> Generator[bytes, None, Response]:
+    ) -> Generator[bytes, None, FetchResponse]:
         """Yield the bytes of a 200 answer as they come; return the answer when it ends.
 
         Nothing is yielded before the answer begins. Then nothing may be yielded (no bytes) at any

@@ -1,4 +1,4 @@
-"""The mirror's memory: what a Destination must remember between runs (``MirrorState``).
+"""The mirror's memory: what a Destination must remember between runs (``MirrorStateStore``).
 
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from resourcesync.ports.changes import ChangeLog, ProofLog
+from resourcesync.ports.changes import MirrorChangeLog, ProofLog
 from resourcesync.ports.linking import EntryLog, EntryRow, LinkLog, LinkRow, PatchRow
-from resourcesync.ports.naming import Key
+from resourcesync.ports.naming import PathKey
 
 LARGE: Final = 16 * 1024
 """Bytes from which on copies can be found by their digest; smaller ones are as quickly fetched."""
@@ -57,7 +57,7 @@ class Copy(NamedTuple):
     installed: int
 
 
-class Task(StrEnum):
+class PendingTask(StrEnum):
     """What is still to be done for a URI."""
 
     FETCH = "fetch"
@@ -127,7 +127,7 @@ class ProcessedDocument(NamedTuple):
     last_modified: str
 
 
-class Refused(NamedTuple):
+class RefusedRow(NamedTuple):
     """An entry of the Source that cannot be used."""
 
     uri: str
@@ -156,7 +156,7 @@ class TrashRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StateTransaction:
     """One transaction of the mirror's memory: all of it is stored, or none.
 
     Attributes:
@@ -211,7 +211,7 @@ class RunRow:
     counts: str
 
 
-class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
+class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
     """What a mirror remembers. All writes go through ``commit``; one process writes at a time."""
 
     def note(self, key: str) -> str | None:
@@ -240,7 +240,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         ...
 
     def neighbours(
-        self, base: str, paths: Sequence[str], key: Key | None
+        self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of copies, and of what is to be fetched, that paths would meet.
 
@@ -254,7 +254,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """
         ...
 
-    def pending(self, task: Task) -> Iterator[Pending]:
+    def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
         ...
 
@@ -262,11 +262,11 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return the pending row of a URI, or ``None``."""
         ...
 
-    def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
+    def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         ...
 
-    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy.
 
         Args:
@@ -275,7 +275,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """
         ...
 
-    def pending_after(self, task: Task, moment: int) -> tuple[int, int]:
+    def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return how many of a task's rows are due only after a moment, and when the first is."""
         ...
 
@@ -291,7 +291,7 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return the closed Change Lists that were processed, those read last first."""
         ...
 
-    def commit(self, step: Step) -> None:
+    def commit(self, step: StateTransaction) -> None:
         """Store a step durably.
 
         Raises:
@@ -299,11 +299,11 @@ class MirrorState(ChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """
         ...
 
-    def replace_refused(self, refused: Sequence[Refused], now: int) -> None:
+    def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
         """Replace what is remembered of refused entries."""
         ...
 
-    def refused(self) -> Sequence[Refused]:
+    def refused(self) -> Sequence[RefusedRow]:
         """Return the refused entries that are remembered (a bounded number)."""
         ...
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-Key = Callable[[str], str]
+PathKey = Callable[[str], str]
 """Returns what a file system takes a path for: equal for those that it takes for one."""
 
 
@@ -15,7 +15,7 @@ def folders_of(path: str) -> Iterator[str]:
 
 
 def near(
-    named: Iterable[tuple[str, str]], paths: Iterable[str], key: Key | None = None
+    named: Iterable[tuple[str, str]], paths: Iterable[str], key: PathKey | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the URIs and paths of what some new paths would meet, of a look at all of them.
 

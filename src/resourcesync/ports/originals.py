@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from resourcesync.ports.catalogue import Original, Originals
-from resourcesync.ports.contents import Readable
+from resourcesync.ports.contents import OriginalReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class OriginalsOptions:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-class OpenOriginals(Originals, Readable, Protocol):
+class OpenOriginals(Originals, OriginalReader, Protocol):
     """Originals that can be listed and read.
 
     ``scan`` yields them in rising order of their URIs, which is rarely the order of a listing; and
@@ -36,7 +36,7 @@ class OpenOriginals(Originals, Readable, Protocol):
 
 
 @runtime_checkable
-class ExpectantOriginals(Originals, Protocol):
+class PrefetchingOriginals(Originals, Protocol):
     """Originals that are read sooner when it is known which are next; a plug-in need not."""
 
     def expect(self, originals: Sequence[Original]) -> None:

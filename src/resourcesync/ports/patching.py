@@ -25,7 +25,7 @@ class PatchFormat:
     largest: int | None = None
 
 
-Computer = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
+PatchComputer = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
 """Called with the version before, the new version, what takes the patch, and its most bytes.
 
 It raises when there is no patch that small. It need not prove that the patch is right, which the
@@ -45,6 +45,6 @@ class PatchMaker:
     """
 
     media_type: str
-    load: Callable[[], Computer]
+    load: Callable[[], PatchComputer]
     suits: Callable[[str], bool]
     largest: int | None = None

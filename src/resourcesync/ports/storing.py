@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 from resourcesync.model.digests import Digest
 
 
-class Stored(NamedTuple):
+class StoredObject(NamedTuple):
     """What is at a key.
 
     Attributes:
@@ -25,7 +25,7 @@ class Stored(NamedTuple):
     length: int
 
 
-class Content(NamedTuple):
+class ObjectContent(NamedTuple):
     """Bytes to store.
 
     Attributes:
@@ -51,7 +51,7 @@ class Store(Protocol):
     again before it is asked for again.
     """
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         """Store bytes, if what is at the key is still what they are to replace.
 
         All of them are there, durably, when this returns; until then readers see what was there
@@ -68,7 +68,7 @@ class Store(Protocol):
         """
         ...
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         """Return what is at a key now, as the last ``put`` left it; ``None`` when nothing is."""
         ...
 
@@ -116,7 +116,7 @@ class ParallelStore(Store, Protocol):
 
 
 @runtime_checkable
-class ReclaimedStore(Store, Protocol):
+class ReclaimableStore(Store, Protocol):
     """A store that knows its holder again; a store need not."""
 
     def lock_as(self, who: str, holder: str) -> AbstractContextManager[object]:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from resourcesync.ports.fetching import Failure, Request, Response
+from resourcesync.ports.fetching import FetchFailure, FetchRequest, FetchResponse
 
 
 class Messenger(Protocol):
     """Sends many messages at a time; one that is slow holds up no other."""
 
-    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
         """Send what is to be sent; yield each outcome as it comes, in no order.
 
         ``None`` says that there is nothing for the moment; it asks again soon while others are in
@@ -24,7 +26,7 @@ class Messenger(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class SubscriptionIntent:
     """A wish that a receiver has yet to confirm.
 
     Attributes:
@@ -117,7 +119,7 @@ class HubStore(Protocol):
         """Return the latest moment that was stored, 0 at first."""
         ...
 
-    def add_intent(self, intent: Intent) -> None:
+    def add_intent(self, intent: SubscriptionIntent) -> None:
         """Remember a wish; those of one receiver for one topic are confirmed in their order."""
         ...
 
@@ -137,19 +139,19 @@ class HubStore(Protocol):
         """Whether a wish of that receiver waits to be confirmed."""
         ...
 
-    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[Intent]:
+    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first wish of each receiver that may be asked now, but for the busy ones."""
         ...
 
-    def confirm(self, intent: Intent, expires: int) -> None:
+    def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Subscribe, or end a subscription, as was wished."""
         ...
 
-    def postpone(self, intent: Intent, due: int) -> None:
+    def postpone(self, intent: SubscriptionIntent, due: int) -> None:
         """Ask the receiver again later."""
         ...
 
-    def forget(self, intent: Intent) -> None:
+    def forget(self, intent: SubscriptionIntent) -> None:
         """Forget a wish."""
         ...
 
@@ -189,7 +191,7 @@ class HubStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
+class TopicSubscriber:
     """Who is told of a topic, as far as others may know: a callback is a secret of its receiver.
 
     Attributes:
@@ -207,7 +209,7 @@ class Listening:
     attempts: int = 0
 
 
-class Following(StrEnum):
+class FollowerState(StrEnum):
     """How far a subscription of ours is."""
 
     WANTED = "wanted"
@@ -217,7 +219,7 @@ class Following(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
+class ChannelSubscription:
     """A subscription of ours to a channel, for one mirror.
 
     Attributes:
@@ -238,7 +240,7 @@ class Follower:
     name: str
     topic: str
     hub: str
-    state: Following = Following.WANTED
+    state: FollowerState = FollowerState.WANTED
     token: str = field(default="", repr=False)
     secret: bytes = field(default=b"", repr=False)
     next_token: str = field(default="", repr=False)
@@ -250,18 +252,20 @@ class Follower:
     base: str = ""
 
 
-class FollowerStore(Protocol):
+class SubscriberStore(Protocol):
     """What a subscriber remembers, durably; for several threads at a time."""
 
-    def followers(self) -> list[Follower]:
+    def followers(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
         ...
 
-    def find_token(self, token: str) -> Follower | None:
+    def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription that has a token, in use, asked for or former."""
         ...
 
-    def save(self, follower: Follower, before: Follower | None = None) -> bool:
+    def save(
+        self, follower: ChannelSubscription, before: ChannelSubscription | None = None
+    ) -> bool:
         """Store a subscription in the place of the one of that name and topic.
 
         Args:
@@ -273,6 +277,6 @@ class FollowerStore(Protocol):
         """
         ...
 
-    def remove(self, follower: Follower) -> None:
+    def remove(self, follower: ChannelSubscription) -> None:
         """Forget a subscription."""
         ...

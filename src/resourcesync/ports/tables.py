@@ -60,7 +60,7 @@ class DoneRow(NamedTuple):
     pending: Pending | None
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """A part of a table of copies.
 
     Attributes:
@@ -77,7 +77,7 @@ class Part(NamedTuple):
     size: int
 
 
-class Slice(NamedTuple):
+class WorkSlice(NamedTuple):
     """A file of work rows, in URI order: one unit of fetching."""
 
     file: str
@@ -86,7 +86,7 @@ class Slice(NamedTuple):
     """Bytes to fetch as far as known."""
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     """What a comparison of what is listed with what is here gave.
 
     Attributes:
@@ -116,7 +116,7 @@ class Joined(NamedTuple):
     size: int
     unsized: int
     unsure: bool
-    slices: tuple[Slice, ...]
+    slices: tuple[WorkSlice, ...]
     unlisted: str
     unlisted_rows: int
     filtered: str
@@ -188,7 +188,7 @@ class Tables(Protocol):
         *,
         into: str,
         rows: int,
-    ) -> Joined:
+    ) -> JoinResult:
         """Compare what is listed with what is here.
 
         Of a URI, the last row of ``changed`` counts, else its one row in ``listed``; a ``deleted``
@@ -213,13 +213,13 @@ class Tables(Protocol):
 
     def merge(
         self,
-        parts: Sequence[tuple[Part, str]],
+        parts: Sequence[tuple[TablePart, str]],
         done: Sequence[str],
         *,
         into: str,
         stem: str,
         rows: int,
-    ) -> list[tuple[Part, str]]:
+    ) -> list[tuple[TablePart, str]]:
         """Make the next table: the last one, with what is done in place of what it had of a URI.
 
         Where a URI is in several files, the later file counts, and of one file the later row. A

@@ -21,7 +21,7 @@ class VersionPatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class ResourceVersion:
     """One version of a resource, whose bytes are kept.
 
     Attributes:
@@ -46,22 +46,22 @@ class Version:
     is_superseded: bool = False
 
 
-Content = tuple[str, int]
+ContentKey = tuple[str, int]
 """The sha-256 and the length of what is kept once, however many versions it belongs to."""
 
 
 class VersionIndex(Protocol):
     """Which versions each resource had. What is written joins the catalogue's open recording."""
 
-    def newest(self, uri: str) -> Version | None:
+    def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest version of a resource that is kept."""
         ...
 
-    def find(self, uri: str, moment: int) -> Version | None:
+    def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
         ...
 
-    def add(self, version: Version) -> None:
+    def add(self, version: ResourceVersion) -> None:
         """Add a version, newer than all others of its resource."""
         ...
 
@@ -73,7 +73,7 @@ class VersionIndex(Protocol):
         """Return the bytes of all that is kept, each content once."""
         ...
 
-    def drop_oldest(self) -> tuple[Content, ...] | None:
+    def drop_oldest(self) -> tuple[ContentKey, ...] | None:
         """Drop the version that was followed by another the longest time ago.
 
         Returns:
@@ -81,7 +81,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_superseded(self, before: int, least: int) -> tuple[Content, ...]:
+    def drop_superseded(self, before: int, least: int) -> tuple[ContentKey, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment.
 
         Args:
@@ -93,7 +93,7 @@ class VersionIndex(Protocol):
         """
         ...
 
-    def drop_stored_before(self, moment: int) -> tuple[Content, ...]:
+    def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         ...
 
@@ -125,7 +125,7 @@ class VersionStore(Protocol):
         """Make durable what was kept so far: call it before anybody is told of it."""
         ...
 
-    def remove(self, contents: Iterable[Content]) -> None:
+    def remove(self, contents: Iterable[ContentKey]) -> None:
         """Remove contents; it is no error when they are not there."""
         ...
 
@@ -141,21 +141,23 @@ class VersionStore(Protocol):
 class VersionReader(Protocol):
     """The versions of resources, for those who only look."""
 
-    def find(self, uri: str, moment: int) -> Version | None:
+    def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
         ...
 
-    def at(self, uri: str, moment: int | None) -> Version | None:
+    def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
         """Return the version that a resource had at a moment, in microseconds.
 
         The first for a moment before it; the last for ``None``. ``None`` when none is kept.
         """
         ...
 
-    def neighbours(self, version: Version) -> tuple[Version | None, Version | None]:
+    def neighbours(
+        self, version: ResourceVersion
+    ) -> tuple[ResourceVersion | None, ResourceVersion | None]:
         """Return the first and the last version of the same resource."""
         ...
 
-    def versions(self, uri: str, after: int, most: int) -> list[Version]:
+    def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
         """Return up to so many versions kept after a moment, oldest first."""
         ...

@@ -6,7 +6,7 @@ from typing import Final, final
 from anyio import to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.server.exchange import Exchange, Reply, Request, refuse_request
+from resourcesync.server.exchange import HttpExchange, HttpReply, HttpRequest, refuse_request
 from resourcesync.server.mounting import path_within
 
 STATUS_PATH: Final = b"/api/status.json"
@@ -18,7 +18,7 @@ _HEADERS: Final = (
 
 
 @final
-class Admin:
+class AdminApplication:
     """The ASGI application of an operator's address; the public does not reach it.
 
     Args:
@@ -35,11 +35,11 @@ class Admin:
         if scope["type"] != "http" or path_within(scope) != STATUS_PATH:
             await self._fallback(scope, receive, send)
             return
-        exchange = Exchange(Request.read(scope, STATUS_PATH), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, STATUS_PATH), receive, send)
         refused = refuse_request(exchange.request)
         await exchange.send(refused or await self._answer())
 
-    async def _answer(self) -> Reply:
+    async def _answer(self) -> HttpReply:
         body = await to_thread.run_sync(self._status)
         length = (b"content-length", b"%d" % len(body))
-        return Reply(status=200, headers=(*_HEADERS, length), body=body)
+        return HttpReply(status=200, headers=(*_HEADERS, length), body=body)

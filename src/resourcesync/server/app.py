@@ -32,17 +32,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.exchange import Exchange, Headers, Request, refuse, refuse_request
-from resourcesync.server.figures import Figure, Tally
-from resourcesync.server.files import Folder
-from resourcesync.server.mounting import Mounts, path_within
-from resourcesync.server.pages import Pages
+from resourcesync.server.exchange import Headers, HttpExchange, HttpRequest, refuse, refuse_request
+from resourcesync.server.figures import Metric, RequestTally
+from resourcesync.server.files import ServedFolder
+from resourcesync.server.mounting import MountedApplications, path_within
+from resourcesync.server.pages import SourcePages
 from resourcesync.server.paths import Names, is_hidden, read_path, without_authority
-from resourcesync.server.representations import Representation
-from resourcesync.server.sending import Place, Sender, excuse
-from resourcesync.server.served import Served
+from resourcesync.server.representations import InMemoryRepresentation
+from resourcesync.server.sending import FileSender, ServedLocation, excuse
+from resourcesync.server.served import ServedSource
 
-__all__ = ["Application", "LinksOf", "Served", "create_app", "no_links"]
+__all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
 _MOST_PLACES: Final = 4096
 _REMEMBERED: Final = 256
@@ -84,7 +84,7 @@ def no_links(path: str) -> Sequence[str]:
 
 
 def create_app(
-    served: Served,
+    served: ServedSource,
     *,
     clock: Clock,
     mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
@@ -103,31 +103,33 @@ def create_app(
     Raises:
         ConfigurationError: A path is none to mount at.
     """
-    return Application(served, clock, Mounts(mounts), links)
+    return Application(served, clock, MountedApplications(mounts), links)
 
 
 @final
 class Application:
     """Finds the place that a path names, and sends the file that is there."""
 
-    def __init__(self, served: Served, clock: Clock, mounts: Mounts, links: LinksOf) -> None:
+    def __init__(
+        self, served: ServedSource, clock: Clock, mounts: MountedApplications, links: LinksOf
+    ) -> None:
         self._mounts = mounts
         self._links = links
-        self._tally = Tally()
-        self._sender = Sender(clock)
+        self._tally = RequestTally()
+        self._sender = FileSender(clock)
         self._places = lru_cache(maxsize=_MOST_PLACES)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
-        self._documents = Folder(served.documents_folder)
-        self._sitemaps = Folder(served.documents_folder.parent)
+        self._documents = ServedFolder(served.documents_folder)
+        self._sitemaps = ServedFolder(served.documents_folder.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._file_at = served.file_at
-        self._tree = Folder(served.root, closed=closed, required=True, is_open=self._is_open)
+        self._tree = ServedFolder(served.root, closed=closed, required=True, is_open=self._is_open)
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
-        self._description = Folder(served.description.parent)
+        self._description = ServedFolder(served.description.parent)
         self._description_name = (os.fsencode(served.description.name),)
-        self._pages = Pages(served.capability_list_uri, served.overview, clock)
+        self._pages = SourcePages(served.capability_list_uri, served.overview, clock)
 
     def _is_open(self, names: Names) -> bool:
         return self._is_published(_path_of(names))
@@ -143,7 +145,7 @@ class Application:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            exchange = Exchange(Request.read(scope, path), receive, send)
+            exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
             try:
                 await self._serve(exchange)
             finally:
@@ -151,7 +153,7 @@ class Application:
         else:
             await send({"type": "websocket.close"})
 
-    def figures(self) -> Iterable[Figure]:
+    def figures(self) -> Iterable[Metric]:
         """Return how many requests were answered since the start, and with how many bytes."""
         return self._tally.figures()
 
@@ -184,7 +186,7 @@ class Application:
             raise
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _serve(self, exchange: Exchange) -> None:
+    async def _serve(self, exchange: HttpExchange) -> None:
         refusal = refuse_request(exchange.request)
         if refusal is not None:
             await exchange.send(refusal)
@@ -201,13 +203,13 @@ class Application:
         reply = refuse(404, "Not found.") if page is None else page.answer(exchange.request)
         await exchange.send(reply)
 
-    async def _make_page(self, path: bytes) -> Representation | None:
+    async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
         """Return what is at a path where the tree has nothing."""
         if path == b"/":
             return await self._pages.front()
         return await self._pages.robots() if path == b"/robots.txt" else None
 
-    def _place_of(self, request: Request) -> Place | None:
+    def _place_of(self, request: HttpRequest) -> ServedLocation | None:
         """Return where the answer to a request lies.
 
         Raises:
@@ -219,8 +221,8 @@ class Application:
         return self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
 
     def _locate_anywhere(
-        self, file_at: Callable[[str], str | None], request: Request
-    ) -> Place | None:
+        self, file_at: Callable[[str], str | None], request: HttpRequest
+    ) -> ServedLocation | None:
         """Return the place of a document, or of the file that is said to be what is asked for."""
         names = read_path(request.raw_path)
         if names is not None and self._is_ours(names):
@@ -234,7 +236,7 @@ class Application:
             return None
         return replace(self._locate_resource(_names_of(found)), is_known=True)
 
-    def _locate(self, path: bytes) -> Place | None:
+    def _locate(self, path: bytes) -> ServedLocation | None:
         names = read_path(path)
         if names is None:
             return None
@@ -249,9 +251,9 @@ class Application:
         is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
         return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
-    def _locate_ours(self, names: Names) -> Place | None:
+    def _locate_ours(self, names: Names) -> ServedLocation | None:
         if names == _WELL_KNOWN:
-            return Place(
+            return ServedLocation(
                 folder=self._description,
                 names=self._description_name,
                 headers=(_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF),
@@ -261,24 +263,28 @@ class Application:
         if names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
         headers = (_KINDS[b".xml"], _NO_CACHE, *self._link_field(names), _VARY, _NOSNIFF)
-        return Place(folder=self._sitemaps, names=names, headers=headers, is_encodable=True)
+        return ServedLocation(
+            folder=self._sitemaps, names=names, headers=headers, is_encodable=True
+        )
 
-    def _locate_document(self, path: Names, names: Names) -> Place | None:
+    def _locate_document(self, path: Names, names: Names) -> ServedLocation | None:
         if not names or is_hidden(names) or names[-1][-4:] not in _KINDS:
             return None
         caching = _FOREVER if _IMMUTABLE.fullmatch(names[-1]) is not None else _NO_CACHE
         is_xml = names[-1][-4:] == b".xml"
         varying = (_VARY,) if is_xml else ()
         headers = (_KINDS[names[-1][-4:]], caching, *self._link_field(path), *varying, _NOSNIFF)
-        return Place(folder=self._documents, names=names, headers=headers, is_encodable=is_xml)
+        return ServedLocation(
+            folder=self._documents, names=names, headers=headers, is_encodable=is_xml
+        )
 
-    def _locate_resource(self, names: Names) -> Place:
+    def _locate_resource(self, names: Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))
         kind = ((b"content-type", media_type.encode("ascii")),) if media_type else ()
         # robots.txt may be of the publisher, which lists it nowhere: nothing covers it then.
         covered = () if names == _ROBOTS else (self._link,)
         headers = (*kind, *self._link_field(names, *covered), _NOSNIFF)
-        return Place(folder=self._tree, names=names, headers=headers)
+        return ServedLocation(folder=self._tree, names=names, headers=headers)
 
     def _link_field(self, names: Names, *own: str) -> Headers:
         values = (*own, *self._links(_path_of(names)))

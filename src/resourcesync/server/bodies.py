@@ -6,12 +6,12 @@ from typing import Final
 
 from starlette.types import Receive, Scope
 
-from resourcesync.server.exchange import Reply, refuse
+from resourcesync.server.exchange import HttpReply, refuse
 
 _CLOSE: Final = (b"connection", b"close")
 
 
-async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | Reply:
+async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | HttpReply:
     """Return the body of a request, or the refusal of one that is too long or too slow.
 
     Args:
@@ -26,7 +26,7 @@ async def read_body(receive: Receive, *, most: int, seconds: float) -> bytes | R
         return refuse(408, "The body did not come in time.", _CLOSE)
 
 
-async def _read(receive: Receive, most: int) -> bytes | Reply:
+async def _read(receive: Receive, most: int) -> bytes | HttpReply:
     parts = bytearray()
     while True:
         message = await receive()

@@ -12,12 +12,12 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.server.bodies import announces_more, header_values, read_body
-from resourcesync.server.exchange import Reply, refuse
+from resourcesync.server.exchange import HttpReply, refuse
 from resourcesync.server.hub import answer, in_thread
 from resourcesync.server.lifespans import live
 from resourcesync.server.mounting import path_within
 from resourcesync.websub.messages import MOST_PAYLOAD
-from resourcesync.websub.standing import Fault
+from resourcesync.websub.standing import DeliveryFault
 from resourcesync.websub.subscriber import Subscriber
 
 _BODY_SECONDS: Final = 10.0
@@ -61,7 +61,7 @@ class CallbackApplication:
         else:
             await send({"type": "websocket.close"})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpReply:
         token = path_within(scope).removeprefix(b"/").decode("latin-1")
         if not token or len(token) > _LONGEST_TOKEN:
             return refuse(404, "Not found.", _CLOSE)
@@ -74,12 +74,12 @@ class CallbackApplication:
             # A former subscription is told so, which ends it; its body is not read.
             return await in_thread(lambda: self._subscriber.deliver(token, (), b""))
         if announces_more(scope, MOST_PAYLOAD):
-            await to_thread.run_sync(self._subscriber.refuse, token, Fault.SIZE)
+            await to_thread.run_sync(self._subscriber.refuse, token, DeliveryFault.SIZE)
             return refuse(413, f"At most {MOST_PAYLOAD} bytes.", _CLOSE)
         async with self._bodies:
             body = await read_body(receive, most=MOST_PAYLOAD, seconds=_BODY_SECONDS)
-            if isinstance(body, Reply):
-                fault = Fault.SIZE if body.status == _TOO_LONG else Fault.BODY
+            if isinstance(body, HttpReply):
+                fault = DeliveryFault.SIZE if body.status == _TOO_LONG else DeliveryFault.BODY
                 await to_thread.run_sync(self._subscriber.refuse, token, fault)
                 return body
             signatures = header_values(scope, b"x-hub-signature")

@@ -47,11 +47,11 @@ _CENTURY_TURNS: Final = 70
 _LAST_SECOND: Final = 253_402_300_799
 """9999-12-31T23:59:59Z: later times have no HTTP-date."""
 
-Verdict = Literal["send", "not modified", "failed"]
+PreconditionOutcome = Literal["send", "not modified", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Validators:
+class ResponseValidators:
     """What tells one state of a resource from another.
 
     Attributes:
@@ -65,7 +65,7 @@ class Validators:
     is_dated_well: bool = False
 
 
-def judge(fields: Mapping[str, str], validators: Validators) -> Verdict:
+def judge(fields: Mapping[str, str], validators: ResponseValidators) -> PreconditionOutcome:
     """Return what the preconditions of a GET or HEAD ask for (§13.2.2).
 
     Args:
@@ -86,7 +86,7 @@ def judge(fields: Mapping[str, str], validators: Validators) -> Verdict:
     return "send"
 
 
-def _is_expected(fields: Mapping[str, str], validators: Validators) -> bool:
+def _is_expected(fields: Mapping[str, str], validators: ResponseValidators) -> bool:
     match = fields.get("if-match")
     if match is not None:
         return has_tag(match, validators.etag, weak=False)
@@ -94,7 +94,7 @@ def _is_expected(fields: Mapping[str, str], validators: Validators) -> bool:
     return since is None or validators.modified is None or validators.modified <= since
 
 
-def allows_range(fields: Mapping[str, str], validators: Validators) -> bool:
+def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> bool:
     """Whether ``If-Range`` lets a ``Range`` apply: the client holds a part of this very state."""
     field = fields.get("if-range")
     if field is None:

@@ -30,12 +30,19 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
-from resourcesync.ports.catalogue import Snapshot
-from resourcesync.ports.contents import Contents
-from resourcesync.server.conditions import Validators, judge
-from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
+from resourcesync.ports.catalogue import CatalogueSnapshot
+from resourcesync.ports.contents import ResourceContents
+from resourcesync.server.conditions import ResponseValidators, judge
+from resourcesync.server.exchange import (
+    Headers,
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
 from resourcesync.server.mounting import path_within
-from resourcesync.server.representations import Representation
+from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -52,7 +59,7 @@ _PACKAGE: Final = re.compile(rb"/([0-9]{1,18})-([0-9]{1,6})\.zip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _PackagePlan:
     """The packages of one moment: the URI that each begins with."""
 
     at: datetime
@@ -68,7 +75,7 @@ class _Plan:
 
 
 @final
-class Dumps:
+class DumpApplication:
     """The ASGI application that makes a Resource Dump on demand.
 
     Args:
@@ -81,8 +88,8 @@ class Dumps:
 
     def __init__(
         self,
-        look: Callable[[], AbstractContextManager[Snapshot]],
-        contents: Contents,
+        look: Callable[[], AbstractContextManager[CatalogueSnapshot]],
+        contents: ResourceContents,
         *,
         uri: str,
         capability_list: str,
@@ -94,7 +101,7 @@ class Dumps:
         self._up = Link(rel=Relation.UP.value, href=capability_list)
         self._most = most
         self._running = 0
-        self._plan: _Plan | None = None
+        self._plan: _PackagePlan | None = None
         self._busy: asyncio.Lock | None = None
         self._limiter: CapacityLimiter | None = None
 
@@ -103,7 +110,7 @@ class Dumps:
         if scope["type"] != "http":
             return
         path = path_within(scope)
-        exchange = Exchange(Request.read(scope, path), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
         try:
             refusal = refuse_request(exchange.request) or await self._answer(exchange, path)
         except ResourceSyncError as error:
@@ -114,7 +121,7 @@ class Dumps:
         if refusal is not None:
             await exchange.send(refusal)
 
-    async def _answer(self, exchange: Exchange, path: bytes) -> Reply | None:
+    async def _answer(self, exchange: HttpExchange, path: bytes) -> HttpReply | None:
         """Send what is at a path; return why not."""
         found = _PACKAGE.fullmatch(path)
         if path != b"/resourcedump.xml" and found is None:
@@ -127,14 +134,14 @@ class Dumps:
             return refuse(404, "There are newer packages: see resourcedump.xml.")
         return await self._package(exchange, plan, number)
 
-    async def _plan_now(self) -> _Plan:
+    async def _plan_now(self) -> _PackagePlan:
         """Return the packages of the catalogue as it is; they are counted once for each moment."""
         self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             self._plan = await to_thread.run_sync(self._plan_packages, self._plan)
             return self._plan
 
-    def _plan_packages(self, known: _Plan | None) -> _Plan:
+    def _plan_packages(self, known: _PackagePlan | None) -> _PackagePlan:
         with self._open_snapshot() as snapshot:
             if known is not None and known.at == snapshot.at:
                 return known
@@ -147,12 +154,12 @@ class Dumps:
             starts = tuple(islice((entries[0].uri for entries in packages), MAX_ENTRIES + 1))
             if len(starts) > MAX_ENTRIES:
                 raise StorageError("there are too many packages")
-            return _Plan(at=snapshot.at, starts=starts)
+            return _PackagePlan(at=snapshot.at, starts=starts)
 
     def _header(self, at: datetime) -> Header:
         return Header(capability=Capability.RESOURCE_DUMP_MANIFEST, at=at, links=(self._up,))
 
-    def _document(self, plan: _Plan) -> Representation:
+    def _document(self, plan: _PackagePlan) -> InMemoryRepresentation:
         header = Header(capability=Capability.RESOURCE_DUMP, at=plan.at, links=(self._up,))
         packages = [
             Package(
@@ -162,21 +169,23 @@ class Dumps:
             )
             for number in range(1, len(plan.starts) + 1)
         ]
-        return Representation(
+        return InMemoryRepresentation(
             body=b"".join(write(header, packages)),
-            validators=Validators(etag=f'"{plan.moment}"'),
+            validators=ResponseValidators(etag=f'"{plan.moment}"'),
             headers=(_XML, _NO_CACHE, _NOSNIFF),
         )
 
-    async def _package(self, exchange: Exchange, plan: _Plan, number: int) -> Reply | None:
+    async def _package(
+        self, exchange: HttpExchange, plan: _PackagePlan, number: int
+    ) -> HttpReply | None:
         # Another release of the library may give other bytes.
         etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
         headers: Headers = (_ZIP, _NO_CACHE, _NOSNIFF, (b"etag", etag.encode("ascii")))
-        verdict = judge(exchange.request.fields, Validators(etag=etag))
+        verdict = judge(exchange.request.fields, ResponseValidators(etag=etag))
         if verdict != "send":
-            return Reply(status=304 if verdict == "not modified" else 412, headers=headers[1:])
+            return HttpReply(status=304 if verdict == "not modified" else 412, headers=headers[1:])
         if exchange.request.method == "HEAD":
-            return Reply(status=200, headers=headers)
+            return HttpReply(status=200, headers=headers)
         if self._running >= self._most:
             return refuse(503, "Too many packages are being made.", _BUSY)
         self._running += 1
@@ -189,7 +198,9 @@ class Dumps:
             self._running -= 1
         return None
 
-    async def _make(self, exchange: Exchange, plan: _Plan, number: int, headers: Headers) -> None:
+    async def _make(
+        self, exchange: HttpExchange, plan: _PackagePlan, number: int, headers: Headers
+    ) -> None:
         """Send a package while it is made.
 
         Raises:
@@ -200,13 +211,13 @@ class Dumps:
         pieces = _joined(write_package(self._header(plan.at), entries, self._bytes_of))
         async with exchange.watched() as gone:
             piece = await to_thread.run_sync(next, pieces, b"")
-            await exchange.start(Reply(status=200, headers=headers))
+            await exchange.start(HttpReply(status=200, headers=headers))
             while piece and not gone.done():
                 await exchange.go_on(piece, more=True)
                 piece = await to_thread.run_sync(next, pieces, b"")
             await exchange.go_on(b"", more=False)
 
-    def _entries(self, plan: _Plan, number: int) -> list[ManifestEntry]:
+    def _entries(self, plan: _PackagePlan, number: int) -> list[ManifestEntry]:
         start, end = plan.ranges[number - 1]
         with self._open_snapshot() as snapshot:
             if snapshot.at != plan.at:

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, final
 
 from anyio import CapacityLimiter, to_thread
 
-from resourcesync.server.conditions import Validators
+from resourcesync.server.conditions import ResponseValidators
 from resourcesync.server.exchange import Headers
-from resourcesync.server.files import Condition, OpenFile
+from resourcesync.server.files import FileState, OpenFile
 
 _SMALLEST: Final = 512
 """Bytes of a document below which a coding saves nothing: it goes into one packet either way."""
@@ -64,7 +64,7 @@ class Coding:
         """The fields that tell of the coding."""
         return ((b"content-encoding", self.name.encode("ascii")),) if self.name else ()
 
-    def of(self, validators: Validators) -> Validators:
+    def of(self, validators: ResponseValidators) -> ResponseValidators:
         """Return the validators of the document in this coding: a strong tag of its own."""
         if not self.name:
             return validators
@@ -72,7 +72,7 @@ class Coding:
 
 
 @final
-class _Nothing:
+class _IdentityCompressor:
     """Compresses nothing."""
 
     def compress(self, data: bytes, /) -> bytes:
@@ -82,7 +82,7 @@ class _Nothing:
         return b""
 
 
-_PLAIN: Final = Coding(name="", mark="", start=_Nothing)
+_PLAIN: Final = Coding(name="", mark="", start=_IdentityCompressor)
 """The plain bytes, kept like the others: no disk is asked for a list that does not change."""
 
 
@@ -156,7 +156,7 @@ class Encoder:
         self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
         self._limiter: CapacityLimiter | None = None
 
-    def choose(self, field: str, size: int, validators: Validators) -> Coding | None:
+    def choose(self, field: str, size: int, validators: ResponseValidators) -> Coding | None:
         """Return the coding for a document of ``size`` bytes; ``None`` to send it from the disk.
 
         A state that has no entity tag is not kept: it could not be told from the next one.
@@ -167,7 +167,7 @@ class Encoder:
         return coding or (_PLAIN if size <= _LARGEST_PLAIN else None)
 
     async def encode(
-        self, opened: OpenFile, condition: Condition, coding: Coding, where: Hashable
+        self, opened: OpenFile, condition: FileState, coding: Coding, where: Hashable
     ) -> bytes | None:
         """Return a document in ``coding``; ``None`` when it is no longer as ``condition``.
 
@@ -221,7 +221,7 @@ class Encoder:
             self._size -= len(dropped)
 
 
-_Key = tuple[Hashable, Condition, str]
+_Key = tuple[Hashable, FileState, str]
 
 
 def _compress(opened: OpenFile, size: int, coding: Coding) -> bytes | None:

@@ -27,8 +27,14 @@ from resourcesync.documents import ndjson
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
-from resourcesync.server.figures import Figure
+from resourcesync.server.exchange import (
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
+from resourcesync.server.figures import Metric
 from resourcesync.server.mounting import STOPPING, path_within
 
 _T = TypeVar("_T")
@@ -50,7 +56,7 @@ _NOWHERE: Final = (-1, 0)
 _HEARTBEAT: Final = b":\n\n"
 
 
-class ChangeLog(Protocol):
+class SourceChangeLog(Protocol):
     """Where the changes are read: the log of a catalogue. Asked in threads."""
 
     def last(self) -> tuple[int, int]:
@@ -67,7 +73,7 @@ class ChangeLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StreamTiming:
     """How often the stream does what.
 
     Attributes:
@@ -81,23 +87,23 @@ class Pace:
     retry: float = 3.0
 
 
-_Place = tuple[int, int]
+_LogPosition = tuple[int, int]
 """A place in the log: number and time of the change before it."""
 
 
-_RequestedPosition = _Place | None
+_RequestedPosition = _LogPosition | None
 """The place after which a client asks; ``None`` for what is yet to come."""
 
 
 class _Batch(NamedTuple):
     """Changes that were found in one look: the bytes for all clients, and where they end."""
 
-    last: _Place
+    last: _LogPosition
     data: bytes
 
 
 @final
-class Events:
+class EventApplication:
     """The ASGI application that streams the changes of one Source.
 
     Args:
@@ -106,12 +112,14 @@ class Events:
         pace: How often it does what.
     """
 
-    def __init__(self, log: ChangeLog, *, most: int = 300, pace: Pace | None = None) -> None:
+    def __init__(
+        self, log: SourceChangeLog, *, most: int = 300, pace: StreamTiming | None = None
+    ) -> None:
         self._log = log
         self._most = most
-        self._pace = pace or Pace()
+        self._pace = pace or StreamTiming()
         self._clients: set[asyncio.Event] = set()
-        self._batches: OrderedDict[_Place, _Batch] = OrderedDict()
+        self._batches: OrderedDict[_LogPosition, _Batch] = OrderedDict()
         self._cached_bytes = 0
         self._last = _NOWHERE
         self._poll_task: asyncio.Task[None] | None = None
@@ -125,15 +133,15 @@ class Events:
         """How many follow the stream now."""
         return len(self._clients)
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Metric]:
         """Yield how many follow now, and how many changes were told since the start."""
-        yield Figure(
+        yield Metric(
             name="resourcesync_event_clients",
             kind="gauge",
             what="Clients that follow the stream of changes.",
             values=(((), self.clients),),
         )
-        yield Figure(
+        yield Metric(
             name="resourcesync_events_total",
             kind="counter",
             what="Changes told in the stream, each once however many follow.",
@@ -145,7 +153,7 @@ class Events:
         if scope["type"] != "http":
             return
         path = path_within(scope)
-        exchange = Exchange(Request.read(scope, path), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
         refusal = refuse_request(exchange.request)
         if refusal is None and path not in {b"", b"/"}:
             refusal = refuse(404, "Not found.")
@@ -154,11 +162,11 @@ class Events:
         if refusal is not None:
             await exchange.send(refusal)
         elif exchange.request.method == "HEAD":
-            await exchange.send(Reply(status=200, headers=_HEADERS))
+            await exchange.send(HttpReply(status=200, headers=_HEADERS))
         else:
             await self._follow(exchange, scope)
 
-    async def _follow(self, exchange: Exchange, scope: Scope) -> None:
+    async def _follow(self, exchange: HttpExchange, scope: Scope) -> None:
         wake = asyncio.Event()
         self._clients.add(wake)
         try:
@@ -166,7 +174,7 @@ class Events:
             position = await self._find(exchange.request)
             async with exchange.watched() as gone:
                 gone.add_done_callback(lambda _: wake.set())
-                await exchange.start(Reply(status=200, headers=_HEADERS))
+                await exchange.start(HttpReply(status=200, headers=_HEADERS))
                 await self._stream(exchange, wake, gone, position)
         except ResourceSyncError as error:
             if exchange.has_started:
@@ -178,10 +186,10 @@ class Events:
 
     async def _stream(
         self,
-        exchange: Exchange,
+        exchange: HttpExchange,
         wake: asyncio.Event,
         gone: asyncio.Task[None],
-        asked: _Place | None,
+        asked: _LogPosition | None,
     ) -> None:
         position = self._last if asked is None else asked
         retry = b"retry: %d\n" % int(self._pace.retry * 1000)
@@ -211,7 +219,7 @@ class Events:
                 await wake.wait()
         return wake.is_set()
 
-    async def _find(self, request: Request) -> _RequestedPosition:
+    async def _find(self, request: HttpRequest) -> _RequestedPosition:
         """Return the place that a client comes back to; ``None`` when it is new.
 
         One that the log does not have is nowhere: it is told of the reset.
@@ -224,7 +232,7 @@ class Events:
         is_known = place == self._last or place in self._batches
         return place if is_known or await self._read_log(self._log.has, *place) else _NOWHERE
 
-    async def _catch_up(self, position: _Place) -> _Batch:
+    async def _catch_up(self, position: _LogPosition) -> _Batch:
         """Return what follows ``position``, up to where all the others are."""
         last = self._last
         found = await self._read_log(self._log.after, position[0], _MOST_EVENTS)
@@ -290,7 +298,7 @@ class Events:
                 await asyncio.sleep(0)  # requests for documents have their turn
         return found is not None and len(found) == _MOST_EVENTS
 
-    def _find_new(self, last: _Place) -> Sequence[tuple[int, Change]] | None:
+    def _find_new(self, last: _LogPosition) -> Sequence[tuple[int, Change]] | None:
         """Return what is new after ``last``; ``None`` when it is no longer in the log."""
         if self._log.last() == last:
             return ()

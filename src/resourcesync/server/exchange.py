@@ -9,7 +9,7 @@ from typing import Final, final
 
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.server.ranges import Span
+from resourcesync.server.ranges import ByteRange
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _READ: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class HttpRequest:
     """What a request asks for.
 
     Attributes:
@@ -57,7 +57,7 @@ class Request:
     query: bytes = b""
 
     @classmethod
-    def read(cls, scope: Scope, path: bytes) -> "Request":
+    def read(cls, scope: Scope, path: bytes) -> "HttpRequest":
         """Return the request of an ASGI ``http`` scope.
 
         Args:
@@ -85,7 +85,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     """An answer whose bytes are known, or are a span of a file that follows.
 
     Attributes:
@@ -98,17 +98,17 @@ class Reply:
     status: int
     headers: Headers
     body: bytes = b""
-    pieces: tuple[Span | bytes, ...] = ()
+    pieces: tuple[ByteRange | bytes, ...] = ()
 
 
-def refuse(status: int, reason: str, *extra: tuple[bytes, bytes]) -> Reply:
+def refuse(status: int, reason: str, *extra: tuple[bytes, bytes]) -> HttpReply:
     """Return a short answer in plain text that says why there is nothing else."""
     body = reason.encode() + b"\n"
     length = (b"content-length", str(len(body)).encode())
-    return Reply(status=status, headers=(_TEXT, length, _NO_CACHE, _SAFE, *extra), body=body)
+    return HttpReply(status=status, headers=(_TEXT, length, _NO_CACHE, _SAFE, *extra), body=body)
 
 
-def refuse_request(request: Request) -> Reply | None:
+def refuse_request(request: HttpRequest) -> HttpReply | None:
     """Return the refusal of a request that only reads nothing, or ``None`` when it may go on."""
     closing = (_CLOSE,) if request.has_body else ()
     if request.method not in {"GET", "HEAD"}:
@@ -119,7 +119,7 @@ def refuse_request(request: Request) -> Reply | None:
 
 
 @final
-class Exchange:
+class HttpExchange:
     """Sends the answer to one request, once.
 
     Attributes:
@@ -131,14 +131,14 @@ class Exchange:
 
     __slots__ = ("_receive", "_send", "has_started", "request", "sent", "status")
 
-    def __init__(self, request: Request, receive: Receive, send: Send) -> None:
+    def __init__(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         self.request = request
         self.has_started = False
         self.status = self.sent = 0
         self._receive = receive
         self._send = send
 
-    async def send(self, reply: Reply) -> None:
+    async def send(self, reply: HttpReply) -> None:
         """Send a whole answer; to HEAD without its bytes."""
         body = b"" if self.request.method == "HEAD" else reply.body
         await self.start(reply)
@@ -149,7 +149,7 @@ class Exchange:
             start += CHUNK
         await self.go_on(body[start:] if start else body, more=False)
 
-    async def start(self, reply: Reply) -> None:
+    async def start(self, reply: HttpReply) -> None:
         """Send status and fields; ``go_on`` sends the bytes."""
         # %r of bytes escapes what could forge a line or steer a terminal.
         _LOG.debug("%r %r: %d", self.request.method, self.request.raw_path, reply.status)

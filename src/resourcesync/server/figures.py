@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
-from resourcesync.server.exchange import Exchange
+from resourcesync.server.exchange import HttpExchange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Metric:
     """One figure, with its values.
 
     Attributes:
@@ -24,14 +24,14 @@ class Figure:
     values: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
 
 
-def write_figures(figures: Iterable[Figure]) -> bytes:
+def write_figures(figures: Iterable[Metric]) -> bytes:
     """Return the figures as Prometheus reads them, version 0.0.4 of the format."""
     return "".join(line + "\n" for figure in figures for line in _lines(figure)).encode(
         "utf-8", "backslashreplace"
     )
 
 
-def _lines(figure: Figure) -> Iterator[str]:
+def _lines(figure: Metric) -> Iterator[str]:
     yield f"# HELP {figure.name} {figure.what}"
     yield f"# TYPE {figure.name} {figure.kind}"
     for labels, value in figure.values:
@@ -45,28 +45,28 @@ def _escape(text: str) -> str:
 
 
 @final
-class Tally:
+class RequestTally:
     """Counts what was answered, by status."""
 
     def __init__(self) -> None:
         self._answers: dict[int, int] = {}
         self._sent = 0
 
-    def count(self, exchange: Exchange) -> None:
+    def count(self, exchange: HttpExchange) -> None:
         """Count an answer, complete or not."""
         self._answers[exchange.status] = self._answers.get(exchange.status, 0) + 1
         self._sent += exchange.sent
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Metric]:
         """Yield the figures."""
         answers = sorted(self._answers.copy().items())
-        yield Figure(
+        yield Metric(
             name="resourcesync_served_requests_total",
             kind="counter",
             what="Requests answered, by status; 0 for those that were not.",
             values=tuple((((("status", str(status)),), number)) for status, number in answers),
         )
-        yield Figure(
+        yield Metric(
             name="resourcesync_served_bytes_total",
             kind="counter",
             what="Bytes of the bodies sent.",

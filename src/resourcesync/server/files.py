@@ -36,7 +36,7 @@ _IS_ABSENT: Final = _IS_LINK | {
 }
 
 
-class Condition(NamedTuple):
+class FileState(NamedTuple):
     """What ``stat`` tells of a file: equal conditions mean equal bytes, once they have settled.
 
     A named tuple, since every request makes two.
@@ -69,7 +69,7 @@ class OpenFile:
 
     __slots__ = ("_descriptor", "found")
 
-    def __init__(self, descriptor: int, found: Condition) -> None:
+    def __init__(self, descriptor: int, found: FileState) -> None:
         self._descriptor = descriptor
         self.found = found
 
@@ -95,9 +95,9 @@ class OpenFile:
         except OSError as error:
             raise _unreadable(error) from error
 
-    def stat(self) -> Condition:
+    def stat(self) -> FileState:
         """Return the file's present condition."""
-        return Condition.of(os.fstat(self._descriptor))
+        return FileState.of(os.fstat(self._descriptor))
 
     def read(self, start: int, length: int) -> bytes:
         """Return up to ``length`` bytes from ``start``; fewer only where the file ends.
@@ -131,7 +131,7 @@ class OpenFile:
 
 
 @final
-class Folder:
+class ServedFolder:
     """A folder whose files may be served: regular files below it, and nothing else.
 
     The folder itself is opened anew for each file, so it may be swapped for a newer one, and may
@@ -226,7 +226,7 @@ def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
             os.close(folder)
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        return OpenFile(descriptor, Condition.of(status))
+        return OpenFile(descriptor, FileState.of(status))
     os.close(descriptor)
     return None
 

@@ -24,7 +24,7 @@ For servers that are to fail on purpose.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConnectionLimits:
     """What clients may take of the server.
 
     Attributes:
@@ -44,7 +44,7 @@ class Limits:
     header_bytes: int = 32 * 1024
 
 
-class Guarded(Protocol):
+class GuardConfig(Protocol):
     """What is asked of uvicorn's settings, beside what uvicorn asks.
 
     Attributes:
@@ -52,17 +52,17 @@ class Guarded(Protocol):
         spared: The port whose connections are not counted.
     """
 
-    limits: Limits
+    limits: ConnectionLimits
     spared: int | None
 
 
 @final
-class Guard(asyncio.Protocol):
+class ConnectionGuard(asyncio.Protocol):
     """Stands before uvicorn's protocol and drops connections that get nowhere."""
 
     def __init__(
         self,
-        config: Guarded,
+        config: GuardConfig,
         server_state: Any,  # uvicorn's own, handed through
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,

@@ -16,12 +16,12 @@ from starlette.types import Receive, Scope, Send
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
 from resourcesync.ports.subscriptions import Messenger
 from resourcesync.server.bodies import announces_more, header_values, read_body
-from resourcesync.server.exchange import Reply, refuse
+from resourcesync.server.exchange import HttpReply, refuse
 from resourcesync.server.lifespans import live
 from resourcesync.server.mounting import path_within
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import Hub, Submission
-from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, Answer
+from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, TextResponse
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class HubApplication:
         self._worker.stop()
         self._on_end()
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpReply:
         if path_within(scope) not in _PATHS:
             return refuse(404, "Not found.")
         if scope["method"] != "POST":
@@ -148,7 +148,7 @@ class HubApplication:
             return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
         async with self._bodies:
             body = await read_body(receive, most=most, seconds=_BODY_SECONDS)
-        if isinstance(body, Reply):
+        if isinstance(body, HttpReply):
             return body
         if is_form:
             return await self._answer_form(body, scope)
@@ -160,7 +160,7 @@ class HubApplication:
         )
         return await in_thread(lambda: self._hub.submit(submission))
 
-    async def _answer_form(self, body: bytes, scope: Scope) -> Reply:
+    async def _answer_form(self, body: bytes, scope: Scope) -> HttpReply:
         peer = (scope.get("client") or ("", 0))[0]
         reply = await in_thread(lambda: self._hub.handle_form(body, peer))
         if reply.status != _ACCEPTED:
@@ -173,7 +173,7 @@ class HubApplication:
         return reply
 
 
-async def in_thread(ask: Callable[[], Answer]) -> Reply:
+async def in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
     """Return the reply to what is asked in a worker thread; 503 when the store fails."""
     try:
         return reply_of(await to_thread.run_sync(ask))
@@ -182,7 +182,7 @@ async def in_thread(ask: Callable[[], Answer]) -> Reply:
         return refuse(503, "It cannot be stored now.", (b"retry-after", b"30"))
 
 
-def reply_of(found: Answer) -> Reply:
+def reply_of(found: TextResponse) -> HttpReply:
     """Return an answer as it is sent: plain text that no browser takes for anything else."""
     body = found.text.encode()  # exactly, for a challenge is repeated byte by byte
     headers = [*_PLAIN]
@@ -190,10 +190,10 @@ def reply_of(found: Answer) -> Reply:
         headers.append((b"content-length", str(len(body)).encode()))
     if found.retry_after is not None:
         headers.append((b"retry-after", str(found.retry_after).encode()))
-    return Reply(status=found.status, headers=tuple(headers), body=body)
+    return HttpReply(status=found.status, headers=tuple(headers), body=body)
 
 
-async def answer(send: Send, reply: Reply) -> None:
+async def answer(send: Send, reply: HttpReply) -> None:
     """Send a whole reply."""
     await send(
         {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}

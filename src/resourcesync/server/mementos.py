@@ -26,13 +26,20 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.ports.versions import Version, VersionReader
-from resourcesync.server.conditions import Validators, format_http_date, parse_http_date
-from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
-from resourcesync.server.files import Folder, OpenFile
+from resourcesync.ports.versions import ResourceVersion, VersionReader
+from resourcesync.server.conditions import ResponseValidators, format_http_date, parse_http_date
+from resourcesync.server.exchange import (
+    Headers,
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
+from resourcesync.server.files import OpenFile, ServedFolder
 from resourcesync.server.mounting import path_within
 from resourcesync.server.paths import Names, is_hidden, read_path
-from resourcesync.server.ranges import Span, is_whole, steps_of
+from resourcesync.server.ranges import ByteRange, is_whole, steps_of
 from resourcesync.server.representations import answer
 from resourcesync.source.versions import VersionNames, parse_stamp
 
@@ -53,7 +60,7 @@ _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versioned:
+class ServedVersions:
     """What is served of the past.
 
     Attributes:
@@ -65,21 +72,21 @@ class Versioned:
     """
 
     index: VersionReader
-    contents: Folder
+    contents: ServedFolder
     names: VersionNames
     uri_of: Callable[[str], str]
     is_published: Callable[[str], bool]
 
 
 @final
-class Mementos:
+class MementoApplication:
     """The application.
 
     Args:
         versioned: What is served.
     """
 
-    def __init__(self, versioned: Versioned) -> None:
+    def __init__(self, versioned: ServedVersions) -> None:
         self._index = versioned.index
         self._contents = versioned.contents
         self._names = versioned.names
@@ -90,7 +97,7 @@ class Mementos:
         """Answer as ASGI 3 asks."""
         if scope["type"] != "http":
             return  # it has no life to start, and no sockets
-        exchange = Exchange(Request.read(scope, path_within(scope)), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path_within(scope)), receive, send)
         refusal = refuse_request(exchange.request)
         if refusal is not None:
             await exchange.send(refusal)
@@ -103,7 +110,7 @@ class Mementos:
             _LOG.warning("%s", error)
             await exchange.send(refuse(503, "It cannot be read now.", (b"retry-after", b"5")))
 
-    async def _answer(self, exchange: Exchange, scope: Scope) -> None:
+    async def _answer(self, exchange: HttpExchange, scope: Scope) -> None:
         path = self._shortened(exchange.request.raw_path, scope.get("query_string", b""))
         first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
@@ -141,13 +148,13 @@ class Mementos:
         path = os.fsdecode(b"/".join(names))
         return self._uri_of(path) if self._is_published(path) else None
 
-    async def _find(self, stamp: bytes, names: Names) -> Version | None:
+    async def _find(self, stamp: bytes, names: Names) -> ResourceVersion | None:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
         if moment is None or uri is None:
             return None
         return await to_thread.run_sync(self._index.find, uri, moment)
 
-    def _memento_headers(self, version: Version) -> Headers:
+    def _memento_headers(self, version: ResourceVersion) -> Headers:
         kind = version.media_type.encode("ascii", "ignore")
         return (
             *(((b"content-type", kind),) if kind else ()),
@@ -165,13 +172,13 @@ class Mementos:
             f'<{self._names.timemap(uri)}>; rel="timemap"; type="{_LINK_FORMAT}"',
         )
 
-    def _link(self, version: Version, relation: str) -> str:
+    def _link(self, version: ResourceVersion, relation: str) -> str:
         address = self._names.memento(version.uri, version.moment)
         return f'<{address}>; rel="{relation}"; datetime="{_date(version)}"'
 
     # --- the four kinds ------------------------------------------------------------------------
 
-    async def _timegate(self, uri: str, wanted: str | None) -> Reply:
+    async def _timegate(self, uri: str, wanted: str | None) -> HttpReply:
         """Return where the version of a moment is (RFC 7089 §4.1)."""
         moment: int | None = None
         if wanted is not None:
@@ -195,9 +202,9 @@ class Mementos:
             _VARY,
             _NO_CACHE,
         )
-        return Reply(status=302, headers=headers)
+        return HttpReply(status=302, headers=headers)
 
-    async def _timemap(self, exchange: Exchange, uri: str) -> None:
+    async def _timemap(self, exchange: HttpExchange, uri: str) -> None:
         """Send the list of all versions, some hundred at a time (RFC 7089 §5)."""
         page = await to_thread.run_sync(self._index.versions, uri, 0, _PAGE)
         if not page:
@@ -205,12 +212,12 @@ class Mementos:
             return
         headers = ((b"content-type", _LINK_FORMAT.encode()), _NO_CACHE, _NOSNIFF)
         if exchange.request.method == "HEAD":
-            await exchange.send(Reply(status=200, headers=headers))
+            await exchange.send(HttpReply(status=200, headers=headers))
             return
         original, timegate, itself = self._around(uri)
         lines = [original, timegate, itself.replace('rel="timemap"', 'rel="self"')]
         relation = "first memento"
-        await exchange.start(Reply(status=200, headers=headers))
+        await exchange.start(HttpReply(status=200, headers=headers))
         async with exchange.watched() as gone:
             while page and not gone.done():
                 more = await to_thread.run_sync(self._index.versions, uri, page[-1].moment, _PAGE)
@@ -223,7 +230,7 @@ class Mementos:
                 await exchange.go_on((",\n".join(lines) + end).encode("ascii"), more=bool(more))
                 page, lines = more, []
 
-    async def _patch(self, exchange: Exchange, names: Names) -> None:
+    async def _patch(self, exchange: HttpExchange, names: Names) -> None:
         """Send what leads to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
@@ -236,7 +243,7 @@ class Mementos:
 
     # --- bytes ---------------------------------------------------------------------------------
 
-    async def _send(self, exchange: Exchange, sha256: str, headers: Headers) -> bool:
+    async def _send(self, exchange: HttpExchange, sha256: str, headers: Headers) -> bool:
         """Send a content; say whether it is there.
 
         Raises:
@@ -247,7 +254,7 @@ class Mementos:
         if opened is None:
             return False
         with opened:
-            validators = Validators(etag=f'"{sha256}"')
+            validators = ResponseValidators(etag=f'"{sha256}"')
             reply = answer(exchange.request, opened.found.size, validators, headers)
             if not reply.pieces or exchange.request.method == "HEAD":
                 await exchange.send(reply)
@@ -256,9 +263,9 @@ class Mementos:
         return True
 
 
-async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, sha256: str) -> None:
+async def _stream(exchange: HttpExchange, reply: HttpReply, opened: OpenFile, sha256: str) -> None:
     """Send a content; of the whole of it the last bytes only if it is what was kept."""
-    is_all = reply.pieces == (Span(start=0, stop=opened.found.size),)
+    is_all = reply.pieces == (ByteRange(start=0, stop=opened.found.size),)
     running = hashlib.sha256()
     steps = steps_of(reply.pieces, _CHUNK)
     async with exchange.watched() as gone:
@@ -277,7 +284,9 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, sha256: st
             step = following
 
 
-def _ends(link: Callable[[Version, str], str], first: Version, last: Version) -> tuple[str, ...]:
+def _ends(
+    link: Callable[[ResourceVersion, str], str], first: ResourceVersion, last: ResourceVersion
+) -> tuple[str, ...]:
     if first.moment == last.moment:
         return (link(first, "first last memento"),)
     return (link(first, "first memento"), link(last, "last memento"))
@@ -291,11 +300,11 @@ def _host(authority: bytes) -> bytes:
     return _USUAL_PORT.sub(b"", authority.lower())
 
 
-def _date(version: Version) -> str:
+def _date(version: ResourceVersion) -> str:
     return format_http_date(version.since // _SECOND)
 
 
-def _absent(*extra: tuple[bytes, bytes]) -> Reply:
+def _absent(*extra: tuple[bytes, bytes]) -> HttpReply:
     return refuse(404, "No such version is kept.", *extra)
 
 

@@ -59,7 +59,7 @@ def _names(path: str) -> tuple[bytes, ...]:
 
 
 @final
-class Mounts:
+class MountedApplications:
     """Further applications, each below a path of its own.
 
     Args:
@@ -129,7 +129,7 @@ async def living(application: ASGIApp) -> AsyncIterator[State]:
         ConfigurationError: It says that it cannot start.
         ResourceSyncError: The same.
     """
-    life = _Life(application)
+    life = _Lifespan(application)
     await life.start()
     try:
         yield life.state
@@ -138,7 +138,7 @@ async def living(application: ASGIApp) -> AsyncIterator[State]:
 
 
 @final
-class _Life:
+class _Lifespan:
     """One application's task from start to end."""
 
     def __init__(self, application: ASGIApp) -> None:

@@ -12,8 +12,14 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
-from resourcesync.server.figures import Figure, write_figures
+from resourcesync.server.exchange import (
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
+from resourcesync.server.figures import Metric, write_figures
 from resourcesync.server.mounting import path_within
 
 _LOG: Final = logging.getLogger(__name__)
@@ -24,12 +30,12 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 
 ReadinessCheck = Callable[[], None]
 """Raises a ``ResourceSyncError`` when the Source cannot be served; called in a thread."""
-Count = Callable[[], Iterable[Figure]]
+MetricsSource = Callable[[], Iterable[Metric]]
 """Gives figures; called in a thread."""
 
 
 @final
-class Operations:
+class OperationsApplication:
     """The ASGI application with ``/livez``, ``/readyz`` and ``/metrics``.
 
     ``/livez`` answers as long as the server does anything at all; ``/readyz`` is 503 while the
@@ -40,7 +46,7 @@ class Operations:
         counts: Give the figures, each its own.
     """
 
-    def __init__(self, *, look: ReadinessCheck, counts: Sequence[Count] = ()) -> None:
+    def __init__(self, *, look: ReadinessCheck, counts: Sequence[MetricsSource] = ()) -> None:
         self._check_ready = look
         self._counts = counts
         self._busy: asyncio.Lock | None = None
@@ -50,10 +56,10 @@ class Operations:
         if scope["type"] != "http":
             return
         path = path_within(scope)
-        exchange = Exchange(Request.read(scope, path), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
         await exchange.send(refuse_request(exchange.request) or await self._answer(path))
 
-    async def _answer(self, path: bytes) -> Reply:
+    async def _answer(self, path: bytes) -> HttpReply:
         if path == b"/livez":
             return _text_reply(b"live\n")
         if path not in {b"/readyz", b"/metrics"}:
@@ -75,6 +81,8 @@ class Operations:
         return write_figures(figure for count in self._counts for figure in count())
 
 
-def _text_reply(body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")) -> Reply:
+def _text_reply(
+    body: bytes, kind: tuple[bytes, bytes] = (b"content-type", b"text/plain")
+) -> HttpReply:
     length = (b"content-length", b"%d" % len(body))
-    return Reply(status=200, headers=(kind, length, _NO_STORE), body=body)
+    return HttpReply(status=200, headers=(kind, length, _NO_STORE), body=body)

@@ -13,8 +13,8 @@ from anyio import to_thread
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import Validators
-from resourcesync.server.representations import Representation
+from resourcesync.server.conditions import ResponseValidators
+from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -46,15 +46,15 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pages:
+class _BuiltPages:
     """The pages, made at the same moment."""
 
-    front: Representation
-    robots: Representation | None
+    front: InMemoryRepresentation
+    robots: InMemoryRepresentation | None
 
 
 @final
-class Pages:
+class SourcePages:
     """Makes the pages when they are asked for, no more often than every few seconds.
 
     Args:
@@ -68,19 +68,19 @@ class Pages:
         self._uri = uri
         self._load_overview = look
         self._clock = clock
-        self._made: _Pages | None = None
+        self._made: _BuiltPages | None = None
         self._until = 0.0
         self._busy: asyncio.Lock | None = None
 
-    async def front(self) -> Representation:
+    async def front(self) -> InMemoryRepresentation:
         """Return the page."""
         return (await self._latest()).front
 
-    async def robots(self) -> Representation | None:
+    async def robots(self) -> InMemoryRepresentation | None:
         """Return ``robots.txt``; ``None`` when no list is known that it could lead to."""
         return (await self._latest()).robots
 
-    async def _latest(self) -> _Pages:
+    async def _latest(self) -> _BuiltPages:
         self._busy = self._busy or asyncio.Lock()
         async with self._busy:
             now = self._clock.monotonic()
@@ -99,20 +99,22 @@ class Pages:
             return None
 
 
-def _make(uri: str, overview: Overview | None) -> _Pages:
+def _make(uri: str, overview: Overview | None) -> _BuiltPages:
     link = (b"link", f'<{uri}>; rel="resourcesync"'.encode("ascii"))
     front = _represent(_page(uri, overview), _HTML, _NO_CACHE, link, _ALONE, _NOSNIFF)
     first = dict(overview.lists).get(_FIRST_LIST) if overview else None
     text = f"User-agent: *\nAllow: /\nSitemap: {first}\n"
-    return _Pages(
+    return _BuiltPages(
         front=front, robots=_represent(text, _TEXT, _NO_CACHE, _NOSNIFF) if first else None
     )
 
 
-def _represent(text: str, *headers: tuple[bytes, bytes]) -> Representation:
+def _represent(text: str, *headers: tuple[bytes, bytes]) -> InMemoryRepresentation:
     body = text.encode("utf-8", "backslashreplace")
     tag = hashlib.sha256(body).hexdigest()[:32]
-    return Representation(body=body, validators=Validators(etag=f'"{tag}"'), headers=headers)
+    return InMemoryRepresentation(
+        body=body, validators=ResponseValidators(etag=f'"{tag}"'), headers=headers
+    )
 
 
 def _page(uri: str, overview: Overview | None) -> str:

@@ -16,7 +16,7 @@ _LARGEST_NUMBER: Final = 10**_MOST_DIGITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ByteRange:
     """The bytes from ``start`` up to, but not including, ``stop``."""
 
     start: int
@@ -28,11 +28,11 @@ class Span:
         return self.stop - self.start
 
 
-Selected = tuple[Span, ...] | Literal["whole", "unsatisfiable"]
+SelectedRanges = tuple[ByteRange, ...] | Literal["whole", "unsatisfiable"]
 """What a ``Range`` field selects: spans in their order with gaps between them, or none."""
 
 
-def select(field: str, size: int) -> Selected:
+def select(field: str, size: int) -> SelectedRanges:
     """Return which bytes of a representation a ``Range`` field selects.
 
     Spans that overlap, or lie so near each other that a part of its own would cost more than the
@@ -56,11 +56,11 @@ def select(field: str, size: int) -> Selected:
     found = [_select_one(spec, size) for it in parts if (spec := it.strip(" \t"))]
     if not found or "whole" in found:
         return "whole"
-    spans = sorted((it for it in found if isinstance(it, Span)), key=lambda it: it.start)
+    spans = sorted((it for it in found if isinstance(it, ByteRange)), key=lambda it: it.start)
     return _merged(spans) if spans else "unsatisfiable"
 
 
-def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+def _merged(spans: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
     """Return spans, which come by their starts, as those that have gaps between them."""
     merged = [spans[0]]
     for span in spans[1:]:
@@ -68,26 +68,26 @@ def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
         if span.start - last.stop > _NEAR:
             merged.append(span)
         elif span.stop > last.stop:
-            merged[-1] = Span(start=last.start, stop=span.stop)
+            merged[-1] = ByteRange(start=last.start, stop=span.stop)
     return tuple(merged)
 
 
-def steps_of(pieces: Iterable[Span | bytes], most: int) -> Iterator[Span | bytes]:
+def steps_of(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[ByteRange | bytes]:
     """Yield what is sent one after the other, each span in steps of at most so many bytes."""
     for piece in pieces:
         if isinstance(piece, bytes) or piece.length <= most:
             yield piece
             continue
         for start in range(piece.start, piece.stop, most):
-            yield Span(start=start, stop=min(start + most, piece.stop))
+            yield ByteRange(start=start, stop=min(start + most, piece.stop))
 
 
-def is_whole(step: Span | bytes, taken: bytes) -> bool:
+def is_whole(step: ByteRange | bytes, taken: bytes) -> bool:
     """Whether all of a step was there to be taken."""
     return isinstance(step, bytes) or len(taken) == step.length
 
 
-def _select_one(text: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:
+def _select_one(text: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
     spec = _SPEC.fullmatch(text)
     if spec is None or text == "-":
         return "whole"
@@ -100,16 +100,16 @@ def _select_one(text: str, size: int) -> Span | Literal["whole", "unsatisfiable"
         return "whole"
     if start >= size:
         return "unsatisfiable"
-    return Span(start=start, stop=min(end + 1, size))
+    return ByteRange(start=start, stop=min(end + 1, size))
 
 
-def _select_suffix(length: int, size: int) -> Span | Literal["whole", "unsatisfiable"]:
+def _select_suffix(length: int, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
     if length == 0:
         return "unsatisfiable"
     if size == 0:
         # Satisfiable by the letter, but no Content-Range can say so.
         return "whole"
-    return Span(start=max(0, size - length), stop=size)
+    return ByteRange(start=max(0, size - length), stop=size)
 
 
 def _number(digits: str) -> int:

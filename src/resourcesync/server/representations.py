@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.server.conditions import Validators, allows_range, format_http_date, judge
-from resourcesync.server.exchange import Headers, Reply, Request
-from resourcesync.server.files import Condition
-from resourcesync.server.ranges import Span, select
+from resourcesync.server.conditions import ResponseValidators, allows_range, format_http_date, judge
+from resourcesync.server.exchange import Headers, HttpReply, HttpRequest
+from resourcesync.server.files import FileState
+from resourcesync.server.ranges import ByteRange, select
 
 _SECOND_NS: Final = 1_000_000_000
 _OF_CONTENT: Final = {b"content-type", b"content-encoding"}
@@ -17,14 +17,14 @@ _RANGES: Final = (b"accept-ranges", b"bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Representation:
+class InMemoryRepresentation:
     """Bytes in memory that can be asked for like a file."""
 
     body: bytes
-    validators: Validators
+    validators: ResponseValidators
     headers: Headers
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: HttpRequest) -> HttpReply:
         """Return the answer to a GET or HEAD."""
         reply = answer(request, len(self.body), self.validators, self.headers)
         if not reply.pieces:
@@ -35,7 +35,7 @@ class Representation:
         return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
 
 
-def describe(condition: Condition, now: int) -> Validators:
+def describe(condition: FileState, now: int) -> ResponseValidators:
     """Return the validators of a file whose state has settled.
 
     The tag is strong: size, both times and inode. Two states can share none of that, since the
@@ -52,14 +52,16 @@ def describe(condition: Condition, now: int) -> Validators:
     # A time yet to come is no Last-Modified (RFC 9110 §8.8.2.1).
     modified = condition.modified_ns // _SECOND_NS
     is_told = condition.modified_ns <= now and format_http_date(modified) != ""
-    return Validators(
+    return ResponseValidators(
         etag=f'"{tag}"',
         modified=modified if is_told else None,
         is_dated_well=is_told and now - condition.changed_ns >= 2 * _SECOND_NS,
     )
 
 
-def answer(request: Request, size: int, validators: Validators, headers: Headers) -> Reply:
+def answer(
+    request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
+) -> HttpReply:
     """Return the answer to a GET or HEAD; a 200 or 206 has pieces and no bytes yet.
 
     Args:
@@ -72,29 +74,33 @@ def answer(request: Request, size: int, validators: Validators, headers: Headers
     match judge(request.fields, validators):
         case "failed":
             none = (b"content-length", b"0")
-            return Reply(status=412, headers=(*_without_type(headers), *marks, none))
+            return HttpReply(status=412, headers=(*_without_type(headers), *marks, none))
         case "not modified":
-            return Reply(status=304, headers=(*_without_type(headers), *marks))
+            return HttpReply(status=304, headers=(*_without_type(headers), *marks))
         case "send":
             return _send(request, size, validators, (*headers, *marks, _RANGES))
 
 
-def _send(request: Request, size: int, validators: Validators, headers: Headers) -> Reply:
+def _send(
+    request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
+) -> HttpReply:
     field = request.fields.get("range", "") if request.method == "GET" else ""
     if field and not allows_range(request.fields, validators):
         field = ""
     found = select(field, size) if field else "whole"
     if found == "unsatisfiable":
         none = ((b"content-range", b"bytes */%d" % size), (b"content-length", b"0"))
-        return Reply(status=416, headers=(*_without_type(headers), *none))
+        return HttpReply(status=416, headers=(*_without_type(headers), *none))
     if found == "whole" or (len(found) > 1 and _is_coded(headers)):
         length = (b"content-length", b"%d" % size)
-        return Reply(status=200, headers=(*headers, length), pieces=(Span(start=0, stop=size),))
+        return HttpReply(
+            status=200, headers=(*headers, length), pieces=(ByteRange(start=0, stop=size),)
+        )
     if len(found) > 1:
         return _parts(found, size, headers)
     [span] = found
     fields = ((b"content-range", _place(span, size)), (b"content-length", b"%d" % span.length))
-    return Reply(status=206, headers=(*headers, *fields), pieces=found)
+    return HttpReply(status=206, headers=(*headers, *fields), pieces=found)
 
 
 def _is_coded(headers: Headers) -> bool:
@@ -102,11 +108,11 @@ def _is_coded(headers: Headers) -> bool:
     return any(name == b"content-encoding" for name, _ in headers)
 
 
-def _parts(spans: Sequence[Span], size: int, headers: Headers) -> Reply:
+def _parts(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply:
     """Return several spans as parts of one body (RFC 9110 §14.6)."""
     boundary = secrets.token_hex(_BOUNDARY).encode()  # which no file can have foreseen
     kind = b"".join(b"content-type: %s\r\n" % it for name, it in headers if name == b"content-type")
-    pieces: list[Span | bytes] = []
+    pieces: list[ByteRange | bytes] = []
     for span in spans:
         head = b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (boundary, kind, _place(span, size))
         pieces += (head, span)
@@ -116,23 +122,23 @@ def _parts(spans: Sequence[Span], size: int, headers: Headers) -> Reply:
         (b"content-type", b"multipart/byteranges; boundary=%s" % boundary),
         (b"content-length", b"%d" % length),
     )
-    return Reply(status=206, headers=(*_without_type(headers), *fields), pieces=tuple(pieces))
+    return HttpReply(status=206, headers=(*_without_type(headers), *fields), pieces=tuple(pieces))
 
 
-def _place(span: Span, size: int) -> bytes:
+def _place(span: ByteRange, size: int) -> bytes:
     return b"bytes %d-%d/%d" % (span.start, span.stop - 1, size)
 
 
-def with_body(reply: Reply, body: bytes) -> Reply:
+def with_body(reply: HttpReply, body: bytes) -> HttpReply:
     """Return ``reply`` with the bytes of its pieces."""
-    return Reply(status=reply.status, headers=reply.headers, body=body)
+    return HttpReply(status=reply.status, headers=reply.headers, body=body)
 
 
 def _without_type(headers: Headers) -> Headers:
     return tuple(field for field in headers if field[0] not in _OF_CONTENT)
 
 
-def _marks(validators: Validators) -> Headers:
+def _marks(validators: ResponseValidators) -> Headers:
     marks: list[tuple[bytes, bytes]] = []
     if validators.etag:
         marks.append((b"etag", validators.etag.encode("ascii")))

@@ -20,11 +20,11 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.exchange import Exchange, Request, refuse
-from resourcesync.server.guarding import EXTRA_CONNECTIONS, Guard, Limits
+from resourcesync.server.exchange import HttpExchange, HttpRequest, refuse
+from resourcesync.server.guarding import EXTRA_CONNECTIONS, ConnectionGuard, ConnectionLimits
 from resourcesync.server.mounting import STOPPING, living
 
-__all__ = ["Limits", "SecondApplication", "ServerThread", "serve_forever"]
+__all__ = ["ConnectionLimits", "SecondApplication", "ServerThread", "serve_forever"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ _LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-_DEFAULT_LIMITS: Final = Limits()
+_DEFAULT_LIMITS: Final = ConnectionLimits()
 
 
 class SecondApplication(NamedTuple):
@@ -57,7 +57,7 @@ def serve_forever(
     port: int,
     *,
     on_ready: Callable[..., None],
-    limits: Limits = _DEFAULT_LIMITS,
+    limits: ConnectionLimits = _DEFAULT_LIMITS,
     aside: SecondApplication | None = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then end in order and return.
@@ -81,17 +81,17 @@ def serve_forever(
     _allow_files(limits.connections)
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(_listen(host, port))]
-        configuration = _Configuration(app, limits)
+        configuration = _UvicornConfig(app, limits)
         if aside is not None:
             second = stack.enter_context(_listen(aside.host, aside.port))
             if second.getsockname()[1] == listeners[0].getsockname()[1]:
                 # What came in where is told by the port.
                 raise ConfigurationError("the second application needs a port of its own")
             listeners.append(second)
-            configuration = _Configuration(_Beside(app, aside.app, second), limits)
+            configuration = _UvicornConfig(_PortRouter(app, aside.app, second), limits)
             configuration.spared = second.getsockname()[1]
         uris = [_uri_of(listener) for listener in listeners]
-        _Server(configuration, lambda: on_ready(*uris)).run(sockets=listeners)
+        _UvicornServer(configuration, lambda: on_ready(*uris)).run(sockets=listeners)
 
 
 def _allow_files(connections: int) -> None:
@@ -108,7 +108,7 @@ def _allow_files(connections: int) -> None:
 
 
 @final
-class _Beside:
+class _PortRouter:
     """Sends requests that came in at a second port to a second application."""
 
     def __init__(self, app: ASGIApp, second: ASGIApp, listener: socket.socket) -> None:
@@ -122,7 +122,7 @@ class _Beside:
 
 
 @final
-class _Ending:
+class _ShutdownReply:
     """Answers requests whose work is cut off: that is no fault of the server."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -134,7 +134,7 @@ class _Ending:
         except asyncio.CancelledError:
             reply = refuse(503, "The service is stopping.", (b"retry-after", b"10"))
             try:
-                await Exchange(Request.read(scope, b""), receive, send).send(reply)
+                await HttpExchange(HttpRequest.read(scope, b""), receive, send).send(reply)
             except RuntimeError:  # it was begun: what is cut short is seen to be
                 raise asyncio.CancelledError from None
 
@@ -159,11 +159,11 @@ class ServerThread:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        limits: Limits = _DEFAULT_LIMITS,
+        limits: ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._address = host, port
         self._is_ready = threading.Event()
-        self._server = _Server(_Configuration(app, limits), self._is_ready.set)
+        self._server = _UvicornServer(_UvicornConfig(app, limits), self._is_ready.set)
         self._listener: socket.socket | None = None
         self._thread = threading.Thread(target=self._run, name="resourcesync-server", daemon=True)
 
@@ -234,13 +234,13 @@ def _uri_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-class _Configuration(uvicorn.Config):
+class _UvicornConfig(uvicorn.Config):
     """uvicorn's settings, all of them ours: none comes from the environment."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: ConnectionLimits) -> None:
         super().__init__(
             cast("Any", app),
-            http=Guard,
+            http=ConnectionGuard,
             ws="none",
             lifespan="off",  # ours tells why an application cannot start
             interface="asgi3",
@@ -263,13 +263,13 @@ class _Configuration(uvicorn.Config):
     def load(self) -> None:
         """Load the application; what it has not answered when the server stops is answered too."""
         super().load()
-        self.loaded_app = _Ending(cast("ASGIApp", self.loaded_app))
+        self.loaded_app = _ShutdownReply(cast("ASGIApp", self.loaded_app))
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """uvicorn's server that says when it is ready, and returns after a signal."""
 
-    def __init__(self, config: _Configuration, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: _UvicornConfig, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
         self._life = contextlib.AsyncExitStack()

@@ -10,13 +10,20 @@ from anyio import to_thread
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import Validators, judge
+from resourcesync.server.conditions import ResponseValidators, judge
 from resourcesync.server.encoding import Coding, Encoder
-from resourcesync.server.exchange import CHUNK, Exchange, Headers, Reply, Request, refuse
-from resourcesync.server.files import FORBIDDEN, Condition, Folder, OpenFile
+from resourcesync.server.exchange import (
+    CHUNK,
+    Headers,
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+)
+from resourcesync.server.files import FORBIDDEN, FileState, OpenFile, ServedFolder
 from resourcesync.server.paths import Names
-from resourcesync.server.ranges import Span, is_whole, steps_of
-from resourcesync.server.representations import Representation, answer, describe, with_body
+from resourcesync.server.ranges import ByteRange, is_whole, steps_of
+from resourcesync.server.representations import InMemoryRepresentation, answer, describe, with_body
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -28,7 +35,7 @@ _SETTLING_NS: Final = 20_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ServedLocation:
     """Where the answer to a path lies, and the fields that belong to it.
 
     Attributes:
@@ -39,7 +46,7 @@ class Place:
         is_known: Whether it is known to be there: where it is not, that is a fault.
     """
 
-    folder: Folder
+    folder: ServedFolder
     names: Names
     headers: Headers
     is_encodable: bool = False
@@ -47,7 +54,7 @@ class Place:
 
 
 @final
-class Sender:
+class FileSender:
     """Sends what is at a place."""
 
     __slots__ = ("_clock", "_encoder")
@@ -56,7 +63,7 @@ class Sender:
         self._clock = clock
         self._encoder = Encoder()
 
-    async def send(self, exchange: Exchange, place: Place) -> bool:
+    async def send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
         """Send what is at ``place``, or why that cannot be; say whether anything is there.
 
         Raises:
@@ -71,7 +78,7 @@ class Sender:
             await exchange.send(excuse(error))
             return True
 
-    async def _send(self, exchange: Exchange, place: Place) -> bool:
+    async def _send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
         for _ in range(_TRIES):
             opened = place.folder.open(place.names)
             if opened is None and place.is_known:
@@ -92,7 +99,11 @@ class Sender:
         raise StorageError("a served file changes as fast as it is read")
 
     def _choose(
-        self, request: Request, place: Place, condition: Condition, validators: Validators
+        self,
+        request: HttpRequest,
+        place: ServedLocation,
+        condition: FileState,
+        validators: ResponseValidators,
     ) -> Coding | None:
         if not place.is_encodable:
             return None
@@ -101,8 +112,8 @@ class Sender:
 
     async def _send_encoded(
         self,
-        exchange: Exchange,
-        place: Place,
+        exchange: HttpExchange,
+        place: ServedLocation,
         opened: OpenFile,
         seen: "_StableFile",
         coding: Coding,
@@ -117,11 +128,11 @@ class Sender:
         body = await self._encoder.encode(opened, seen.condition, coding, where)
         if body is None:
             return False
-        encoded = Representation(body=body, validators=validators, headers=headers)
+        encoded = InMemoryRepresentation(body=body, validators=validators, headers=headers)
         await exchange.send(encoded.answer(exchange.request))
         return True
 
-    async def _wait_until_stable(self, opened: OpenFile) -> tuple[Condition, Validators]:
+    async def _wait_until_stable(self, opened: OpenFile) -> tuple[FileState, ResponseValidators]:
         """Look at a file, a few milliseconds later when it was only just written."""
         condition = opened.found
         for _ in range(_TRIES):
@@ -133,25 +144,25 @@ class Sender:
                 break
             await asyncio.sleep((_SETTLING_NS - age) / 1e9)
             condition = opened.stat()
-        return condition, Validators()
+        return condition, ResponseValidators()
 
 
 class _StableFile(NamedTuple):
     """A state of a file."""
 
-    condition: Condition
-    validators: Validators
+    condition: FileState
+    validators: ResponseValidators
 
 
 async def _send_plain(
-    exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition
+    exchange: HttpExchange, reply: HttpReply, opened: OpenFile, condition: FileState
 ) -> bool:
     """Send a file as it is; say whether it stayed as it was meanwhile."""
     pieces = reply.pieces
     if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
         return True
-    if sum([it.length for it in pieces if isinstance(it, Span)]) > _INLINE:
+    if sum([it.length for it in pieces if isinstance(it, ByteRange)]) > _INLINE:
         await _stream(exchange, reply, opened, condition)
         return True
     taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
@@ -161,7 +172,9 @@ async def _send_plain(
     return True
 
 
-async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition: Condition) -> None:
+async def _stream(
+    exchange: HttpExchange, reply: HttpReply, opened: OpenFile, condition: FileState
+) -> None:
     """Send long pieces in chunks.
 
     Raises:
@@ -184,7 +197,7 @@ async def _stream(exchange: Exchange, reply: Reply, opened: OpenFile, condition:
             step = following
 
 
-async def _read_chunk(opened: OpenFile, step: Span | bytes) -> bytes:
+async def _read_chunk(opened: OpenFile, step: ByteRange | bytes) -> bytes:
     return step if isinstance(step, bytes) else await _read(opened, step.start, step.length)
 
 
@@ -194,12 +207,12 @@ async def _read(opened: OpenFile, start: int, length: int) -> bytes:
     return await to_thread.run_sync(opened.read, start, length) if chunk is None else chunk
 
 
-def _is_same(now: Condition, before: Condition) -> bool:
+def _is_same(now: FileState, before: FileState) -> bool:
     # Not changed_ns: new rights or a new name are no new bytes.
     return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
-def excuse(error: StorageError) -> Reply:
+def excuse(error: StorageError) -> HttpReply:
     """Return the answer where something is there, or may be, and cannot be had now."""
     _LOG.warning("%s", error)
     if error.code == FORBIDDEN:

@@ -20,7 +20,7 @@ def _is_anything(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedSource:
     """What one application serves.
 
     Attributes:

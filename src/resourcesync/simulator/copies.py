@@ -10,8 +10,8 @@ from weakref import WeakSet
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Installation, Move, Part, Removal, Staged
-from resourcesync.simulator.dying import Fate
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
+from resourcesync.simulator.dying import FaultInjector
 
 _STAGED_IN_MEMORY: Final = 1 << 22
 """Bytes on their way that are in memory; more, such as a package, are in a file."""
@@ -31,7 +31,7 @@ class SimulatedCopies:
         fate: What befalls the process and its disk.
     """
 
-    def __init__(self, on_change: OnChange, fate: Fate) -> None:
+    def __init__(self, on_change: OnChange, fate: FaultInjector) -> None:
         self._on_change = on_change
         self._fate = fate
         self._copies: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
@@ -68,7 +68,7 @@ class SimulatedCopies:
         del place, algorithms
         return None
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its signature."""
         self._fate.check_alive()
         if not batch:
@@ -89,7 +89,7 @@ class SimulatedCopies:
         """Return nothing: nobody else writes here."""
         return []
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Remove a batch; return for each where it went, empty when nothing was there."""
         del reason
         self._fate.check_alive()
@@ -102,7 +102,7 @@ class SimulatedCopies:
         self._fate.step(batch[-1].path)
         return done
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its signature."""
         self._fate.check_alive()
         done = list[str | StorageError]()
@@ -153,7 +153,7 @@ class SimulatedCopies:
         """Yield the path of every copy."""
         return iter(list(self._copies))
 
-    def _install(self, path: str, staged: Staged) -> str:
+    def _install(self, path: str, staged: StagedCopy) -> str:
         length, digests = staged.seal()
         staged.discard()
         self._number += 1
@@ -162,7 +162,7 @@ class SimulatedCopies:
         self._on_change(path, _sha256(digests))
         return str(self._number)
 
-    def _remove(self, removal: Removal) -> str | StorageError:
+    def _remove(self, removal: CopyRemoval) -> str | StorageError:
         held = self._copies.get(removal.path)
         if held is None:
             return ""
@@ -175,7 +175,7 @@ class SimulatedCopies:
 
 
 class SimulatedStaged:
-    """A copy on its way (``Staged``).
+    """A copy on its way (``StagedCopy``).
 
     Args:
         algorithms: Digests to compute.
@@ -189,7 +189,7 @@ class SimulatedStaged:
         self._sealed: tuple[int, tuple[Digest, ...]] | None = None
 
     @property
-    def part(self) -> Part | None:
+    def part(self) -> PartialBody | None:
         """Nothing is left of an earlier run."""
         return None
 

@@ -9,7 +9,7 @@ from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.scenario import Faults, is_within
 
 if TYPE_CHECKING:
-    from resourcesync.ports.mirror import MirrorState, Step
+    from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 OnFault = Callable[[str, str], None]
 """Told of each fault: which one, and what it befalls; empty for no single thing."""
@@ -19,7 +19,7 @@ class Crash(BaseException):
     """Somebody died: nothing catches it but who begins it anew."""
 
 
-class Fate:
+class FaultInjector:
     """What befalls a Destination while it writes.
 
     Args:
@@ -109,15 +109,15 @@ class Fate:
         return rate > 0 and not self.is_well and self._luck.random() < rate
 
 
-class MortalState:
-    """A ``MirrorState`` of a Destination that may die before and after each step is stored.
+class CrashingState:
+    """A ``MirrorStateStore`` of a Destination that may die before and after each step is stored.
 
     Args:
         state: Stores them.
         fate: What befalls it.
     """
 
-    def __init__(self, state: "MirrorState", fate: Fate) -> None:
+    def __init__(self, state: "MirrorStateStore", fate: FaultInjector) -> None:
         self._state = state
         self._fate = fate
 
@@ -125,7 +125,7 @@ class MortalState:
         self._fate.check_alive()
         return getattr(self._state, name)
 
-    def commit(self, step: "Step") -> None:
+    def commit(self, step: "StateTransaction") -> None:
         """Store a step.
 
         Raises:
@@ -138,6 +138,6 @@ class MortalState:
         self._fate.step("memory")
 
 
-def mortal(state: "MirrorState", fate: Fate) -> "MirrorState":
+def mortal(state: "MirrorStateStore", fate: FaultInjector) -> "MirrorStateStore":
     """Return a memory whose owner may die."""
-    return cast("MirrorState", MortalState(state, fate))
+    return cast("MirrorStateStore", CrashingState(state, fate))

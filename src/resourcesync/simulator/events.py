@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
-class Event(NamedTuple):
+class EventDefinition(NamedTuple):
     """One kind of events.
 
     Attributes:
@@ -20,22 +20,22 @@ class Event(NamedTuple):
 
 _RUN: Final = {"seed": "its seed", "destination": "the name of the Destination that follows"}
 
-EVENTS: Final[Mapping[str, Event]] = {
-    "run.begin": Event(
+EVENTS: Final[Mapping[str, EventDefinition]] = {
+    "run.begin": EventDefinition(
         "A run begins; what follows is of this run, until its end.",
         {**_RUN, "version": "of this program"},
         {"each key of the sweep": "the value that it has in this run"},
     ),
-    "change": Event(
+    "change": EventDefinition(
         "A resource of the origin changed.",
         {"kind": "`created`, `updated` or `deleted`", "name": "of the resource"},
     ),
-    "publish": Event(
+    "publish": EventDefinition(
         "The Source published.",
         {"wrote": "whether any document was written"},
         {"error": "why it could not, or died on the way"},
     ),
-    "pull": Event(
+    "pull": EventDefinition(
         "A pull has ended.",
         {
             "requests": "so many were sent for it",
@@ -48,11 +48,11 @@ EVENTS: Final[Mapping[str, Event]] = {
             " Destination did",
         },
     ),
-    "lie": Event(
+    "lie": EventDefinition(
         "A Destination called itself in sync and was not.",
         {"as_of": "the time for which it said so, seconds from the beginning"},
     ),
-    "fault": Event(
+    "fault": EventDefinition(
         "Something went wrong, as it was meant to.",
         {
             "kind": "the key of `[faults]`; `unpacked` where a dump could not be made",
@@ -60,23 +60,25 @@ EVENTS: Final[Mapping[str, Event]] = {
             " empty where it befalls no single thing",
         },
     ),
-    "clock step": Event("The Source's clock stepped.", {"seconds": "how far, or back"}),
-    "restart": Event(
+    "clock step": EventDefinition("The Source's clock stepped.", {"seconds": "how far, or back"}),
+    "restart": EventDefinition(
         "The Source started its lists over.",
         {},
         {"error": "why it could not, or died on the way"},
     ),
-    "set back": Event(
+    "set back": EventDefinition(
         "The Source was set back to what it was; the changes that follow at the same moment are"
         " what became of its resources.",
         {"seconds": "how long ago that was"},
     ),
-    "measured": Event("The duration is over: the figures of the run are those of this moment."),
-    "quiet": Event(
+    "measured": EventDefinition(
+        "The duration is over: the figures of the run are those of this moment."
+    ),
+    "quiet": EventDefinition(
         "Nothing goes wrong any more, and nothing changes; some pulls more show how it ends. What"
         " the Source lists without times (`undated`) stays as it is."
     ),
-    "run.end": Event(
+    "run.end": EventDefinition(
         "A run has ended.", {**_RUN, "each figure of `summary.csv`": "what it came to"}
     ),
 }

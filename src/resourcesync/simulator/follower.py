@@ -6,19 +6,19 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Equipment, PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.copies import OnChange, SimulatedCopies
-from resourcesync.simulator.dying import Crash, Fate, mortal
+from resourcesync.simulator.dying import Crash, FaultInjector, mortal
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE
 
 _SCRATCH_IN_MEMORY: Final = 1 << 24
 
 
-class Follower:
+class SimulatedDestination:
     """A Destination whose memory is in a folder, and whose copies are nowhere.
 
     Args:
@@ -38,7 +38,7 @@ class Follower:
         clock: SimulatedClock,
         on_change: OnChange,
         *,
-        fate: Fate,
+        fate: FaultInjector,
     ) -> None:
         self.pulls = 0
         """How many pulls have ended."""
@@ -83,7 +83,7 @@ class Follower:
         state = self._mirror.state
         assert state is not None
         return Destination(
-            Equipment(
+            Dependencies(
                 folder=str(self._folder),
                 fetcher=self._network,
                 copies=self.copies,

@@ -17,8 +17,8 @@ from resourcesync.model import wording
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.network import STORM
 from resourcesync.simulator.scenario import Faults, Scenario, Spans, is_within
-from resourcesync.simulator.source import Answer, SimulatedSource
-from resourcesync.source.policy import Step
+from resourcesync.simulator.source import SimulatedAnswer, SimulatedSource
+from resourcesync.source.policy import PublicationStep
 
 PLAIN: Final = "text/plain; charset=utf-8"
 PAGE: Final = "text/html; charset=utf-8"
@@ -127,7 +127,7 @@ class ScenarioSource:
             self._is_over = True
             self._clock.forget()
             self._source.heal()
-            self._source.publish(Step.REBASE)
+            self._source.publish(PublicationStep.REBASE)
 
     # --- the network ---
 
@@ -154,7 +154,7 @@ class ScenarioSource:
             wait=wait,
         )
 
-    def _harmed(self, answer: Answer) -> bytes:
+    def _harmed(self, answer: SimulatedAnswer) -> bytes:
         """Return what comes of a body on the way; its length is told as it is then."""
         body, faults = answer.body, self._scenario.faults
         if body and self._happens(faults.cut):

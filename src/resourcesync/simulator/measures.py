@@ -24,7 +24,7 @@ ABSENT = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """What one run of one Destination came to.
 
     Where no first pull had ended, the figures from ``consistency`` to ``useful`` and those
@@ -71,7 +71,7 @@ class Measured:
     series: tuple[float | None, ...] = field(default=(), repr=False)
 
 
-class Comparison:
+class ConsistencyMeter:
     """Both sides, as they are from moment to moment.
 
     Args:

@@ -14,12 +14,12 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import Failure, Purpose, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.dying import Fate
+from resourcesync.simulator.dying import FaultInjector
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.scenario import DestinationSettings, Faults, is_within
-from resourcesync.simulator.source import Answer, SimulatedSource
+from resourcesync.simulator.source import SimulatedAnswer, SimulatedSource
 
 _TIMEOUT: Final = 30.0
 _OVERHEAD: Final = 300
@@ -59,7 +59,7 @@ class SimulatedNetwork:
         seed: int,
         clock: SimulatedClock,
         *,
-        fate: Fate,
+        fate: FaultInjector,
     ) -> None:
         self._source = source
         self._settings = settings
@@ -74,14 +74,14 @@ class SimulatedNetwork:
         self.requests = 0
         self.received = 0
 
-    def fetch(self, requests: Iterable[Request]) -> Iterator[Response | Failure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome when its time has come.
 
         Raises:
             Crash: The Destination dies.
         """
         waiting, numbers = iter(requests), count()
-        under_way: list[tuple[float, int, Callable[[], Response | Failure]]] = []
+        under_way: list[tuple[float, int, Callable[[], FetchResponse | FetchFailure]]] = []
         is_over = False
         while True:
             while not is_over and len(under_way) < self._settings.jobs:
@@ -99,7 +99,9 @@ class SimulatedNetwork:
             is_over = False
             yield end()
 
-    def _begin(self, request: Request) -> tuple[float, Callable[[], Response | Failure]]:
+    def _begin(
+        self, request: FetchRequest
+    ) -> tuple[float, Callable[[], FetchResponse | FetchFailure]]:
         """Ask; return how many seconds it takes, and what ends it."""
         self.requests += 1
         path = request.uri.removeprefix(BASE)
@@ -109,13 +111,13 @@ class SimulatedNetwork:
         error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri, path)
         if error is not None:
             seconds = _TIMEOUT if error.code == "too-slow" else self._settings.latency
-            return seconds, lambda: Failure(request=request, error=error)
+            return seconds, lambda: FetchFailure(request=request, error=error)
         may_be_stale = not (self.is_well or request.uncached)
         is_stale = may_be_stale and self._occurs("stale", self._faults.stale, path)
         answer = self._source.answer(path, stale=is_stale)
         if answer is None:
             missing = ResourceMissingError("404", uri=request.uri, status=404)
-            return self._settings.latency, lambda: Failure(request=request, error=missing)
+            return self._settings.latency, lambda: FetchFailure(request=request, error=missing)
         if request.etag and request.etag == answer.etag:
             unchanged = self._response(request, answer, 304, 0)
             return self._settings.latency, lambda: unchanged
@@ -169,24 +171,28 @@ class SimulatedNetwork:
     def _happens(self, rate: float) -> bool:
         return rate > 0 and self._luck.random() < rate
 
-    def _end(self, request: Request, answer: Answer, body: bytes) -> Response | Failure:
+    def _end(
+        self, request: FetchRequest, answer: SimulatedAnswer, body: bytes
+    ) -> FetchResponse | FetchFailure:
         self.received += len(body) + _OVERHEAD
         if request.limit is not None and len(body) > request.limit:
             too_big = BadResponseError("more bytes than allowed", uri=request.uri, code="too-big")
-            return Failure(request=request, error=too_big)
+            return FetchFailure(request=request, error=too_big)
         try:
             if request.part is not None:
                 request.sink.restart()
             if body:
                 request.sink.write(body)
         except StorageError as error:
-            return Failure(request=request, error=error)
+            return FetchFailure(request=request, error=error)
         return self._response(request, answer, 200, len(body))
 
-    def _response(self, request: Request, answer: Answer, status: int, received: int) -> Response:
+    def _response(
+        self, request: FetchRequest, answer: SimulatedAnswer, status: int, received: int
+    ) -> FetchResponse:
         if status == 304:  # noqa: PLR2004 - Not Modified
             self.received += _OVERHEAD
-        return Response(
+        return FetchResponse(
             request=request,
             status=status,
             uri=request.uri,

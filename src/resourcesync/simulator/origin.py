@@ -19,7 +19,7 @@ BASE: Final = "http://source.example/"
 _NAME: Final = "r{:04d}/i{:07d}.html"
 
 
-class Version(NamedTuple):
+class SimulatedVersion(NamedTuple):
     """One version of a resource.
 
     Attributes:
@@ -38,7 +38,7 @@ class Version(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class OriginChange:
     """One change at the origin.
 
     Attributes:
@@ -49,10 +49,10 @@ class Happening:
 
     kind: ChangeKind
     name: str
-    before: Version | None = None
+    before: SimulatedVersion | None = None
 
 
-class Origin:
+class SimulatedOrigin:
     """The resources as they are now.
 
     Args:
@@ -73,31 +73,31 @@ class Origin:
         self._names: list[str] = []
         self._places: dict[str, int] = {}
         self._next = 0
-        self.versions: dict[str, Version] = {}
+        self.versions: dict[str, SimulatedVersion] = {}
         """What is there, by name."""
         self._ever: dict[str, int] = {}
         for _ in range(settings.resources):
             self._create()
 
-    def change(self) -> Happening:
+    def change(self) -> OriginChange:
         """Let one thing change, as chance has it."""
         kind = self._luck.choices(list(ChangeKind), [self._weight(it) for it in ChangeKind])[0]
         if kind is ChangeKind.CREATED or not self._names:
-            return Happening(kind=ChangeKind.CREATED, name=self._create())
+            return OriginChange(kind=ChangeKind.CREATED, name=self._create())
         name = self._luck.choice(self._names)
         before = self.versions[name]
         if kind is ChangeKind.DELETED:
             self._delete(name)
         else:
             self._renew(name)
-        return Happening(kind=kind, name=name, before=before)
+        return OriginChange(kind=kind, name=name, before=before)
 
     def gap(self) -> float:
         """Return the seconds until the next change of the Poisson process; endless for none."""
         rate = self._settings.per_second
         return self._luck.expovariate(rate) if rate > 0 else math.inf
 
-    def body(self, name: str, version: Version) -> bytes:
+    def body(self, name: str, version: SimulatedVersion) -> bytes:
         """Return the bytes of a version, now or formerly there."""
         return _bytes(self._seed, name, version.number, version.length)
 
@@ -122,7 +122,7 @@ class Origin:
             media_type=version.media_type,
         )
 
-    def set_back(self, versions: dict[str, Version]) -> None:
+    def set_back(self, versions: dict[str, SimulatedVersion]) -> None:
         """Let the resources be again what they were."""
         self.versions = dict(versions)
         self._names = list(versions)
@@ -148,7 +148,7 @@ class Origin:
     def _renew(self, name: str) -> None:
         number = self._ever[name] = self._ever.get(name, 0) + 1
         length = length_of(self._settings.sizes, self._luck)
-        self.versions[name] = Version(
+        self.versions[name] = SimulatedVersion(
             number=number,
             length=length,
             digest=hashlib.sha256(_bytes(self._seed, name, number, length)).hexdigest(),

@@ -13,7 +13,7 @@ from resourcesync.adapters.memory import MemoryDocuments
 from resourcesync.errors import StorageError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.simulator.origin import Origin
+from resourcesync.simulator.origin import SimulatedOrigin
 
 PACKAGE: Final = ".zip"
 """How the names of packages end."""
@@ -28,7 +28,7 @@ class SimulatedContents:
         origin: Has the resources.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: SimulatedOrigin) -> None:
         self._origin = origin
 
     def contains(self, resource: Resource) -> bool:
@@ -69,7 +69,7 @@ class PackedDocuments(MemoryDocuments):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._packages: dict[str, _Package] = {}
+        self._packages: dict[str, _PackedFile] = {}
         self.befall: Callable[[str], None] = lambda _name: None
         """Called with its name before and after a document is written or removed; may raise."""
 
@@ -101,7 +101,7 @@ class PackedDocuments(MemoryDocuments):
     ) -> int:
         self.writes += 1
         try:
-            package = _Package(self._folder, self.writes)
+            package = _PackedFile(self._folder, self.writes)
             with package.path.open("wb") as file:
                 file.writelines(chunks)
             if check is not None:
@@ -135,7 +135,7 @@ class PackedDocuments(MemoryDocuments):
         self.befall(name)
 
 
-class _Package:
+class _PackedFile:
     """A file that goes when nobody knows it any more.
 
     Args:

@@ -18,7 +18,7 @@ _NEW: Final = 60.0
 """Seconds for which a folder that nobody holds may be one that is just being made."""
 
 
-class Room(NamedTuple):
+class TemporaryFolders(NamedTuple):
     """Folders in which simulations keep what they need while they run.
 
     Attributes:
@@ -31,7 +31,7 @@ class Room(NamedTuple):
 
 
 @contextmanager
-def room(within: Room | None = None) -> Iterator[Room]:
+def room(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
     """Make folders that are gone with all in them after the block.
 
     What a run left that was killed more than a minute ago is removed, too.
@@ -46,7 +46,7 @@ def room(within: Room | None = None) -> Iterator[Room]:
     memory, disk = within or (_MEMORY if _MEMORY.is_dir() else None, None)
     with ExitStack() as held:
         try:
-            found = Room(_made(held, _QUICK, memory), _made(held, _LARGE, disk))
+            found = TemporaryFolders(_made(held, _QUICK, memory), _made(held, _LARGE, disk))
             if within is None:
                 _remove_left(found.memory, _QUICK)
                 _remove_left(found.disk, _LARGE)

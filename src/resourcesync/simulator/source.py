@@ -19,16 +19,16 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.simulator.clock import SimulatedClock, SteppingClock
 from resourcesync.simulator.dying import Crash, OnFault
-from resourcesync.simulator.origin import BASE, Origin, Version
+from resourcesync.simulator.origin import BASE, SimulatedOrigin, SimulatedVersion
 from resourcesync.simulator.packages import PACKAGE, PackedDocuments, SimulatedContents
 from resourcesync.simulator.scenario import Scenario, is_within
 from resourcesync.source.believing import check_clock
 from resourcesync.source.dumps import DumpPublisher
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Policy, Step
-from resourcesync.source.publisher import Publisher
-from resourcesync.source.shelf import Written
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.publisher import ListPublisher
+from resourcesync.source.shelf import WrittenDocument
 
 _SECOND: Final = 1_000_000
 _MOST_OLD_VERSIONS: Final = 4
@@ -39,7 +39,7 @@ _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedAnswer:
     """What the Source answers.
 
     Attributes:
@@ -56,12 +56,12 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Saved:
+class SavedSource:
     """What a Source was: its lists and its resources."""
 
     catalogue: MemoryCatalogue
     documents: PackedDocuments
-    versions: dict[str, Version]
+    versions: dict[str, SimulatedVersion]
     listed: dict[str, str]
 
 
@@ -80,7 +80,7 @@ class SimulatedSource:
 
     def __init__(
         self,
-        origin: Origin,
+        origin: SimulatedOrigin,
         scenario: Scenario,
         documents: PackedDocuments,
         clock: SimulatedClock,
@@ -112,20 +112,20 @@ class SimulatedSource:
         self._is_well = False
         self._is_dead = False
         self._pending = dict.fromkeys(origin.versions)
-        self._former: dict[str, deque[Version]] = {}
+        self._former: dict[str, deque[SimulatedVersion]] = {}
         self._older: dict[str, deque[bytes]] = {}
         self._moments: list[tuple[int, float]] = []
 
-    def changed(self, name: str, before: Version | None) -> None:
+    def changed(self, name: str, before: SimulatedVersion | None) -> None:
         """Take note that something became of a resource."""
         self._pending[name] = None
         if before is not None:
             self._former.setdefault(name, deque(maxlen=_MOST_OLD_VERSIONS)).append(before)
 
-    def publish(self, step: Step = Step.DUE) -> bool:
+    def publish(self, step: PublicationStep = PublicationStep.DUE) -> bool:
         """Publish what became of the resources; return whether any document was written."""
-        if step is Step.DUE and self._settings.strategy == "lists":
-            step = Step.REBASE
+        if step is PublicationStep.DUE and self._settings.strategy == "lists":
+            step = PublicationStep.REBASE
         now = self.clock.now()
         self._dropped = ""
         self._is_dead = False
@@ -168,16 +168,16 @@ class SimulatedSource:
         self._is_well = True
         self._pending |= self._false | self._lengthened
 
-    def save(self) -> Saved:
+    def save(self) -> SavedSource:
         """Return what there is, so that the Source can be set back to it."""
-        return Saved(
+        return SavedSource(
             catalogue=copy.copy(self._catalogue),
             documents=self._documents.copied(),
             versions=dict(self.origin.versions),
             listed=dict(self._listed),
         )
 
-    def set_back(self, saved: Saved) -> list[str]:
+    def set_back(self, saved: SavedSource) -> list[str]:
         """Be again what was kept, lists and resources; return the names that may be others now."""
         before = dict(self.origin.versions)
         self._catalogue, self._documents = saved.catalogue, saved.documents
@@ -192,7 +192,7 @@ class SimulatedSource:
         self._pending = dict.fromkeys(sorted({name for name, _ in unlisted}))
         return sorted(it for it in names if before.get(it) != saved.versions.get(it))
 
-    def answer(self, path: str, *, stale: bool = False) -> Answer | None:
+    def answer(self, path: str, *, stale: bool = False) -> SimulatedAnswer | None:
         """Return what is at a path; ``None`` when nothing is.
 
         Args:
@@ -206,19 +206,21 @@ class SimulatedSource:
             with opened:
                 body = opened.read()
             if path.endswith(PACKAGE):  # one is never another one later
-                return Answer(body, f'"{path}"', "application/zip")
+                return SimulatedAnswer(body, f'"{path}"', "application/zip")
             older = self._older.get(path, ())
             if stale and older:
                 body = next(iter(older))
             body = self._with_hole(self._without_times(body, path), path)
-            return Answer(body, f'"{crc32(body):08x}{len(body):x}"')
+            return SimulatedAnswer(body, f'"{crc32(body):08x}{len(body):x}"')
         version = self.origin.versions.get(path)
         if stale and self._former.get(path):
             version = self._former[path][-1]
         if version is None:
             return None
         body = self.origin.body(path, version)
-        return Answer(body, f'"{version.digest[:20]}"', version.media_type, version.lastmod)
+        return SimulatedAnswer(
+            body, f'"{version.digest[:20]}"', version.media_type, version.lastmod
+        )
 
     def _record(self) -> None:
         with self._catalogue.record(self.clock.now()) as recording:
@@ -266,7 +268,7 @@ class SimulatedSource:
             self._lengthened[name] = None
         return resource
 
-    def _pack(self) -> Sequence[Written]:
+    def _pack(self) -> Sequence[WrittenDocument]:
         """Pack what is not packed yet, if it is time; return the documents that were written."""
         of, elapsed = self._settings, self._true.elapsed
         since = self._packed_at
@@ -302,22 +304,22 @@ class SimulatedSource:
             self._catalogue,
             self._documents,
             self._contents,
-            names=Naming(base_uri=self.origin.base),
+            names=SourceNaming(base_uri=self.origin.base),
             clock=self.clock,
             size=PackageSize(
                 max_bytes=of.max_package, max_entries=min(_MOST_PACKED, of.max_entries)
             ),
-            limits=Limits(max_entries=of.max_entries),
+            limits=PageLimits(max_entries=of.max_entries),
         )
 
-    def _publisher(self) -> Publisher:
+    def _publisher(self) -> ListPublisher:
         of = self._settings
-        return Publisher(
+        return ListPublisher(
             self._catalogue,
             self._documents,
             base_uri=self.origin.base,
             clock=self.clock,
-            limits=Limits(max_entries=of.max_entries),
+            limits=PageLimits(max_entries=of.max_entries),
             policy=Policy(
                 rotate=int(of.rotate * _SECOND),
                 rebase=int(of.rebase * _SECOND),

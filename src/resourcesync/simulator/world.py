@@ -13,16 +13,16 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import bounds
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.dying import Fate
-from resourcesync.simulator.follower import Follower
-from resourcesync.simulator.measures import ABSENT, Comparison, Measured, percentile
+from resourcesync.simulator.dying import FaultInjector
+from resourcesync.simulator.follower import SimulatedDestination
+from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measurement, percentile
 from resourcesync.simulator.network import SimulatedNetwork
-from resourcesync.simulator.origin import BASE, Origin, burst_times
+from resourcesync.simulator.origin import BASE, SimulatedOrigin, burst_times
 from resourcesync.simulator.packages import PackedDocuments
-from resourcesync.simulator.room import Room, room
+from resourcesync.simulator.room import TemporaryFolders, room
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
-from resourcesync.simulator.source import Saved, SimulatedSource
-from resourcesync.source.policy import Step
+from resourcesync.simulator.source import SavedSource, SimulatedSource
+from resourcesync.source.policy import PublicationStep
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
 """Told of each event: the seconds since the beginning, its name, and more of it."""
@@ -39,8 +39,8 @@ def simulate(
     scenario: Scenario,
     destination: DestinationSettings,
     on_event: OnEvent | None = None,
-    within: Room | None = None,
-) -> Measured:
+    within: TemporaryFolders | None = None,
+) -> Measurement:
     """Let one Destination follow a Source from the beginning to the end.
 
     What happens at the Source is the same for every Destination: it follows from the seed.
@@ -57,7 +57,7 @@ def simulate(
     """
     bounds.check(scenario)
     with room(within) as folders:
-        world = _World(scenario, destination, folders, on_event or _nothing)
+        world = _Simulation(scenario, destination, folders, on_event or _nothing)
         with closing(world.follower):
             return world.run()
 
@@ -79,26 +79,26 @@ def unfollowed(scenario: Scenario, base: str) -> Iterator[tuple[SimulatedClock, 
     """
     bounds.check(scenario)
     with room() as folders:
-        world = _World(scenario, scenario.destinations[0], folders, _nothing, base)
+        world = _Simulation(scenario, scenario.destinations[0], folders, _nothing, base)
         with closing(world.follower):
             yield world.begin()
 
 
-class _Spent(NamedTuple):
+class _NetworkUse(NamedTuple):
     requests: int
     received: int
     useful: int
 
-    def __sub__(self, other: "_Spent") -> "_Spent":
-        return _Spent(*(here - there for here, there in zip(self, other, strict=True)))
+    def __sub__(self, other: "_NetworkUse") -> "_NetworkUse":
+        return _NetworkUse(*(here - there for here, there in zip(self, other, strict=True)))
 
 
-class _World:
+class _Simulation:
     def __init__(
         self,
         scenario: Scenario,
         destination: DestinationSettings,
-        folders: Room,
+        folders: TemporaryFolders,
         on_event: OnEvent,
         base: str = BASE,
     ) -> None:
@@ -108,14 +108,14 @@ class _World:
         self._clock = SimulatedClock(scenario.start)
         self._luck = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
         faults, seed = scenario.faults, scenario.seed
-        self._origin = Origin(scenario.origin, seed, self._clock.now, base)
-        self._compared = Comparison(_POINTS, scenario.duration)
-        self._claimed = Comparison(_POINTS, scenario.duration)
+        self._origin = SimulatedOrigin(scenario.origin, seed, self._clock.now, base)
+        self._compared = ConsistencyMeter(_POINTS, scenario.duration)
+        self._claimed = ConsistencyMeter(_POINTS, scenario.duration)
         documents = PackedDocuments(folders.disk)
         self._source = SimulatedSource(
             self._origin, scenario, documents, self._clock, self._listed, self._fault
         )
-        self._fate = Fate(faults, seed, self._clock, self._fault)
+        self._fate = FaultInjector(faults, seed, self._clock, self._fault)
         self._network = SimulatedNetwork(
             self._source, destination, faults, seed, self._clock, fate=self._fate
         )
@@ -123,7 +123,7 @@ class _World:
             mode="baseline" if scenario.publish.strategy == "lists" else "auto",
             dumps=destination.dumps,
         )
-        self.follower = Follower(
+        self.follower = SimulatedDestination(
             folders.memory,
             self._network,
             options,
@@ -134,15 +134,15 @@ class _World:
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_notified = False
         self._lies = 0
-        self._first: _Spent | None = None
-        self._measured: Measured | None = None
+        self._first: _NetworkUse | None = None
+        self._measured: Measurement | None = None
 
     def begin(self) -> tuple[SimulatedClock, SimulatedSource]:
         """Let the Source live; return the clock and the Source."""
         self._prepare()
         return self._clock, self._source
 
-    def run(self) -> Measured:
+    def run(self) -> Measurement:
         """Live the whole time, measure, then see how it ends when all is quiet."""
         duration = self._scenario.duration
         self._prepare()
@@ -162,11 +162,11 @@ class _World:
         outcome = self._conclude()
         return replace(measured, lies=self._lies, outcome=outcome)
 
-    def _measure(self) -> Measured:
+    def _measure(self) -> Measurement:
         """Return the figures as they are now, at the end: a pull may still be under way."""
         compared, follower, first = self._compared, self.follower, self._first
         duration = self._scenario.duration
-        measured = Measured(
+        measured = Measurement(
             pulls=follower.pulls,
             failed=follower.failed,
             crashes=follower.crashes,
@@ -234,10 +234,10 @@ class _World:
         self._event("pull", consistency=round(self._compared.share, 6), **fields)
         return ended
 
-    def _spent(self) -> "_Spent":
+    def _spent(self) -> "_NetworkUse":
         """Return what was asked for and received so far."""
         useful = self.follower.copies.installed
-        return _Spent(self._network.requests, self._network.received, useful)
+        return _NetworkUse(self._network.requests, self._network.received, useful)
 
     def _check_claim(self, report: RunReport) -> None:
         """Count a lie when what is called in sync is not what was listed, then or later."""
@@ -256,7 +256,7 @@ class _World:
         self._event("quiet")
         for _ in range(_LAST_PULLS):
             self._clock.sleep(4 * HOUR)
-            self._source.publish(Step.REBASE)
+            self._source.publish(PublicationStep.REBASE)
             ended = self._pull()
             if not isinstance(ended, RunReport) or ended.state is not MirrorState.IN_SYNC:
                 continue
@@ -330,16 +330,16 @@ class _World:
         self._is_notified = True
 
     def _restart(self) -> None:
-        self._source.publish(Step.INITIALISE)
+        self._source.publish(PublicationStep.INITIALISE)
         self._event("restart", **self._trouble())
 
     def _set_back_later(self, moment: float, seconds: float) -> None:
         """Let the Source be at a moment what it was so many seconds before."""
-        kept: list[Saved] = []
+        kept: list[SavedSource] = []
         self._clock.call_at(max(0.0, moment - seconds), lambda: kept.append(self._source.save()))
         self._clock.call_at(moment, lambda: self._set_back(kept.pop(), seconds))
 
-    def _set_back(self, saved: Saved, seconds: float) -> None:
+    def _set_back(self, saved: SavedSource, seconds: float) -> None:
         before = set(self._origin.versions)
         names = self._source.set_back(saved)
         self._event("set back", seconds=seconds)

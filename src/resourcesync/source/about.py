@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from resourcesync.source import naming
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 
 START: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" \
@@ -19,7 +19,7 @@ xmlns:foaf="http://xmlns.com/foaf/0.1/">
 """What every such document of ours starts with."""
 
 
-def render(names: Naming) -> bytes:
+def render(names: SourceNaming) -> bytes:
     """Return the document about the set that is published under these names."""
     base = names.base_uri
     title = escape(f"The resources of {base}")

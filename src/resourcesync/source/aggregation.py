@@ -31,7 +31,7 @@ _LOCAL_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upstream:
+class UpstreamEntry:
     """The entry that a copy was made of.
 
     Attributes:
@@ -53,7 +53,7 @@ class Upstream:
 
 
 def links_of(
-    upstream: Upstream,
+    upstream: UpstreamEntry,
     length: int,
     digests: tuple[Digest, ...],
     own: Callable[[str], str | None],

@@ -8,11 +8,11 @@ from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import description, naming
-from resourcesync.source.ledger import Plan, Superseded
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.ledger import PublicationPlan, SupersededList
+from resourcesync.source.shelf import DocumentWriter
 
 
-def write(shelf: Shelf, capability: Capability, parts: Iterable[Part]) -> None:
+def write(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
     """Write an archive of these documents, oldest first, unless it is there just so.
 
     Args:
@@ -30,7 +30,7 @@ def write(shelf: Shelf, capability: Capability, parts: Iterable[Part]) -> None:
         shelf.put_entries(name, key, Header(capability=capability, links=(up,)), listed)
 
 
-def linked(shelf: Shelf, header: Header) -> Header:
+def linked(shelf: DocumentWriter, header: Header) -> Header:
     """Return the header with the link to the archive of its documents (Archives §2)."""
     assert header.capability is not None
     assert header.capability.archive is not None
@@ -39,7 +39,9 @@ def linked(shelf: Shelf, header: Header) -> Header:
     return replace(header, links=(*header.links, link))
 
 
-def of_resource_lists(shelf: Shelf, plan: Plan, there: Container[int]) -> Sequence[Part]:
+def of_resource_lists(
+    shelf: DocumentWriter, plan: PublicationPlan, there: Container[int]
+) -> Sequence[Part]:
     """Return the entries of the archive of Resource Lists, of those that are there by ``at``."""
     return [
         Part(uri=shelf.naming.uri(one.name), at=from_microseconds(one.at))
@@ -48,7 +50,7 @@ def of_resource_lists(shelf: Shelf, plan: Plan, there: Container[int]) -> Sequen
     ]
 
 
-def archive_resource_list(shelf: Shelf, one: Superseded) -> bool:
+def archive_resource_list(shelf: DocumentWriter, one: SupersededList) -> bool:
     """Copy a Resource List to its place in the archive before a newer one takes its own.
 
     Returns:

@@ -11,9 +11,9 @@ from typing import Final
 
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Catalogue
+from resourcesync.ports import CatalogueStore
 from resourcesync.source.ledger import forget_plan, read_record, write_offers
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 
 AHEAD: Final = timedelta(days=1)
 """How far the times that were given may be ahead of the clock: they rise by themselves until then.
@@ -24,7 +24,7 @@ SILENCE: Final = timedelta(days=366)
 """How long a Source may have been silent before its clock is doubted."""
 
 
-def check_clock(catalogue: Catalogue, now: datetime, step: Step) -> Step:
+def check_clock(catalogue: CatalogueStore, now: datetime, step: PublicationStep) -> PublicationStep:
     """Refuse to go on by a clock that cannot be right; return the step to take.
 
     ``Step.REBASE`` and ``Step.INITIALISE`` say that the clock is right now. Where it was ahead
@@ -44,10 +44,10 @@ def check_clock(catalogue: Catalogue, now: datetime, step: Step) -> Step:
     latest = catalogue.latest()
     if latest is None:
         return step
-    is_meant = step in (Step.REBASE, Step.INITIALISE)
+    is_meant = step in (PublicationStep.REBASE, PublicationStep.INITIALISE)
     if is_behind(latest, now, is_meant=is_meant):
         turn_back(catalogue, now)
-        return Step.INITIALISE
+        return PublicationStep.INITIALISE
     if not is_meant and read_record(catalogue) is not None:
         check_silence(latest, now)
     return step
@@ -81,7 +81,7 @@ def check_silence(latest: datetime, now: datetime) -> None:
         raise _clock_error("clock-ahead", "more than a year later", latest, now)
 
 
-def turn_back(catalogue: Catalogue, now: datetime) -> None:
+def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
     """Forget what was dated later than now: changes, packages, offers of dumps."""
     from resourcesync.source.dump_ledger import read_dumps, write_dumps  # noqa: PLC0415 - rare
 

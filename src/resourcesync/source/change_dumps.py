@@ -17,16 +17,16 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports import Snapshot
-from resourcesync.ports.contents import Contents
+from resourcesync.ports import CatalogueSnapshot
+from resourcesync.ports.contents import ResourceContents
 from resourcesync.source import description, naming
-from resourcesync.source.dump_ledger import Packed
-from resourcesync.source.packaging import Names, Packager
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.dump_ledger import PublishedPackage
+from resourcesync.source.packaging import PackageNames, Packager
+from resourcesync.source.shelf import DocumentWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class PackedUntil:
     """How far the packages reach.
 
     Attributes:
@@ -41,14 +41,14 @@ class Reached:
 
 
 def pack_changes(
-    snapshot: Snapshot,
-    reached: Reached,
+    snapshot: CatalogueSnapshot,
+    reached: PackedUntil,
     packager: Packager,
-    contents: Contents,
+    contents: ResourceContents,
     *,
-    shelf: Shelf,
+    shelf: DocumentWriter,
     size: PackageSize,
-) -> tuple[Packed, ...]:
+) -> tuple[PublishedPackage, ...]:
     """Pack the changes since the last package; return the new packages, oldest first.
 
     Nothing is packed when nothing has changed. The bytes of every change must be had; see
@@ -68,14 +68,14 @@ def pack_changes(
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
     here = _packable(snapshot, reached.last, contents)
-    packages: list[Packed] = []
+    packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
     widest = _header(shelf, _longest(at), _longest(at))
     for entries, is_last in _marked(plan_packages(widest, here, size=size)):
         until = at if is_last else _time_of(entries[-1])
         header = _header(shelf, from_microseconds(since), from_microseconds(until))
         package, manifest = naming.change_package(number)
-        names = Names(package=package, manifest=manifest)
+        names = PackageNames(package=package, manifest=manifest)
         made = packager.pack(names, header, entries, names.package)
         packages.append(
             replace(made, start="", since=since, until=until, last=last if is_last else 0)
@@ -85,7 +85,7 @@ def pack_changes(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class LostChanges:
     """Changes that no package can hold, since the bytes are gone.
 
     Attributes:
@@ -99,17 +99,19 @@ class Lost:
     time: int
 
 
-def find_lost(snapshot: Snapshot, after: int, contents: Contents) -> Lost | None:
+def find_lost(
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+) -> LostChanges | None:
     """Return which changes after a number cannot be packed; ``None`` when all can."""
-    found: Lost | None = None
+    found: LostChanges | None = None
     for number, change in snapshot.changes(after=after):
         if not _is_available(snapshot, change, contents):
             count = 1 if found is None else found.count + 1
-            found = Lost(count=count, last=number, time=_time_of(change))
+            found = LostChanges(count=count, last=number, time=_time_of(change))
     return found
 
 
-def _is_available(snapshot: Snapshot, change: Change, contents: Contents) -> bool:
+def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
     """Whether the bytes of a change can be had: it holds now, or they are kept."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):
@@ -119,7 +121,9 @@ def _is_available(snapshot: Snapshot, change: Change, contents: Contents) -> boo
     return now is not None and not disagree(now.digests, was.digests)
 
 
-def _packable(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Change]:
+def _packable(
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+) -> Iterator[Change]:
     """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
         resource = change.resource
@@ -134,7 +138,7 @@ def _packable(snapshot: Snapshot, after: int, contents: Contents) -> Iterator[Ch
         yield replace(change, resource=replace(resource, links=links))
 
 
-def _has_patch(patch: Link, contents: Contents) -> bool:
+def _has_patch(patch: Link, contents: ResourceContents) -> bool:
     stream = contents.open_patch(patch)
     if stream is not None:
         stream.close()
@@ -163,7 +167,7 @@ def _longest(at: int) -> datetime:
     return from_microseconds(at).replace(microsecond=1)
 
 
-def _header(shelf: Shelf, since: datetime, until: datetime) -> Header:
+def _header(shelf: DocumentWriter, since: datetime, until: datetime) -> Header:
     return Header(
         capability=Capability.CHANGE_DUMP_MANIFEST,
         from_=since,

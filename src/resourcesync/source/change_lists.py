@@ -11,15 +11,20 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import Snapshot
+from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
-from resourcesync.source.ledger import Plan, Span
-from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.source.ledger import PublicationPlan, Span
+from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.policy import ChangeLists
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.shelf import DocumentWriter
 
 
-def extend(plan: Plan, changes: Iterable[tuple[int, Change]], shelf: Shelf, limits: Limits) -> Plan:
+def extend(
+    plan: PublicationPlan,
+    changes: Iterable[tuple[int, Change]],
+    shelf: DocumentWriter,
+    limits: PageLimits,
+) -> PublicationPlan:
     """Return the plan with further changes in its open list, and in new ones when that is full.
 
     A list is closed at the time of its last change, and the next one starts there: since every
@@ -36,7 +41,7 @@ def extend(plan: Plan, changes: Iterable[tuple[int, Change]], shelf: Shelf, limi
     latest = from_microseconds(plan.open.start).replace(microsecond=1)
     header = header_of(shelf, latest, latest, is_part=True)
     render = shelf.renderer(header)
-    pages = Pages(changes, lambda numbered: render([change for _, change in numbered]), limits)
+    pages = Paginator(changes, lambda numbered: render([change for _, change in numbered]), limits)
     while pages:
         for block in pages.page(shelf.overhead(header) + plan.open.size, plan.open.entries):
             plan = replace(plan, open=_extended(plan.open, block))
@@ -57,7 +62,7 @@ def _extended(span: Span, block: Block[tuple[int, Change]]) -> Span:
     )
 
 
-def close(plan: Plan) -> Plan:
+def close(plan: PublicationPlan) -> PublicationPlan:
     """Return the plan with its open list closed at its newest change, and a new one after it."""
     done = replace(plan.open, name=naming.change_list(plan.number))
     return replace(
@@ -65,7 +70,7 @@ def close(plan: Plan) -> Plan:
     )
 
 
-def close_at(plan: Plan, moment: int, taken: Iterable[str]) -> Plan:
+def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
     """Return the plan with all its changes in closed lists, the last of which ends at ``moment``.
 
     Args:
@@ -85,19 +90,19 @@ def _after(span: Span, start: int) -> Span:
     return Span(after=span.last, last=span.last, start=start, reached=start)
 
 
-def open_name(plan: Plan) -> str:
+def open_name(plan: PublicationPlan) -> str:
     """Return the name of the open list; the head's own until there are several."""
     return naming.change_list(plan.number) if plan.closed else naming.CHANGE_LIST
 
 
-def names_of(plan: Plan, shape: ChangeLists) -> Iterator[str]:
+def names_of(plan: PublicationPlan, shape: ChangeLists) -> Iterator[str]:
     """Yield the names of the lists themselves."""
     yield from (span.name for span in (*plan.retired, *plan.closed))
     if shape is ChangeLists.APPEND:
         yield open_name(plan)
 
 
-def offered(plan: Plan, shape: ChangeLists) -> dict[Capability, str]:
+def offered(plan: PublicationPlan, shape: ChangeLists) -> dict[Capability, str]:
     """Return the documents that lead to the lists; none before the first list of a run."""
     found: dict[Capability, str] = {}
     if shape is ChangeLists.APPEND or (plan.closed and shape is ChangeLists.PER_RUN):
@@ -108,7 +113,9 @@ def offered(plan: Plan, shape: ChangeLists) -> dict[Capability, str]:
     return found
 
 
-def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) -> None:
+def publish(
+    shelf: DocumentWriter, plan: PublicationPlan, snapshot: CatalogueSnapshot, shape: ChangeLists
+) -> None:
     """Write what is not there of the planned Change Lists, oldest first, and then their head.
 
     Raises:
@@ -132,7 +139,9 @@ def publish(shelf: Shelf, plan: Plan, snapshot: Snapshot, shape: ChangeLists) ->
         write_index(shelf, plan, shape)
 
 
-def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Header) -> None:
+def _write(
+    shelf: DocumentWriter, snapshot: CatalogueSnapshot, span: Span, name: str, header: Header
+) -> None:
     """Write a list; what stands already of its entries is copied, not rendered again."""
     is_part = header.link(Relation.INDEX) is not None
     key = _key(span) if header.until is None else _closed_key(span, is_part=is_part)
@@ -147,7 +156,7 @@ def _write(shelf: Shelf, snapshot: Snapshot, span: Span, name: str, header: Head
     shelf.put_growing(name, key, header, changes, body=body, last=span.last)
 
 
-def write_index(shelf: Shelf, plan: Plan, shape: ChangeLists) -> None:
+def write_index(shelf: DocumentWriter, plan: PublicationPlan, shape: ChangeLists) -> None:
     """Write the index of the planned Change Lists, of which one is closed, if it is not there.
 
     Raises:
@@ -169,7 +178,7 @@ def write_index(shelf: Shelf, plan: Plan, shape: ChangeLists) -> None:
     shelf.put_entries(naming.CHANGE_LIST, key, header, parts)
 
 
-def _part(shelf: Shelf, span: Span) -> Part:
+def _part(shelf: DocumentWriter, span: Span) -> Part:
     """Return the entry of a closed list in an index or an archive."""
     return Part(
         uri=shelf.naming.uri(span.name),
@@ -178,17 +187,19 @@ def _part(shelf: Shelf, span: Span) -> Part:
     )
 
 
-def _changes(snapshot: Snapshot, span: Span, *, after: int) -> Iterator[Change]:
+def _changes(snapshot: CatalogueSnapshot, span: Span, *, after: int) -> Iterator[Change]:
     numbered = snapshot.changes(after=after)
     return (change for _, change in takewhile(lambda item: item[0] <= span.last, numbered))
 
 
-def _closed_header(shelf: Shelf, span: Span, *, is_part: bool) -> Header:
+def _closed_header(shelf: DocumentWriter, span: Span, *, is_part: bool) -> Header:
     start, until = from_microseconds(span.start), from_microseconds(span.reached)
     return header_of(shelf, start, until, is_part=is_part)
 
 
-def header_of(shelf: Shelf, start: datetime, until: datetime | None, *, is_part: bool) -> Header:
+def header_of(
+    shelf: DocumentWriter, start: datetime, until: datetime | None, *, is_part: bool
+) -> Header:
     """Return the header of a Change List.
 
     Args:

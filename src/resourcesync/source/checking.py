@@ -33,7 +33,7 @@ def not_as_meant(name: str, fault: str) -> StorageError:
     )
 
 
-class Proof:
+class ReadBackCheck:
     """What a document is to say, told while it is written; then it is asked of what was stored.
 
     Entries that were copied from a document that had been proved are compared by their bytes;
@@ -108,7 +108,7 @@ class Proof:
         if self._size:
             if not self._is_copy(stream):
                 return "what was copied is not what was there"
-            stream = cast(BinaryIO, _After(self._opening, stream))
+            stream = cast(BinaryIO, _WithoutCopied(self._opening, stream))
         from resourcesync.documents import reading  # noqa: PLC0415 - most runs write nothing
 
         document = reading.read(stream, uri=self._name)
@@ -145,7 +145,7 @@ class Proof:
         return not left and found == self._before
 
 
-class _After:
+class _WithoutCopied:
     """A document without the entries that were copied: its opening, and the rest of a stream."""
 
     def __init__(self, opening: bytes, stream: BinaryIO) -> None:

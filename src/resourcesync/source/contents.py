@@ -8,9 +8,9 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Original
-from resourcesync.ports.contents import Readable
+from resourcesync.ports.contents import OriginalReader
 
-Opening = Callable[[str], BinaryIO | None]
+OpenOriginal = Callable[[str], BinaryIO | None]
 
 _EPOCH: Final = from_microseconds(0)
 
@@ -23,7 +23,7 @@ class PresentContents:
         opening: What opens them, by default as they do themselves.
     """
 
-    def __init__(self, originals: Readable, opening: Opening | None = None) -> None:
+    def __init__(self, originals: OriginalReader, opening: OpenOriginal | None = None) -> None:
         self._originals = originals
         self._opening = opening or originals.open
 

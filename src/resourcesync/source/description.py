@@ -8,8 +8,8 @@ from resourcesync.model.capabilities import CapabilityEntry, Header
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import about, naming
-from resourcesync.source.naming import Naming
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.shelf import DocumentWriter
 
 _ORDER: Final = (
     Capability.RESOURCE_LIST,
@@ -25,7 +25,7 @@ _ORDER: Final = (
 
 
 def publish(
-    shelf: Shelf,
+    shelf: DocumentWriter,
     offered: Mapping[Capability, str],
     described_by: str = "",
     hubs: tuple[str, ...] = (),
@@ -74,7 +74,7 @@ def publish(
 
 
 def _channel(
-    names: Naming, capability: Capability, hubs: tuple[str, ...]
+    names: SourceNaming, capability: Capability, hubs: tuple[str, ...]
 ) -> tuple[CapabilityEntry, ...]:
     """Return the entry of a channel of notifications; none without a hub."""
     if not hubs:
@@ -83,15 +83,15 @@ def _channel(
     return (replace(_entry(names, naming.CHANNELS[capability], capability), links=links),)
 
 
-def up(names: Naming, name: str) -> Link:
+def up(names: SourceNaming, name: str) -> Link:
     """Return the link to the document above (§6.2)."""
     return Link(rel=Relation.UP.value, href=names.uri(name))
 
 
-def index(names: Naming, name: str) -> Link:
+def index(names: SourceNaming, name: str) -> Link:
     """Return the link from a part to its index (§6.2)."""
     return Link(rel=Relation.INDEX.value, href=names.uri(name))
 
 
-def _entry(names: Naming, name: str, capability: Capability) -> CapabilityEntry:
+def _entry(names: SourceNaming, name: str, capability: Capability) -> CapabilityEntry:
     return CapabilityEntry(uri=names.uri(name), capability=capability, label=capability.value)

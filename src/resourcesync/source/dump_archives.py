@@ -8,10 +8,10 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import archives, description, naming
 from resourcesync.source.dump_documents import entry_of, key_of
-from resourcesync.source.dump_ledger import ArchivedDump, Packed
+from resourcesync.source.dump_ledger import ArchivedDump, PublishedPackage
 from resourcesync.source.ledger import Offer
 from resourcesync.source.policy import MOST_LISTS
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.shelf import DocumentWriter
 
 
 def retained(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
@@ -26,7 +26,7 @@ def retained(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[Archi
 
 
 def archive_resource_dump(
-    shelf: Shelf, packages: Sequence[Packed], parts: Iterable[str], now: int
+    shelf: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
 ) -> ArchivedDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own.
 
@@ -57,7 +57,9 @@ def archive_resource_dump(
     )
 
 
-def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> ArchivedDump:
+def close_change_dump(
+    shelf: DocumentWriter, packages: Sequence[PublishedPackage], now: int
+) -> ArchivedDump:
     """Write a closed Change Dump of packages that are listed no more.
 
     Raises:
@@ -85,7 +87,7 @@ def close_change_dump(shelf: Shelf, packages: Sequence[Packed], now: int) -> Arc
     )
 
 
-def write(shelf: Shelf, capability: Capability, former: Sequence[ArchivedDump]) -> None:
+def write(shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]) -> None:
     """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
 
     Raises:
@@ -97,7 +99,7 @@ def write(shelf: Shelf, capability: Capability, former: Sequence[ArchivedDump]) 
         archives.write(shelf, archive, (_part(shelf, one) for one in own))
 
 
-def linked(shelf: Shelf, header: Header, former: Sequence[ArchivedDump]) -> Header:
+def linked(shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]) -> Header:
     """Return the header of a dump with the link to its archive, if there is one."""
     has_archive = any(one.capability == header.capability for one in former)
     return archives.linked(shelf, header) if has_archive else header
@@ -118,7 +120,7 @@ def offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
             )
 
 
-def _part(shelf: Shelf, one: ArchivedDump) -> Part:
+def _part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
     part = Part(uri=shelf.naming.uri(one.name))
     start = from_microseconds(one.start)
     if one.capability == Capability.RESOURCE_DUMP.value:
@@ -126,5 +128,5 @@ def _part(shelf: Shelf, one: ArchivedDump) -> Part:
     return replace(part, from_=start, until=from_microseconds(one.until))
 
 
-def _names(packages: Sequence[Packed]) -> tuple[str, ...]:
+def _names(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
     return tuple(name for one in packages for name in (one.name, one.manifest))

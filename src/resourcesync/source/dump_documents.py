@@ -9,11 +9,11 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.source.dump_ledger import Packed
-from resourcesync.source.naming import Naming
+from resourcesync.source.dump_ledger import PublishedPackage
+from resourcesync.source.naming import SourceNaming
 
 
-def spanning(header: Header, packages: Sequence[Packed]) -> Header:
+def spanning(header: Header, packages: Sequence[PublishedPackage]) -> Header:
     """Return the header of a document that lists these packages of a dump."""
     since = from_microseconds(min(it.since for it in packages))
     if header.capability is Capability.RESOURCE_DUMP:
@@ -21,7 +21,7 @@ def spanning(header: Header, packages: Sequence[Packed]) -> Header:
     return replace(header, from_=since, until=from_microseconds(packages[-1].until))
 
 
-def entry_of(names: Naming, packed: Packed, header: Header) -> Package:
+def entry_of(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
     """Return what a dump says of a package (§11.1, §13.1)."""
     contents = Link(
         rel=Relation.CONTENTS.value,
@@ -41,7 +41,7 @@ def entry_of(names: Naming, packed: Packed, header: Header) -> Package:
     return replace(package, from_=since, until=from_microseconds(packed.until))
 
 
-def key_of(header: Header, packages: Sequence[Packed]) -> str:
+def key_of(header: Header, packages: Sequence[PublishedPackage]) -> str:
     """Return what stands for a dump; when it was completed does not count."""
     names = [(it.name, it.digest) for it in packages]
     told = (header.capability, header.at, header.from_, names, *header.links)

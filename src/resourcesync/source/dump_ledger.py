@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from resourcesync.ports import Catalogue
-from resourcesync.source.ledger import Recorded, encode, read_note
+from resourcesync.ports import CatalogueStore
+from resourcesync.source.ledger import DocumentRecord, encode, read_note
 
 _NOTE: Final = "dump-record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PublishedPackage:
     """A package that is public; it never changes.
 
     Attributes:
@@ -78,15 +78,15 @@ class DumpRecord:
     """
 
     base_uri: str = ""
-    resources: tuple[Packed, ...] = ()
-    changes: tuple[Packed, ...] = ()
+    resources: tuple[PublishedPackage, ...] = ()
+    changes: tuple[PublishedPackage, ...] = ()
     number: int = 1
-    documents: dict[str, Recorded] = field(default_factory=dict)
+    documents: dict[str, DocumentRecord] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
     former: tuple[ArchivedDump, ...] = ()
 
 
-def read_dumps(catalogue: Catalogue) -> DumpRecord:
+def read_dumps(catalogue: CatalogueStore) -> DumpRecord:
     """Return what is public of the dumps; an empty record when nothing ever was.
 
     Raises:
@@ -95,16 +95,17 @@ def read_dumps(catalogue: Catalogue) -> DumpRecord:
     return read_note(catalogue, _NOTE, _record) or DumpRecord()
 
 
-def write_dumps(catalogue: Catalogue, record: DumpRecord) -> None:
+def write_dumps(catalogue: CatalogueStore, record: DumpRecord) -> None:
     """Store the record durably."""
     catalogue.write_notes({_NOTE: encode(record)})
 
 
 def _record(fields: dict[str, Any]) -> DumpRecord:
     resources, changes = (
-        tuple(Packed(**one) for one in fields.pop(name)) for name in ("resources", "changes")
+        tuple(PublishedPackage(**one) for one in fields.pop(name))
+        for name in ("resources", "changes")
     )
-    documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
+    documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
     former = tuple(
         ArchivedDump(documents=tuple(one.pop("documents")), **one)
         for one in fields.pop("former", ())

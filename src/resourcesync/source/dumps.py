@@ -9,24 +9,24 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
-from resourcesync.ports.contents import Contents
+from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
+from resourcesync.ports.contents import ResourceContents
 from resourcesync.source import description, dump_archives, naming
-from resourcesync.source.change_dumps import Reached, find_lost, pack_changes
+from resourcesync.source.change_dumps import PackedUntil, find_lost, pack_changes
 from resourcesync.source.dump_documents import entry_of, key_of, spanning
 from resourcesync.source.dump_ledger import (
     ArchivedDump,
     DumpRecord,
-    Packed,
+    PublishedPackage,
     read_dumps,
     write_dumps,
 )
-from resourcesync.source.ledger import Offer, Plan, read_offers, read_plan, write_offers
-from resourcesync.source.naming import Naming
+from resourcesync.source.ledger import Offer, PublicationPlan, read_offers, read_plan, write_offers
+from resourcesync.source.naming import SourceNaming
 from resourcesync.source.packaging import Packager
-from resourcesync.source.paging import Limits
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.resource_dumps import pack_resources
-from resourcesync.source.shelf import Shelf, Written
+from resourcesync.source.shelf import DocumentWriter, WrittenDocument
 
 _log = logging.getLogger(__name__)
 _GRACE: Final = 24 * 3_600 * 1_000_000
@@ -38,7 +38,7 @@ _OFFERED: Final = frozenset({*_HEADS, *(one.archive for one in _HEADS)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dumped:
+class DumpOutcome:
     """What was dumped.
 
     Attributes:
@@ -49,9 +49,9 @@ class Dumped:
             over after them.
     """
 
-    packages: tuple[Packed, ...] = ()
+    packages: tuple[PublishedPackage, ...] = ()
     reused: int = 0
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenDocument, ...] = ()
     lost: int = 0
 
 
@@ -74,14 +74,14 @@ class DumpPublisher:
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
         self,
-        catalogue: Catalogue,
+        catalogue: CatalogueStore,
         documents: DocumentStore,
-        contents: Contents,
+        contents: ResourceContents,
         *,
-        names: Naming,
+        names: SourceNaming,
         clock: Clock,
         size: PackageSize | None = None,
-        limits: Limits | None = None,
+        limits: PageLimits | None = None,
         archive: int = 0,
     ) -> None:
         self._catalogue = catalogue
@@ -90,12 +90,14 @@ class DumpPublisher:
         self._naming = names
         self._clock = clock
         self._size = size or PackageSize()
-        self._limits = limits or Limits()
+        self._limits = limits or PageLimits()
         self._archive = archive
         self._packager = Packager(documents, contents)
         self._lost = 0
 
-    def publish(self, *, resources: bool = True, changes: bool = False, oldest: int = 0) -> Dumped:
+    def publish(
+        self, *, resources: bool = True, changes: bool = False, oldest: int = 0
+    ) -> DumpOutcome:
         """Pack what is not packed yet, and list it.
 
         Args:
@@ -112,7 +114,7 @@ class DumpPublisher:
         """
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
-            shelf = Shelf(self._documents, self._naming, before.documents)
+            shelf = DocumentWriter(self._documents, self._naming, before.documents)
             after = self._of_this_base(before)
             former = dump_archives.retained(after.former, self._archive, self._now())
             after = replace(after, former=former)
@@ -129,7 +131,7 @@ class DumpPublisher:
         self._conclude(before, after, shelf)
         known = {it.name for it in (*before.resources, *before.changes)}
         packages = (*after.resources, *after.changes)
-        return Dumped(
+        return DumpOutcome(
             packages=tuple(it for it in packages if it.name not in known),
             reused=sum(it.name in known for it in after.resources) if resources else 0,
             written=tuple(shelf.written),
@@ -150,7 +152,7 @@ class DumpPublisher:
     # --- the two kinds -------------------------------------------------------------------------
 
     def _resources(
-        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, oldest: int
+        self, snapshot: CatalogueSnapshot, shelf: DocumentWriter, record: DumpRecord, oldest: int
     ) -> DumpRecord:
         packages = pack_resources(
             snapshot,
@@ -179,7 +181,12 @@ class DumpPublisher:
         return replace(record, resources=packages, former=former)
 
     def _changes(
-        self, snapshot: Snapshot, shelf: Shelf, record: DumpRecord, plan: Plan | None, oldest: int
+        self,
+        snapshot: CatalogueSnapshot,
+        shelf: DocumentWriter,
+        record: DumpRecord,
+        plan: PublicationPlan | None,
+        oldest: int,
     ) -> DumpRecord:
         reached = replace(_reached(snapshot, plan, record), number=self._number(record))
         lost = find_lost(snapshot, reached.last, self._contents)
@@ -243,10 +250,10 @@ class DumpPublisher:
 
     def _list(
         self,
-        shelf: Shelf,
+        shelf: DocumentWriter,
         head: str,
         header: Header,
-        packages: Sequence[Packed],
+        packages: Sequence[PublishedPackage],
         former: Sequence[ArchivedDump],
     ) -> None:
         """Write the document that lists packages, unless it is there just so."""
@@ -272,12 +279,12 @@ class DumpPublisher:
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
         )
 
-    def _groups(self, packages: Sequence[Packed]) -> Iterator[Sequence[Packed]]:
+    def _groups(self, packages: Sequence[PublishedPackage]) -> Iterator[Sequence[PublishedPackage]]:
         most = self._limits.max_entries
         return (packages[at : at + most] for at in range(0, len(packages), most))
 
     def _parts(
-        self, head: str, key: str, header: Header, packages: Sequence[Packed]
+        self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
     ) -> Iterator[Part]:
         for number, some in enumerate(self._groups(packages), 1):
             part = spanning(header, some)
@@ -289,7 +296,7 @@ class DumpPublisher:
                 until=part.until,
             )
 
-    def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: Shelf) -> None:
+    def _conclude(self, before: DumpRecord, after: DumpRecord, shelf: DocumentWriter) -> None:
         """Remember what is public now, offer it, and remove what nobody was led to for a day."""
         offers = list(self._offers(after, shelf))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
@@ -316,7 +323,7 @@ class DumpPublisher:
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
 
-    def _offers(self, record: DumpRecord, shelf: Shelf) -> Iterator[Offer]:
+    def _offers(self, record: DumpRecord, shelf: DocumentWriter) -> Iterator[Offer]:
         """Yield what the Capability List is to lead to."""
         yield from dump_archives.offers(record.former, record.base_uri)
         listed = {
@@ -338,27 +345,29 @@ class DumpPublisher:
             )
 
 
-def _names(packages: Sequence[Packed]) -> list[str]:
+def _names(packages: Sequence[PublishedPackage]) -> list[str]:
     return [one.name for one in packages]
 
 
-def _is_forgotten(record: DumpRecord, plan: Plan) -> bool:
+def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:
     """Whether changes that no package has are in no list any more: the Change Dump starts over."""
     return bool(record.changes) and record.changes[-1].last < plan.known_after
 
 
-def _reached(snapshot: Snapshot, plan: Plan | None, record: DumpRecord) -> Reached:
+def _reached(
+    snapshot: CatalogueSnapshot, plan: PublicationPlan | None, record: DumpRecord
+) -> PackedUntil:
     """Return how far the packages of changes reach; the first begins where the lists begin."""
     if record.changes:
         newest = record.changes[-1]
-        return Reached(last=newest.last, until=newest.until)
+        return PackedUntil(last=newest.last, until=newest.until)
     if plan is None:
-        return Reached(last=snapshot.last_change(), until=to_microseconds(snapshot.at))
+        return PackedUntil(last=snapshot.last_change(), until=to_microseconds(snapshot.at))
     start = plan.closed[0] if plan.closed else plan.open
-    return Reached(last=start.after, until=start.start)
+    return PackedUntil(last=start.after, until=start.start)
 
 
-def _is_part(name: str, head: str, shelf: Shelf) -> bool:
+def _is_part(name: str, head: str, shelf: DocumentWriter) -> bool:
     """Whether a document is a part of the index that is at ``head`` now."""
     return name.startswith(head.removesuffix(".xml") + "-") and (
         shelf.known[name].key == shelf.known[head].key

@@ -6,10 +6,10 @@ from resourcesync.documents import reading
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports import Catalogue, DocumentStore
+from resourcesync.ports import CatalogueStore, DocumentStore
 from resourcesync.source import about, naming
 from resourcesync.source.dump_ledger import read_dumps
-from resourcesync.source.ledger import Record
+from resourcesync.source.ledger import PublicationRecord
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
@@ -39,7 +39,7 @@ def refuse_foreign(documents: DocumentStore) -> None:
             raise _conflict_error(name)
 
 
-def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None:
+def refuse_foreign_dumps(catalogue: CatalogueStore, documents: DocumentStore) -> None:
     """Refuse to dump where a file of somebody else would be replaced.
 
     Raises:
@@ -52,7 +52,7 @@ def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None
             raise _conflict_error(name)
 
 
-def refuse_foreign_sitemap(documents: DocumentStore, record: Record | None) -> None:
+def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord | None) -> None:
     """Refuse to write a plain sitemap where a file of somebody else would be replaced.
 
     Args:

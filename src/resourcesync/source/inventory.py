@@ -7,8 +7,8 @@ that is stored whole: what is under way before its documents are written, what i
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from resourcesync.source.ledger import Plan, Recorded, Span, Superseded
-from resourcesync.source.paging import Limits
+from resourcesync.source.ledger import DocumentRecord, PublicationPlan, Span, SupersededList
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import Policy, retain
 
 _MUCH: Final = 2
@@ -16,7 +16,7 @@ _MUCH: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class ChangeRows:
     """A file of changes, in the order of their times.
 
     Attributes:
@@ -35,7 +35,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
+class RowDocument:
     """One document made of rows of a file.
 
     Attributes:
@@ -50,11 +50,11 @@ class Sheet:
     file: str
     start: int
     rows: int
-    known: Recorded
+    known: DocumentRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class PendingPublication:
     """A publication that was begun: all that follows from it is the same whenever it is done.
 
     Attributes:
@@ -78,14 +78,14 @@ class Task:
     table: str
     rows: int
     told: str
-    changes: Rows | None
+    changes: ChangeRows | None
     created: int
     updated: int
     deleted: int
     rebases: bool
     begins: bool
     base_uri: str
-    limits: Limits
+    limits: PageLimits
     keep: int
     described_by: str
 
@@ -109,19 +109,19 @@ class Inventory:
     """
 
     settings: str = ""
-    under_way: Task | None = None
-    plan: Plan | None = None
+    under_way: PendingPublication | None = None
+    plan: PublicationPlan | None = None
     table: str = ""
     rows: int = 0
     told: str = ""
-    pages: tuple[Sheet, ...] = ()
-    lists: tuple[Sheet, ...] = ()
-    changes: tuple[Rows, ...] = ()
-    heads: dict[str, Recorded] = field(default_factory=dict)
+    pages: tuple[RowDocument, ...] = ()
+    lists: tuple[RowDocument, ...] = ()
+    changes: tuple[ChangeRows, ...] = ()
+    heads: dict[str, DocumentRecord] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
 
     @property
-    def documents(self) -> dict[str, Recorded]:
+    def documents(self) -> dict[str, DocumentRecord]:
         """All documents by name."""
         return {**{it.name: it.known for it in (*self.pages, *self.lists)}, **self.heads}
 
@@ -140,19 +140,23 @@ class Inventory:
         return frozenset({self.table, *later, *(it.file for it in self.changes)} - {""})
 
 
-def policy_of(task: Task) -> Policy:
+def policy_of(task: PendingPublication) -> Policy:
     """Return what the operator chose, as the planner knows it."""
     return Policy(keep=task.keep)
 
 
-def is_much(plan: Plan, rows: int, changed: int) -> bool:
+def is_much(plan: PublicationPlan, rows: int, changed: int) -> bool:
     """Whether so much changed since the Resource List that one is better begun from anew."""
     since = sum(span.entries for span in plan.closed if span.reached > plan.at)
     return (since + changed) * _MUCH > rows
 
 
 def concluded(
-    inventory: Inventory, task: Task, sheets: tuple[Sheet, ...], documents_uri: str, now: int
+    inventory: Inventory,
+    task: PendingPublication,
+    sheets: tuple[RowDocument, ...],
+    documents_uri: str,
+    now: int,
 ) -> Inventory:
     """Return what is remembered once a task is done: its documents and what they follow from.
 
@@ -185,7 +189,7 @@ def concluded(
     )
 
 
-def span_of(sheet: Sheet, rows: Rows) -> Span:
+def span_of(sheet: RowDocument, rows: ChangeRows) -> Span:
     """Return the changes of a document: where it begins, and where it ends."""
     last = sheet.start + sheet.rows
     return Span(
@@ -199,29 +203,33 @@ def span_of(sheet: Sheet, rows: Rows) -> Span:
     )
 
 
-def time_of(rows: Rows, row: int) -> int:
+def time_of(rows: ChangeRows, row: int) -> int:
     """Return the time of a change, in microseconds."""
     return rows.at - rows.count + 1 + row
 
 
-def begin_of(rows: Rows, row: int) -> int:
+def begin_of(rows: ChangeRows, row: int) -> int:
     """Return the ``from`` of a list that begins with this change."""
     return time_of(rows, row - 1) if row else rows.since
 
 
-def pieces(rows: int, limits: Limits) -> list[tuple[int, int]]:
+def pieces(rows: int, limits: PageLimits) -> list[tuple[int, int]]:
     """Return the ranges of rows that are a unit each: as many as a document has at most."""
     most = limits.max_entries
     return [(start, min(start + most, rows)) for start in range(0, max(rows, 1), most)]
 
 
 def _plan(
-    inventory: Inventory, task: Task, fresh: tuple[Sheet, ...], documents_uri: str, now: int
-) -> Plan:
+    inventory: Inventory,
+    task: PendingPublication,
+    fresh: tuple[RowDocument, ...],
+    documents_uri: str,
+    now: int,
+) -> PublicationPlan:
     before = inventory.plan
     if before is None or task.begins:
         number = 0 if before is None else before.open.last
-        return Plan(
+        return PublicationPlan(
             base_uri=task.base_uri,
             documents_uri=documents_uri,
             at=task.at,
@@ -236,7 +244,7 @@ def _plan(
         opened = Span(after=last, last=last, start=task.at, reached=task.at)
         plan = replace(plan, closed=(*plan.closed, *spans), open=opened)
     if task.rebases:
-        former = Superseded(at=plan.at, since=now)
+        former = SupersededList(at=plan.at, since=now)
         opened = replace(plan.open, reached=task.at)  # the next list goes on where the last ends
         plan = replace(plan, at=task.at, superseded=(*plan.superseded, former), open=opened)
     return plan

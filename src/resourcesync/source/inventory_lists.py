@@ -13,18 +13,24 @@ from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, ChangeKind
 from resourcesync.source import change_lists, description, naming
-from resourcesync.source.inventory import Inventory, Rows, Sheet, begin_of, time_of
-from resourcesync.source.ledger import Plan
-from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.source.inventory import ChangeRows, Inventory, RowDocument, begin_of, time_of
+from resourcesync.source.ledger import PublicationPlan
+from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.policy import ChangeLists
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.shelf import DocumentWriter
 
 Kinds = Sequence[str]
 
 
 def write_pages(
-    shelf: Shelf, runs: Iterable[ResourceRun], file: str, start: int, *, at: int, limits: Limits
-) -> list[Sheet]:
+    shelf: DocumentWriter,
+    runs: Iterable[ResourceRun],
+    file: str,
+    start: int,
+    *,
+    at: int,
+    limits: PageLimits,
+) -> list[RowDocument]:
     """Write resources as parts of a Resource List: one document, or more where one is too small.
 
     Args:
@@ -39,18 +45,18 @@ def write_pages(
         StorageError: One could not be written, or does not read back.
     """
     header = _resource_header(shelf, at, description.index(shelf.naming, naming.RESOURCE_LIST))
-    pages = Pages.of_runs(runs, shelf.renderer(header), limits)
-    return _write(shelf, pages, _Rows(file, start), header, lambda *_: header)
+    pages = Paginator.of_runs(runs, shelf.renderer(header), limits)
+    return _write(shelf, pages, _FirstRow(file, start), header, lambda *_: header)
 
 
 def write_changes(
-    shelf: Shelf,
+    shelf: DocumentWriter,
     told: Iterable[tuple[Kinds, ResourceRun]],
-    rows: Rows,
+    rows: ChangeRows,
     start: int,
     *,
-    limits: Limits,
-) -> list[Sheet]:
+    limits: PageLimits,
+) -> list[RowDocument]:
     """Write changes as closed Change Lists, as ``write_pages`` does.
 
     Raises:
@@ -66,11 +72,11 @@ def write_changes(
     # The longest header there is: times to the microsecond.
     latest = from_microseconds(rows.at).replace(microsecond=1)
     widest = change_lists.header_of(shelf, latest, latest, is_part=True)
-    pages = Pages(_changes(told, rows, start), shelf.renderer(widest), limits)
-    return _write(shelf, pages, _Rows(rows.file, start), widest, header_of)
+    pages = Paginator(_changes(told, rows, start), shelf.renderer(widest), limits)
+    return _write(shelf, pages, _FirstRow(rows.file, start), widest, header_of)
 
 
-def write_heads(shelf: Shelf, inventory: Inventory, described_by: str) -> frozenset[str]:
+def write_heads(shelf: DocumentWriter, inventory: Inventory, described_by: str) -> frozenset[str]:
     """Write what leads to the lists and is not there: indexes, then what leads to these.
 
     Args:
@@ -112,7 +118,7 @@ def write_heads(shelf: Shelf, inventory: Inventory, described_by: str) -> frozen
     return frozenset({*offered.values(), *about, naming.CAPABILITY_LIST, naming.DESCRIPTION})
 
 
-def _write_empty(shelf: Shelf, plan: Plan) -> None:
+def _write_empty(shelf: DocumentWriter, plan: PublicationPlan) -> None:
     """Write a Change List that says nothing changed yet: who has it follows what comes."""
     key = f"nothing since {plan.open.start}"
     if not shelf.has(naming.CHANGE_LIST, key):
@@ -121,7 +127,7 @@ def _write_empty(shelf: Shelf, plan: Plan) -> None:
         shelf.put_entries(naming.CHANGE_LIST, key, header, ())
 
 
-def _resource_header(shelf: Shelf, at: int, *links: Link) -> Header:
+def _resource_header(shelf: DocumentWriter, at: int, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=from_microseconds(at),
@@ -129,7 +135,9 @@ def _resource_header(shelf: Shelf, at: int, *links: Link) -> Header:
     )
 
 
-def _changes(told: Iterable[tuple[Kinds, ResourceRun]], rows: Rows, start: int) -> Iterator[Change]:
+def _changes(
+    told: Iterable[tuple[Kinds, ResourceRun]], rows: ChangeRows, start: int
+) -> Iterator[Change]:
     moment = time_of(rows, start)
     for kinds, run in told:
         for kind, resource in zip(kinds, run, strict=True):
@@ -140,18 +148,18 @@ def _changes(told: Iterable[tuple[Kinds, ResourceRun]], rows: Rows, start: int) 
             moment += 1
 
 
-class _Rows(NamedTuple):
+class _FirstRow(NamedTuple):
     file: str
     start: int
 
 
 def _write(
-    shelf: Shelf,
-    pages: Pages[Any],
-    rows: _Rows,
+    shelf: DocumentWriter,
+    pages: Paginator[Any],
+    rows: _FirstRow,
     widest: Header,
     header_of: Callable[[int, int], Header],
-) -> list[Sheet]:
+) -> list[RowDocument]:
     """Write documents until there are no more entries; at least one, even if it is empty.
 
     Args:
@@ -162,7 +170,7 @@ def _write(
         header_of: Gives the header of a document with the rows from one up to before another.
     """
     around, start = shelf.overhead(widest), rows.start
-    sheets: list[Sheet] = []
+    sheets: list[RowDocument] = []
     while pages or not sheets:
         body = list(pages.page(around))
         stop = start + sum(len(block.entries) for block in body)
@@ -170,7 +178,9 @@ def _write(
         name = _named(header, body)
         shelf.put(name, name, header, body)
         known = shelf.known[name]
-        sheets.append(Sheet(name=name, file=rows.file, start=start, rows=stop - start, known=known))
+        sheets.append(
+            RowDocument(name=name, file=rows.file, start=start, rows=stop - start, known=known)
+        )
         start = stop
     return sheets
 

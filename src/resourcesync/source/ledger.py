@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Catalogue
+from resourcesync.ports import CatalogueStore
 from resourcesync.source import naming
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Superseded:
+class SupersededList:
     """A Resource List that a newer one took the place of.
 
     Attributes:
@@ -63,7 +63,7 @@ class Superseded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PublicationPlan:
     """What follows from the catalogue, so that it follows again after a crash.
 
     Attributes:
@@ -83,7 +83,7 @@ class Plan:
     number: int
     closed: tuple[Span, ...]
     open: Span
-    superseded: tuple[Superseded, ...] = ()
+    superseded: tuple[SupersededList, ...] = ()
     retired: tuple[Span, ...] = ()
 
     @property
@@ -116,14 +116,14 @@ class Offer:
     at: int | None = None
     base_uri: str = ""
 
-    def goes_with(self, plan: Plan) -> bool:
+    def goes_with(self, plan: PublicationPlan) -> bool:
         """Whether the Change Lists of a plan go on from it: not when they were started over."""
         is_reached = self.at is None or self.at >= plan.start
         return is_reached and self.base_uri in ("", plan.base_uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class DocumentRecord:
     """What is known of a document that was written.
 
     Attributes:
@@ -153,7 +153,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class PublicationRecord:
     """What was published last.
 
     Attributes:
@@ -170,7 +170,7 @@ class Record:
     documents_uri: str = ""
     parts: tuple[str, ...] = ()
     sitemap: tuple[str, ...] = ()
-    documents: dict[str, Recorded] = field(default_factory=dict)
+    documents: dict[str, DocumentRecord] = field(default_factory=dict)
     orphans: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -180,7 +180,7 @@ class Record:
         return int(known.key) if known is not None and known.key.isdigit() else None
 
 
-def read_plan(catalogue: Catalogue) -> Plan | None:
+def read_plan(catalogue: CatalogueStore) -> PublicationPlan | None:
     """Return the last plan, or ``None`` before the first.
 
     Raises:
@@ -189,7 +189,7 @@ def read_plan(catalogue: Catalogue) -> Plan | None:
     return read_note(catalogue, _PLAN, _plan)
 
 
-def read_record(catalogue: Catalogue) -> Record | None:
+def read_record(catalogue: CatalogueStore) -> PublicationRecord | None:
     """Return what was published last, or ``None`` when nothing ever was.
 
     Raises:
@@ -198,7 +198,7 @@ def read_record(catalogue: Catalogue) -> Record | None:
     return read_note(catalogue, _RECORD, _record)
 
 
-def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
+def read_offers(catalogue: CatalogueStore) -> tuple[Offer, ...]:
     """Return what is offered besides the lists, in the order it was stored.
 
     Raises:
@@ -207,22 +207,22 @@ def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
     return read_note(catalogue, _OFFERS, _offers) or ()
 
 
-def write_offers(catalogue: Catalogue, offers: Iterable[Offer]) -> None:
+def write_offers(catalogue: CatalogueStore, offers: Iterable[Offer]) -> None:
     """Store durably what is offered besides the lists; the next publication leads to it."""
     catalogue.write_notes({_OFFERS: encode(tuple(offers))})
 
 
-def write_plan(catalogue: Catalogue, plan: Plan) -> None:
+def write_plan(catalogue: CatalogueStore, plan: PublicationPlan) -> None:
     """Store the plan durably."""
     catalogue.write_notes({_PLAN: encode(plan)})
 
 
-def forget_plan(catalogue: Catalogue) -> None:
+def forget_plan(catalogue: CatalogueStore) -> None:
     """Forget the plan durably: the next publication starts over."""
     catalogue.write_notes({_PLAN: "null"})
 
 
-def write_record(catalogue: Catalogue, record: Record) -> None:
+def write_record(catalogue: CatalogueStore, record: PublicationRecord) -> None:
     """Store the record durably."""
     catalogue.write_notes({_RECORD: encode(record)})
 
@@ -232,7 +232,7 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _plan(fields: dict[str, Any]) -> Plan:
+def _plan(fields: dict[str, Any]) -> PublicationPlan:
     closed = tuple(Span(**span) for span in fields.pop("closed"))
     number = fields.pop("number")
     if any(not span.name for span in closed):  # written when numbers alone made the names
@@ -242,9 +242,9 @@ def _plan(fields: dict[str, Any]) -> Plan:
         )
         number += len(closed)
     superseded = tuple(
-        Superseded(parts=tuple(one.pop("parts")), **one) for one in fields.pop("superseded", ())
+        SupersededList(parts=tuple(one.pop("parts")), **one) for one in fields.pop("superseded", ())
     )
-    return Plan(
+    return PublicationPlan(
         number=number,
         closed=closed,
         open=Span(**fields.pop("open")),
@@ -265,9 +265,9 @@ def _offers(found: list[dict[str, Any]]) -> tuple[Offer, ...]:
     )
 
 
-def _record(fields: dict[str, Any]) -> Record:
-    documents = {name: Recorded(**known) for name, known in fields.pop("documents").items()}
-    return Record(
+def _record(fields: dict[str, Any]) -> PublicationRecord:
+    documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
+    return PublicationRecord(
         parts=tuple(fields.pop("parts")),
         sitemap=tuple(fields.pop("sitemap", ())),
         documents=documents,
@@ -275,7 +275,7 @@ def _record(fields: dict[str, Any]) -> Record:
     )
 
 
-def read_note(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
+def read_note(catalogue: CatalogueStore, key: str, make: Callable[[Any], T]) -> T | None:
     """Return what is made of a note; ``None`` where there is none.
 
     Raises:

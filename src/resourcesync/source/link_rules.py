@@ -24,8 +24,8 @@ from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Original, Originals
-from resourcesync.ports.contents import Readable
-from resourcesync.ports.originals import ExpectantOriginals
+from resourcesync.ports.contents import OriginalReader
+from resourcesync.ports.originals import PrefetchingOriginals
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
@@ -166,7 +166,7 @@ def _fields(uri: str, path: str) -> dict[str, str]:
     }
 
 
-class ReadableOriginals(Originals, Readable, Protocol):
+class ScannableOriginals(Originals, OriginalReader, Protocol):
     """Originals that can be scanned and read."""
 
 
@@ -182,14 +182,14 @@ class LinkedOriginals:
         base: The URI of their root.
     """
 
-    def __init__(self, originals: ReadableOriginals, rules: Sequence[LinkRule], base: str) -> None:
+    def __init__(self, originals: ScannableOriginals, rules: Sequence[LinkRule], base: str) -> None:
         self._originals = originals
         self._rules = tuple(rules)
         self._base = base if base.endswith("/") else base + "/"
         self.scan = originals.scan
         self.omissions = originals.omissions
         self.open = originals.open
-        self.expect = originals.expect if isinstance(originals, ExpectantOriginals) else None
+        self.expect = originals.expect if isinstance(originals, PrefetchingOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint.

@@ -58,7 +58,7 @@ _OLD_SITEMAP_PART: Final = re.compile(r"resourcesync/sitemap-\d{4,}\.xml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
+class SourceNaming:
     """Where the world finds what is published.
 
     Attributes:

@@ -25,9 +25,9 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
-from resourcesync.ports.contents import Contents
+from resourcesync.ports.contents import ResourceContents
 from resourcesync.source.checking import not_as_meant
-from resourcesync.source.dump_ledger import Packed
+from resourcesync.source.dump_ledger import PublishedPackage
 
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 16
@@ -39,7 +39,7 @@ _MOVED: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class PackageNames:
     """What a package and the copy of its manifest are called in the store."""
 
     package: str
@@ -58,23 +58,23 @@ class Packager:
             gone. The log of changes must come to tell of it.
     """
 
-    def __init__(self, store: DocumentStore, contents: Contents) -> None:
+    def __init__(self, store: DocumentStore, contents: ResourceContents) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store
         self._contents = contents
 
-    def is_unharmed(self, packed: Packed) -> bool:
+    def is_unharmed(self, packed: PublishedPackage) -> bool:
         """Whether a package and the copy of its manifest are as they were written."""
         return self._signature(packed.name, packed.manifest) == packed.signature
 
     def pack(
         self,
-        names: Names,
+        names: PackageNames,
         header: Header,
         entries: Sequence[ManifestEntry],
         key: str,
         text: bytes = b"",
-    ) -> Packed:
+    ) -> PublishedPackage:
         """Write a package and the copy of its manifest.
 
         A resource that is no longer what the entry says goes in as it is now, with an entry that
@@ -112,8 +112,13 @@ class Packager:
         )
 
     def _write(
-        self, names: Names, header: Header, entries: Sequence[ManifestEntry], key: str, text: bytes
-    ) -> Packed:
+        self,
+        names: PackageNames,
+        header: Header,
+        entries: Sequence[ManifestEntry],
+        key: str,
+        text: bytes,
+    ) -> PublishedPackage:
         manifest = writing.opening(header) + text + writing.closing(header)
         running = hashlib.sha256()
 
@@ -127,7 +132,7 @@ class Packager:
         )
         self._store.write(names.manifest, (manifest,))
         resources = [content_of(entry) for entry in entries]
-        return Packed(
+        return PublishedPackage(
             name=names.package,
             manifest=names.manifest,
             key=key,
@@ -141,8 +146,11 @@ class Packager:
         )
 
     def _noted(
-        self, packed: Packed, asked: Sequence[ManifestEntry], entries: Sequence[ManifestEntry]
-    ) -> Packed:
+        self,
+        packed: PublishedPackage,
+        asked: Sequence[ManifestEntry],
+        entries: Sequence[ManifestEntry],
+    ) -> PublishedPackage:
         """Note what went in as another thing than was asked for; such a package is not for long."""
         found = {entry.uri: content_of(entry) for entry in entries}
         for entry in asked:

@@ -14,7 +14,7 @@ _BLOCK: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class PageLimits:
     """The most that one document holds.
 
     Attributes:
@@ -53,7 +53,7 @@ def blocks(entries: Iterable[E], render: Callable[[Sequence[E]], bytes]) -> Iter
         yield Block(some, render(some))
 
 
-class Pages(Generic[E]):
+class Paginator(Generic[E]):
     """Entries cut into pages that are read one after the other, each as full as it may be.
 
     It is true while there is a page to read. Some hundred entries are held in memory.
@@ -65,7 +65,7 @@ class Pages(Generic[E]):
     """
 
     def __init__(
-        self, entries: Iterable[E], render: Callable[[Sequence[E]], bytes], limits: Limits
+        self, entries: Iterable[E], render: Callable[[Sequence[E]], bytes], limits: PageLimits
     ) -> None:
         self._remaining = blocks(entries, render)
         self._render = render
@@ -75,8 +75,8 @@ class Pages(Generic[E]):
 
     @classmethod
     def of_runs(
-        cls, runs: Iterable[Sequence[E]], render: Callable[[Sequence[E]], bytes], limits: Limits
-    ) -> "Pages[E]":
+        cls, runs: Iterable[Sequence[E]], render: Callable[[Sequence[E]], bytes], limits: PageLimits
+    ) -> "Paginator[E]":
         """Return the pages of entries that come some hundred at a time."""
         pages = cls((), render, limits)
         pages._remaining = (Block(run, render(run)) for run in runs)

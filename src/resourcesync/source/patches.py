@@ -9,14 +9,14 @@ from typing import IO, BinaryIO, Final, cast
 
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError
-from resourcesync.ports.patching import Computer, Patcher, PatchFormat, PatchMaker
+from resourcesync.ports.patching import PatchComputer, Patcher, PatchFormat, PatchMaker
 
 _log = logging.getLogger(__name__)
 _MAX_IN_MEMORY: Final = 1 << 20
 _CHUNK: Final = 1 << 18
 
 
-class Patches:
+class PatchGenerator:
     """Computes patches; what a plug-in makes is believed no more than what we make.
 
     Args:
@@ -84,7 +84,7 @@ class Patches:
         if running.hexdigest() != digest_of(after):
             raise PatchError("the patch does not lead to the new version")
 
-    def _loaded(self, maker: PatchMaker) -> tuple[Computer, Patcher]:
+    def _loaded(self, maker: PatchMaker) -> tuple[PatchComputer, Patcher]:
         return maker.load(), self._formats[maker.media_type].load()
 
 

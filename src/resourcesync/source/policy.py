@@ -8,7 +8,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.source.ledger import Plan, Span, Superseded
+from resourcesync.source.ledger import PublicationPlan, Span, SupersededList
 
 GRACE: Final = 24 * 3_600 * 1_000_000
 """How long what is no longer listed stays for those who are still reading it, microseconds."""
@@ -41,7 +41,7 @@ class ChangeLists(StrEnum):
     ARCHIVE = "archive"
 
 
-class Step(StrEnum):
+class PublicationStep(StrEnum):
     """What a publication is to do.
 
     ``DUE``: what is due. ``INITIALISE``: start over with a Resource List. ``UPDATE``: list the
@@ -112,7 +112,7 @@ class Policy:
         return self.change_lists is not ChangeLists.APPEND
 
 
-def is_rebase_due(plan: Plan, policy: Policy, now: int) -> bool:
+def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """Whether the Resource List is to be written anew: it is old, or stands in the way.
 
     It does when there are so many Change Lists since that none can be dropped.
@@ -122,12 +122,14 @@ def is_rebase_due(plan: Plan, policy: Policy, now: int) -> bool:
     return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
 
 
-def is_rotation_due(plan: Plan, policy: Policy, now: int) -> bool:
+def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """Whether the open Change List has reached its age; an empty one never does."""
     return policy.rotate > 0 and plan.open.entries > 0 and now - plan.open.start >= policy.rotate
 
 
-def supersede(plan: Plan, at: int, former: Superseded, public: int | None) -> Plan:
+def supersede(
+    plan: PublicationPlan, at: int, former: SupersededList, public: int | None
+) -> PublicationPlan:
     """Return the plan with the Resource List of another moment, and what it takes the place of.
 
     A run that could not write the planned one, or did not come to note that it had, leaves the one
@@ -144,14 +146,16 @@ def supersede(plan: Plan, at: int, former: Superseded, public: int | None) -> Pl
     superseded = plan.superseded
     if public is not None and public < plan.at:
         known = next((one for one in superseded if one.at == public), None)
-        held = replace(known or Superseded(at=public, since=0), since=former.since)
+        held = replace(known or SupersededList(at=public, since=0), since=former.since)
         superseded = (*(one for one in superseded if one is not known), held)
     elif at != plan.at:
         superseded = (*superseded, former)
     return replace(plan, at=at, superseded=superseded)
 
 
-def retain(plan: Plan, policy: Policy, offered: Iterable[int], now: int) -> Plan:
+def retain(
+    plan: PublicationPlan, policy: Policy, offered: Iterable[int], now: int
+) -> PublicationPlan:
     """Return the plan without the lists that are too old.
 
     There is always a Change List that reaches back to the oldest state that somebody may start

@@ -9,7 +9,7 @@ from typing import Final
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.ports import Catalogue, Clock, DocumentStore, Snapshot
+from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
 from resourcesync.source import (
     archives,
     change_lists,
@@ -21,29 +21,29 @@ from resourcesync.source import (
 )
 from resourcesync.source.ledger import (
     Offer,
-    Plan,
-    Record,
+    PublicationPlan,
+    PublicationRecord,
     Span,
-    Superseded,
+    SupersededList,
     read_offers,
     read_plan,
     read_record,
     write_plan,
     write_record,
 )
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import (
     Policy,
-    Step,
+    PublicationStep,
     is_rebase_due,
     is_rotation_due,
     retain,
     supersede,
 )
-from resourcesync.source.shelf import Shelf, Written
+from resourcesync.source.shelf import DocumentWriter, WrittenDocument
 
-__all__ = ["Publication", "Publisher", "Written"]
+__all__ = ["ListPublisher", "Publication", "WrittenDocument"]
 
 _FORGETS: Final = 50
 """How often a publication may forget some thousand changes: it must end."""
@@ -59,7 +59,7 @@ class Publication:
         first: Whether nothing had been published from this catalogue before.
     """
 
-    written: tuple[Written, ...] = ()
+    written: tuple[WrittenDocument, ...] = ()
     created: int = 0
     updated: int = 0
     deleted: int = 0
@@ -67,7 +67,7 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class _PublicationTask:
     """What one publication is to do.
 
     Attributes:
@@ -79,7 +79,7 @@ class _Task:
         offers: What is offered besides the lists.
     """
 
-    before: Plan | None
+    before: PublicationPlan | None
     number: int
     closes: bool
     rebases: bool
@@ -87,7 +87,7 @@ class _Task:
     offers: tuple[Offer, ...]
 
 
-class Publisher:
+class ListPublisher:
     """Keeps a Source's documents in step with its catalogue.
 
     A reader that follows links finds a consistent set at every moment, also when a run is killed:
@@ -112,26 +112,30 @@ class Publisher:
 
     def __init__(  # noqa: PLR0913 - what is published, where, and how
         self,
-        catalogue: Catalogue,
+        catalogue: CatalogueStore,
         documents: DocumentStore,
         *,
         base_uri: str,
         documents_uri: str = "",
         clock: Clock,
-        limits: Limits | None = None,
+        limits: PageLimits | None = None,
         policy: Policy | None = None,
         described_by: str = "",
     ) -> None:
         self._catalogue = catalogue
         self._documents = documents
-        self._naming = Naming(base_uri=base_uri, documents_uri=documents_uri)
+        self._naming = SourceNaming(base_uri=base_uri, documents_uri=documents_uri)
         self._clock = clock
-        self._limits = limits or Limits()
+        self._limits = limits or PageLimits()
         self._policy = policy or Policy()
         self._described_by = described_by
 
     def publish(
-        self, step: Step = Step.DUE, *, anew: bool = False, now: datetime | None = None
+        self,
+        step: PublicationStep = PublicationStep.DUE,
+        *,
+        anew: bool = False,
+        now: datetime | None = None,
     ) -> Publication:
         """Bring the documents in step with the catalogue; write nothing when they are.
 
@@ -163,7 +167,7 @@ class Publisher:
             record = None  # every document is to be written anew, at its new place
         counts: Counter[ChangeKind] = Counter()
         with self._catalogue.snapshot() as snapshot:
-            shelf = Shelf(
+            shelf = DocumentWriter(
                 self._documents,
                 self._naming,
                 {} if record is None else record.documents,
@@ -197,8 +201,14 @@ class Publisher:
     # --- planning ------------------------------------------------------------------------------
 
     def _task(
-        self, planned: Plan | None, record: Record | None, step: Step, now: datetime, *, anew: bool
-    ) -> _Task:
+        self,
+        planned: PublicationPlan | None,
+        record: PublicationRecord | None,
+        step: PublicationStep,
+        now: datetime,
+        *,
+        anew: bool,
+    ) -> _PublicationTask:
         """Decide what is to be done; when a list is to end now, see that no change comes earlier.
 
         To a Destination the log of a change of base is the deletion of resources of another
@@ -210,17 +220,21 @@ class Publisher:
         before = planned
         if planned is not None and planned.base_uri != self._naming.base_uri:
             before = None
-        if is_known and step is Step.INITIALISE:
+        if is_known and step is PublicationStep.INITIALISE:
             before = None
-        is_due = step is Step.DUE and before is not None and is_rebase_due(before, policy, moment)
+        is_due = (
+            step is PublicationStep.DUE
+            and before is not None
+            and is_rebase_due(before, policy, moment)
+        )
         unarchived = (
             not policy.archive and before is not None and any(it.name for it in before.superseded)
         )
-        task = _Task(
+        task = _PublicationTask(
             before=before,
             number=1 if planned is None else planned.number + 1,
             closes=is_known and before is not None and policy.is_per_run,
-            rebases=anew or step is Step.REBASE or is_due or unarchived,
+            rebases=anew or step is PublicationStep.REBASE or is_due or unarchived,
             moment=moment,
             offers=read_offers(self._catalogue),
         )
@@ -231,12 +245,12 @@ class Publisher:
 
     def _next(
         self,
-        task: _Task,
-        record: Record | None,
-        snapshot: Snapshot,
-        shelf: Shelf,
+        task: _PublicationTask,
+        record: PublicationRecord | None,
+        snapshot: CatalogueSnapshot,
+        shelf: DocumentWriter,
         counts: Counter[ChangeKind],
-    ) -> Plan:
+    ) -> PublicationPlan:
         """Return the plan that follows from the catalogue and the task."""
         plan = task.before or self._new_plan(snapshot, task.number)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
@@ -255,24 +269,24 @@ class Publisher:
             name, public = "", None if record is None or is_complete else record.public_at
             if self._policy.archive and is_complete:
                 name = naming.archived_resource_list(from_microseconds(plan.at))
-            former = Superseded(at=plan.at, since=task.moment, name=name, parts=parts)
+            former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
             rebases = task.rebases or not is_complete
             plan = supersede(plan, at if rebases else plan.at, former, public)
         standing = (offer for offer in task.offers if offer.goes_with(plan))
         offered = [offer.at for offer in standing if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
 
-    def _is_same_location(self, plan: Plan, record: Record) -> bool:
+    def _is_same_location(self, plan: PublicationPlan, record: PublicationRecord) -> bool:
         """Whether what was published is here; a plan may be of a run that was killed on the way."""
         base = record.base_uri or plan.base_uri  # an older version recorded neither
         documents = record.documents_uri or plan.documents_uri
         return (base, documents) == (self._naming.base_uri, self._naming.documents_uri)
 
-    def _new_plan(self, snapshot: Snapshot, number: int) -> Plan:
+    def _new_plan(self, snapshot: CatalogueSnapshot, number: int) -> PublicationPlan:
         """Return a plan that starts with the present state, its numbers at ``number`` or above."""
         at, last = to_microseconds(snapshot.at), snapshot.last_change()
         numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
-        return Plan(
+        return PublicationPlan(
             base_uri=self._naming.base_uri,
             documents_uri=self._naming.documents_uri,
             at=at,
@@ -285,12 +299,12 @@ class Publisher:
 
     def _write(
         self,
-        plan: Plan,
-        record: Record | None,
-        snapshot: Snapshot,
-        shelf: Shelf,
+        plan: PublicationPlan,
+        record: PublicationRecord | None,
+        snapshot: CatalogueSnapshot,
+        shelf: DocumentWriter,
         offers: tuple[Offer, ...],
-    ) -> Record:
+    ) -> PublicationRecord:
         """Write what is not there of the planned documents, children first."""
         shape = self._policy.change_lists
         parts, archived = self._write_lists(plan, record, snapshot, shelf)
@@ -303,7 +317,7 @@ class Publisher:
         }
         description.publish(shelf, offered, self._described_by, self._policy.hubs)
         wanted = {*parts, *pages, *offered.values(), *self._further_names(plan, offers)}
-        return Record(
+        return PublicationRecord(
             listed=plan.open.last,
             base_uri=plan.base_uri,
             documents_uri=plan.documents_uri,
@@ -320,7 +334,11 @@ class Publisher:
         )
 
     def _write_lists(
-        self, plan: Plan, record: Record | None, snapshot: Snapshot, shelf: Shelf
+        self,
+        plan: PublicationPlan,
+        record: PublicationRecord | None,
+        snapshot: CatalogueSnapshot,
+        shelf: DocumentWriter,
     ) -> tuple[tuple[str, ...], dict[Capability, str]]:
         """Write the lists; return the Resource List's parts, and the archives by what they hold.
 
@@ -342,7 +360,7 @@ class Publisher:
             change_lists.publish(shelf, plan, snapshot, shape)
         return parts, archived
 
-    def _further_names(self, plan: Plan, offers: tuple[Offer, ...]) -> Iterator[str]:
+    def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
         """Yield what is wanted besides the Resource List and what the Capability List leads to."""
         for one in plan.superseded:
             if one.name:
@@ -355,7 +373,11 @@ class Publisher:
         yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
 
     def _twin(
-        self, plan: Plan, pages: tuple[str, ...], snapshot: Snapshot, shelf: Shelf
+        self,
+        plan: PublicationPlan,
+        pages: tuple[str, ...],
+        snapshot: CatalogueSnapshot,
+        shelf: DocumentWriter,
     ) -> tuple[str, ...]:
         """Write the plain sitemap, if there is to be one; return its parts."""
         if not self._policy.sitemap:
@@ -364,7 +386,7 @@ class Publisher:
             return pages
         return sitemaps.publish(shelf, plan.at, snapshot, self._limits)
 
-    def _archive(self, plan: Plan, shelf: Shelf) -> dict[Capability, str]:
+    def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
         archive = Capability.RESOURCE_LIST_ARCHIVE
         there = {
@@ -377,14 +399,14 @@ class Publisher:
         archives.write(shelf, archive, archives.of_resource_lists(shelf, plan, there))
         return {archive: naming.ARCHIVES[archive]}
 
-    def _conclude(self, before: Record | None, after: Record) -> None:
+    def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Remember what is public now, and remove what has been out of use for a day."""
         now = to_microseconds(self._clock.now())
         after = replace(after, orphans=clearing.clear(self._documents, after.orphans, now))
         if after != before:
             write_record(self._catalogue, after)
 
-    def _forget_changes(self, plan: Plan, record: Record) -> None:
+    def _forget_changes(self, plan: PublicationPlan, record: PublicationRecord) -> None:
         """Forget changes that none of the lists has, so many at a time that others may write."""
         last = min(plan.known_after, record.listed)
         for _ in range(_FORGETS):
@@ -393,7 +415,7 @@ class Publisher:
 
 
 def _fresh(
-    snapshot: Snapshot, planned: int, listed: int, counts: Counter[ChangeKind]
+    snapshot: CatalogueSnapshot, planned: int, listed: int, counts: Counter[ChangeKind]
 ) -> Iterator[tuple[int, Change]]:
     """Yield the changes after those that are planned; count all after those that are listed."""
     for number, change in snapshot.changes(after=min(planned, listed)):

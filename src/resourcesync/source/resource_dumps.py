@@ -18,27 +18,27 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Snapshot
-from resourcesync.ports.contents import Contents
+from resourcesync.ports import CatalogueSnapshot
+from resourcesync.ports.contents import ResourceContents
 from resourcesync.source import description, naming
-from resourcesync.source.dump_ledger import Packed
-from resourcesync.source.packaging import Names, Packager
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.dump_ledger import PublishedPackage
+from resourcesync.source.packaging import PackageNames, Packager
+from resourcesync.source.shelf import DocumentWriter
 
 _EPOCH: Final = from_microseconds(0)
 
 
 def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed already
-    snapshot: Snapshot,
-    known: Sequence[Packed],
+    snapshot: CatalogueSnapshot,
+    known: Sequence[PublishedPackage],
     packager: Packager,
-    contents: Contents,
+    contents: ResourceContents,
     *,
-    shelf: Shelf,
+    shelf: DocumentWriter,
     size: PackageSize,
     taken: set[str],
     oldest: int = 0,
-) -> tuple[Packed, ...]:
+) -> tuple[PublishedPackage, ...]:
     """Pack what is not packed yet; return the packages of the whole dump, in URI order.
 
     Args:
@@ -57,7 +57,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     """
     header = manifest_header(shelf, snapshot.at)
     usable = {it.key: it for it in known if it.since >= oldest}
-    packages: list[Packed] = []
+    packages: list[PublishedPackage] = []
     for start, end in _ranges(known, size):
         resources = _sized(snapshot.resources(start, end), contents)
         for entries in plan_packages(header, resources, size=size):
@@ -72,7 +72,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     return tuple(packages)
 
 
-def manifest_header(shelf: Shelf, at: datetime) -> Header:
+def manifest_header(shelf: DocumentWriter, at: datetime) -> Header:
     """Return the root of the manifest of a package of the moment ``at`` (§11.2)."""
     return Header(
         capability=Capability.RESOURCE_DUMP_MANIFEST,
@@ -81,7 +81,9 @@ def manifest_header(shelf: Shelf, at: datetime) -> Header:
     )
 
 
-def _ranges(known: Sequence[Packed], size: PackageSize) -> Iterator[tuple[str, str | None]]:
+def _ranges(
+    known: Sequence[PublishedPackage], size: PackageSize
+) -> Iterator[tuple[str, str | None]]:
     """Yield the ranges of URIs to pack: those of last time, small neighbours together."""
     starts: list[str] = [""]
     entries = content = 0
@@ -98,7 +100,7 @@ def _ranges(known: Sequence[Packed], size: PackageSize) -> Iterator[tuple[str, s
     yield from pairwise([*starts, None])
 
 
-def _sized(resources: Iterable[Resource], contents: Contents) -> Iterator[Resource]:
+def _sized(resources: Iterable[Resource], contents: ResourceContents) -> Iterator[Resource]:
     """Yield the resources with their lengths; one that is gone meanwhile is left out."""
     for resource in resources:
         if resource.length is not None:
@@ -109,12 +111,12 @@ def _sized(resources: Iterable[Resource], contents: Contents) -> Iterator[Resour
             yield replace(found, links=resource.links)
 
 
-def _new_names(at: datetime, taken: set[str]) -> Names:
+def _new_names(at: datetime, taken: set[str]) -> PackageNames:
     number = 1
     while (names := naming.resource_package(at, number))[0] in taken:
         number += 1
     taken.add(names[0])
-    return Names(package=names[0], manifest=names[1])
+    return PackageNames(package=names[0], manifest=names[1])
 
 
 def _key(header: Header, text: bytes) -> str:

@@ -10,27 +10,31 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports import Snapshot
+from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
-from resourcesync.source.paging import Block, Limits, Pages
-from resourcesync.source.shelf import Shelf
-from resourcesync.source.stable_pages import NewPage, Page, Rebase, formatted
+from resourcesync.source.paging import Block, PageLimits, Paginator
+from resourcesync.source.shelf import DocumentWriter
+from resourcesync.source.stable_pages import NewPage, Page, PageRebase, formatted
 
 _PARTS: Final = naming.RESOURCE_LIST.removesuffix(".xml") + "-"
 
 
-class _TooMuchError(Exception):
+class _TooManyResourcesError(Exception):
     """The resources do not fit into one document."""
 
 
-def is_complete(shelf: Shelf, at: int, parts: tuple[str, ...]) -> bool:
+def is_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
     """Whether the Resource List of the moment ``at``, with these parts, is there and unharmed."""
     key = str(at)
     return all(shelf.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
 
 
 def publish(
-    shelf: Shelf, snapshot: Snapshot, limits: Limits, *, has_archive: bool = False
+    shelf: DocumentWriter,
+    snapshot: CatalogueSnapshot,
+    limits: PageLimits,
+    *,
+    has_archive: bool = False,
 ) -> tuple[str, ...]:
     """Write the Resource List of a snapshot; return the names of its parts, none for one document.
 
@@ -53,26 +57,26 @@ def publish(
         header = head = archives.linked(shelf, head)
     if snapshot.count(limits.max_entries + 1) <= limits.max_entries:
         try:
-            page = Rebase(shelf, snapshot, header, limits).only_page(last)
+            page = PageRebase(shelf, snapshot, header, limits).only_page(last)
             _put(
                 shelf,
                 naming.RESOURCE_LIST,
                 header,
                 page or _only_page(shelf, snapshot, header, limits),
             )
-        except _TooMuchError:
+        except _TooManyResourcesError:
             pass
         else:
             return ()
         last = ()  # there is little to be gained
     header = _header(shelf, snapshot.at, description.index(shelf.naming, naming.RESOURCE_LIST))
-    rebase = Rebase(shelf, snapshot, header, limits)
+    rebase = PageRebase(shelf, snapshot, header, limits)
     return _write_parts(
         shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
     )
 
 
-def _last_pages(shelf: Shelf) -> tuple[Page, ...]:
+def _last_pages(shelf: DocumentWriter) -> tuple[Page, ...]:
     """Return the pages of the last Resource List, none when they are not known."""
     head = shelf.known.get(naming.RESOURCE_LIST)
     if head is None or not head.key.isdigit():  # of an older version of the format
@@ -89,22 +93,24 @@ def _last_pages(shelf: Shelf) -> tuple[Page, ...]:
     return tuple(parts) if is_whole else ()
 
 
-def _only_page(shelf: Shelf, snapshot: Snapshot, header: Header, limits: Limits) -> NewPage:
+def _only_page(
+    shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
+) -> NewPage:
     """Return all resources as one page; reading it fails when they do not fit into one."""
-    resources = Pages.of_runs(snapshot.runs(), shelf.renderer(header), limits)
+    resources = Paginator.of_runs(snapshot.runs(), shelf.renderer(header), limits)
     page = formatted(resources, shelf.overhead(header))
 
     def blocks(found: Iterable[Block[object]]) -> Iterator[Block[object]]:
         yield from found
         if resources:
-            raise _TooMuchError  # the store keeps what was there
+            raise _TooManyResourcesError  # the store keeps what was there
 
     page.blocks = blocks(page.blocks)
     return page
 
 
 def _write_parts(
-    shelf: Shelf, head: Header, header: Header, pages: Iterable[NewPage]
+    shelf: DocumentWriter, head: Header, header: Header, pages: Iterable[NewPage]
 ) -> tuple[str, ...]:
     assert header.at is not None
     at = header.at
@@ -121,13 +127,13 @@ def _write_parts(
     return tuple(names)
 
 
-def _put(shelf: Shelf, name: str, header: Header, page: NewPage) -> None:
+def _put(shelf: DocumentWriter, name: str, header: Header, page: NewPage) -> None:
     assert header.at is not None
     shelf.put(name, _key(header.at), header, page.blocks)
     shelf.mark_page(name, page.start, is_plain=page.is_plain)
 
 
-def _header(shelf: Shelf, at: datetime, *links: Link) -> Header:
+def _header(shelf: DocumentWriter, at: datetime, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=at,

@@ -12,8 +12,14 @@ from resourcesync.compare import Created, Deleted, Difference, Same, Updated, co
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Catalogue, Catalogued, Original, Originals, Recording
-from resourcesync.ports.originals import ExpectantOriginals
+from resourcesync.ports import (
+    CatalogueEntry,
+    CatalogueRecording,
+    CatalogueStore,
+    Original,
+    Originals,
+)
+from resourcesync.ports.originals import PrefetchingOriginals
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = "unreadable-file"
@@ -24,7 +30,7 @@ _AHEAD: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class LeftFile:
     """An original that was left as it is catalogued.
 
     Attributes:
@@ -65,12 +71,12 @@ class ScanReport:
     changing: int = 0
     unreadable: int = 0
     omitted: int = 0
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftFile, ...] = ()
 
 
 def scan(
     originals: Originals,
-    catalogue: Catalogue,
+    catalogue: CatalogueStore,
     now: datetime,
     *,
     anew: bool = False,
@@ -97,7 +103,7 @@ def scan(
             catalogue is as it was.
     """
     counts: Counter[str] = Counter()
-    left: list[Left] = []
+    left: list[LeftFile] = []
     with catalogue.record(now) as recording:
         seen = _counted(originals.scan(), counts)
         differences = compare(
@@ -124,10 +130,10 @@ def scan(
 
 
 def _expected(
-    differences: Iterator[Difference[Original, Catalogued]], originals: Originals
-) -> Iterator[Difference[Original, Catalogued]]:
+    differences: Iterator[Difference[Original, CatalogueEntry]], originals: Originals
+) -> Iterator[Difference[Original, CatalogueEntry]]:
     """Yield all differences, some at a time where the originals want to know what is next."""
-    if not isinstance(originals, ExpectantOriginals):
+    if not isinstance(originals, PrefetchingOriginals):
         yield from differences
         return
     changed = (it for it in differences if not isinstance(it, Same))
@@ -147,9 +153,9 @@ def _empty(deleted: int) -> ConfigurationError:
     )
 
 
-def _note(left: list[Left], error: StorageError | None) -> None:
+def _note(left: list[LeftFile], error: StorageError | None) -> None:
     if error is not None and len(left) < _MAX_LEFT:
-        left.append(Left(code=error.code, reason=error.message))
+        left.append(LeftFile(code=error.code, reason=error.message))
 
 
 def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Original]:
@@ -161,7 +167,7 @@ def _counted(originals: Iterator[Original], counts: Counter[str]) -> Iterator[Or
     counts["files"], counts["bytes"] = files, size
 
 
-def _has_same_bytes(before: Catalogued, resource: Resource, fingerprint: str) -> bool:
+def _has_same_bytes(before: CatalogueEntry, resource: Resource, fingerprint: str) -> bool:
     """Whether an original that was read has the bytes it had, whatever it looks like."""
     known = before.resource.digests
     if before.fingerprint == fingerprint != "":  # perhaps other digests were asked for
@@ -169,18 +175,18 @@ def _has_same_bytes(before: Catalogued, resource: Resource, fingerprint: str) ->
     return agree(known, resource.digests)
 
 
-def _has_same_fingerprint(before: Catalogued, after: Original) -> bool:
+def _has_same_fingerprint(before: CatalogueEntry, after: Original) -> bool:
     return before.fingerprint == after.fingerprint != ""
 
 
-def _differs(_before: Catalogued, _after: Original) -> bool:
+def _differs(_before: CatalogueEntry, _after: Original) -> bool:
     return False
 
 
 def _record_original(
     originals: Originals,
-    recording: Recording,
-    before: Catalogued | None,
+    recording: CatalogueRecording,
+    before: CatalogueEntry | None,
     after: Original,
     counts: Counter[str],
 ) -> StorageError | None:

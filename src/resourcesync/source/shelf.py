@@ -12,9 +12,9 @@ from resourcesync.documents import writing
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import DocumentStore
-from resourcesync.source.checking import Proof
-from resourcesync.source.ledger import Recorded
-from resourcesync.source.naming import Naming
+from resourcesync.source.checking import ReadBackCheck
+from resourcesync.source.ledger import DocumentRecord
+from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
 from resourcesync.source.rendering import rendered
 
@@ -22,7 +22,7 @@ _CHUNK: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenDocument:
     """A document that was put in place.
 
     Attributes:
@@ -44,10 +44,10 @@ class _AlteredError(Exception):
     """What was to be copied is not what was written."""
 
 
-class Shelf:
+class DocumentWriter:
     """The store's documents, and what is known of them.
 
-    What is written is read back before it takes its place: see ``Proof``.
+    What is written is read back before it takes its place: see ``ReadBackCheck``.
 
     Args:
         store: Where they are put.
@@ -60,8 +60,8 @@ class Shelf:
     def __init__(
         self,
         store: DocumentStore,
-        naming: Naming,
-        known: Mapping[str, Recorded],
+        naming: SourceNaming,
+        known: Mapping[str, DocumentRecord],
         *,
         dialect: Dialect = Dialect.V1_1,
         moment: datetime | None = None,
@@ -69,7 +69,7 @@ class Shelf:
         self._store = store
         self.naming = naming
         self.known = dict(known)
-        self.written: list[Written] = []
+        self.written: list[WrittenDocument] = []
         self.dialect = dialect
         self._moment = moment
 
@@ -101,7 +101,7 @@ class Shelf:
         self.known[name] = replace(known, signature=signature)
         return True
 
-    def body(self, name: str, body: str) -> Recorded | None:
+    def body(self, name: str, body: str) -> DocumentRecord | None:
         """Return what is known of a document whose entries can be copied; ``None`` for no such.
 
         Args:
@@ -148,7 +148,7 @@ class Shelf:
             StorageError: It could not be written, or does not read back (code ``read-back``);
                 what was there is still there.
         """
-        content = _Content(self._dated(header), body, name, dialect or self.dialect)
+        content = _DocumentContent(self._dated(header), body, name, dialect or self.dialect)
         self._put(name, key, content)
 
     def put_growing(
@@ -204,7 +204,7 @@ class Shelf:
         stream = self._store.open(source)
         if stream is None:
             return False
-        content = _Content(
+        content = _DocumentContent(
             self._dated(header), blocks(entries, self.renderer(header)), name, self.dialect
         )
         with closing(stream):
@@ -216,9 +216,9 @@ class Shelf:
         self.known[name] = replace(self.known[name], body=known.body, last=last)
         return True
 
-    def _put(self, name: str, key: str, content: "_Content") -> None:
+    def _put(self, name: str, key: str, content: "_DocumentContent") -> None:
         size = self._store.write(name, content.chunks(), content.proof)
-        self.known[name] = Recorded(
+        self.known[name] = DocumentRecord(
             key=self._keyed(key),
             signature=self._store.signature(name) or "",
             digest=content.digest.hexdigest(),
@@ -228,7 +228,7 @@ class Shelf:
         )
         self._note(name, content.header.capability)
 
-    def content(self, name: str, known: Recorded) -> bytes | None:
+    def content(self, name: str, known: DocumentRecord) -> bytes | None:
         """Return the bytes of a document that is as it was written; ``None`` for another.
 
         Args:
@@ -256,7 +256,7 @@ class Shelf:
         if self.has(name, digest):
             return
         size = self._store.write(name, iter((text,)))
-        self.known[name] = Recorded(
+        self.known[name] = DocumentRecord(
             key=self._keyed(digest),
             signature=self._store.signature(name) or "",
             digest=digest,
@@ -285,7 +285,7 @@ class Shelf:
     def _note(self, name: str, capability: Capability | None) -> None:
         known = self.known[name]
         self.written.append(
-            Written(
+            WrittenDocument(
                 name=name,
                 uri=self.naming.uri(name),
                 capability=capability,
@@ -321,7 +321,7 @@ def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
     return len(writing.opening(header, dialect)) + len(writing.closing(header, dialect))
 
 
-class _Content:
+class _DocumentContent:
     """The bytes of a document; tells its entries and its digest once they were read."""
 
     def __init__(
@@ -329,14 +329,14 @@ class _Content:
     ) -> None:
         self.header = header
         self.opening = writing.opening(header, dialect)
-        self.proof = Proof(name, header, dialect)
+        self.proof = ReadBackCheck(name, header, dialect)
         self.entries = 0
         self.digest = hashlib.sha256()
         self._closing = writing.closing(header, dialect)
         self._body = body
-        self._source: tuple[BinaryIO, Recorded] | None = None
+        self._source: tuple[BinaryIO, DocumentRecord] | None = None
 
-    def copy(self, stream: BinaryIO, known: Recorded) -> None:
+    def copy(self, stream: BinaryIO, known: DocumentRecord) -> None:
         """Begin with the entries of this document."""
         self._source = stream, known
 
@@ -363,7 +363,7 @@ class _Content:
             yield block.text
         yield self._closing
 
-    def _copied(self, stream: BinaryIO, known: Recorded) -> Iterator[bytes]:
+    def _copied(self, stream: BinaryIO, known: DocumentRecord) -> Iterator[bytes]:
         """Yield the bytes of the entries of a document, which is read and judged as a whole."""
         opening = stream.read(known.opening)
         # A list that only grows begins as it did, so that its digest is known on the way.

@@ -6,20 +6,22 @@ from dataclasses import replace
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Snapshot
+from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import naming
-from resourcesync.source.paging import Block, Limits, Pages
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.paging import Block, PageLimits, Paginator
+from resourcesync.source.shelf import DocumentWriter
 
 _HEADER = Header(capability=None)
 
 
-def is_complete(shelf: Shelf, at: int, parts: tuple[str, ...]) -> bool:
+def is_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
     """Whether the sitemap of the moment ``at``, with these parts, is there and unharmed."""
     return all(shelf.has(name, str(at)) for name in (*parts, naming.SITEMAP))
 
 
-def publish(shelf: Shelf, at: int, snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
+def publish(
+    shelf: DocumentWriter, at: int, snapshot: CatalogueSnapshot, limits: PageLimits
+) -> tuple[str, ...]:
     """Write ``loc`` and ``lastmod`` of each resource; return the names of the parts, if any.
 
     Search engines read it with the next crawl, so nothing depends on its parts being of one moment:
@@ -35,7 +37,7 @@ def publish(shelf: Shelf, at: int, snapshot: Snapshot, limits: Limits) -> tuple[
         StorageError: It could not be written.
     """
     key = str(at)
-    pages = Pages(snapshot.resources(), shelf.renderer(_HEADER, Dialect.SITEMAP), limits)
+    pages = Paginator(snapshot.resources(), shelf.renderer(_HEADER, Dialect.SITEMAP), limits)
     size = shelf.overhead(_HEADER, Dialect.SITEMAP)
     first = list(pages.page(size))
     if not pages:

@@ -12,22 +12,22 @@ from io import BytesIO
 from typing import Final, NamedTuple
 
 from resourcesync.documents import splicing, writing
-from resourcesync.documents.splicing import Edit, Entries
+from resourcesync.documents.splicing import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Snapshot
-from resourcesync.source.checking import Proof
-from resourcesync.source.ledger import Recorded
-from resourcesync.source.paging import Block, Limits, Pages
+from resourcesync.ports import CatalogueSnapshot
+from resourcesync.source.checking import ReadBackCheck
+from resourcesync.source.ledger import DocumentRecord
+from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.rendering import rendered
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.shelf import DocumentWriter
 
 _FEW: Final = 64
 """Edits of a page that are always worth to be spliced."""
 _SHARE: Final = 4
 """A page is formatted anew when more than one entry of so many was edited."""
-_NOTHING: Final = Entries(count=0, size=0, slices=())
+_NOTHING: Final = EntrySlices(count=0, size=0, slices=())
 
 
 class Page(NamedTuple):
@@ -39,7 +39,7 @@ class Page(NamedTuple):
     """
 
     name: str
-    known: Recorded
+    known: DocumentRecord
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class NewPage:
     is_plain: bool = True
 
 
-def formatted(resources: Pages[Resource], size: int) -> NewPage:
+def formatted(resources: Paginator[Resource], size: int) -> NewPage:
     """Return the next page of some resources, which is formatted as it is read.
 
     Args:
@@ -78,7 +78,7 @@ def formatted(resources: Pages[Resource], size: int) -> NewPage:
     return page
 
 
-class Rebase:
+class PageRebase:
     """Turns the pages of the last Resource List into those of the next.
 
     Args:
@@ -88,13 +88,15 @@ class Rebase:
         limits: The most that a part holds.
     """
 
-    def __init__(self, shelf: Shelf, snapshot: Snapshot, header: Header, limits: Limits) -> None:
+    def __init__(
+        self, shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
+    ) -> None:
         self._shelf = shelf
         self._snapshot = snapshot
         self._header = header
         self._limits = limits
         self._around = shelf.overhead(header)
-        self._edits = _Ahead(snapshot.edits())
+        self._edits = _EditReader(snapshot.edits())
 
     def only_page(self, old: Sequence[Page]) -> NewPage | None:
         """Return the one page of the last list as the one of the next, if it can be copied."""
@@ -143,7 +145,7 @@ class Rebase:
         if anew is not None:
             yield from self._formatted(anew, None)
 
-    def _spliced(self, page: Page, end: str | None) -> Entries | None:
+    def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
         """Return a page's entries as they are now; ``None`` if they are to be formatted anew."""
         known = page.known
         most = max(_FEW, known.entries // _SHARE)
@@ -155,7 +157,7 @@ class Rebase:
             return None
         return splicing.splice(splicing.entries_of(content, known.entries), self._rows(edits))
 
-    def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[Edit]:
+    def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[EntryEdit]:
         there = [resource for _, resource in edits if resource is not None]
         rows: list[bytes] = []
         if there:  # most pages of a large list have no edits
@@ -163,20 +165,20 @@ class Rebase:
             self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:
-            yield Edit(uri, b"" if resource is None else next(new))
+            yield EntryEdit(uri, b"" if resource is None else next(new))
 
     def _prove(self, resources: Sequence[Resource], rows: Sequence[bytes]) -> None:
         """Read entries that are to be put among others, which are not read again."""
-        proof = Proof("an entry", self._header, Dialect.V1_1)
+        proof = ReadBackCheck("an entry", self._header, Dialect.V1_1)
         proof.expect(resources)
         around = writing.opening(self._header), writing.closing(self._header)
         proof(BytesIO(b"".join((around[0], *rows, around[1]))))
 
-    def _are_small(self, one: Entries, other: Entries) -> bool:
+    def _are_small(self, one: EntrySlices, other: EntrySlices) -> bool:
         count, size = one.count + other.count, one.size + other.size + self._around
         return 2 * count <= self._limits.max_entries and 2 * size <= self._limits.max_bytes
 
-    def _cut(self, entries: Entries, *, is_last: bool = False) -> Iterator[NewPage]:
+    def _cut(self, entries: EntrySlices, *, is_last: bool = False) -> Iterator[NewPage]:
         limits = self._limits
         most, size = limits.max_entries, limits.max_bytes - self._around
         if not is_last and not limits.allow(entries.count, entries.size + self._around):
@@ -187,19 +189,19 @@ class Rebase:
 
     def _formatted(self, start: str, end: str | None) -> Iterator[NewPage]:
         runs = self._snapshot.runs(start, end)
-        pages = Pages.of_runs(runs, self._shelf.renderer(self._header), self._limits)
+        pages = Paginator.of_runs(runs, self._shelf.renderer(self._header), self._limits)
         while pages:
             yield formatted(pages, self._around)
 
 
-def _blocks(entries: Entries) -> Iterator[Block[object]]:
+def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:
     counted: Sequence[object] = range(entries.count)
     for chunk in entries.chunks():
         yield Block(counted, chunk)
         counted = ()
 
 
-class _Ahead:
+class _EditReader:
     """Edits that are taken range by range."""
 
     def __init__(self, edits: Iterator[tuple[str, Resource | None]]) -> None:

@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class VersionRetention:
     """How long former versions stay that no list tells of any more.
 
     Attributes:
@@ -23,7 +23,7 @@ class Retention:
 
 
 def retain(
-    index: VersionIndex, store: VersionStore, retention: Retention, reach: int, now: int
+    index: VersionIndex, store: VersionStore, retention: VersionRetention, reach: int, now: int
 ) -> None:
     """Drop former versions that nobody is led to any more.
 

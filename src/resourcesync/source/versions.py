@@ -17,12 +17,12 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock, Original
-from resourcesync.ports.contents import Readable
-from resourcesync.ports.versions import Version, VersionIndex, VersionPatch, VersionStore
-from resourcesync.source.contents import Opening, PresentContents
-from resourcesync.source.link_rules import ReadableOriginals
-from resourcesync.source.naming import FOLDER, Naming
-from resourcesync.source.patches import Patches, digest_of
+from resourcesync.ports.contents import OriginalReader
+from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore
+from resourcesync.source.contents import OpenOriginal, PresentContents
+from resourcesync.source.link_rules import ScannableOriginals
+from resourcesync.source.naming import FOLDER, SourceNaming
+from resourcesync.source.patches import PatchGenerator, digest_of
 
 _TRIES: Final = 3
 ALGORITHM: Final = "sha-256"
@@ -39,7 +39,7 @@ class VersionNames:
         naming: Where the resources and their documents are.
     """
 
-    naming: Naming
+    naming: SourceNaming
 
     def memento(self, uri: str, moment: int) -> str:
         """Return the address of one version."""
@@ -61,7 +61,7 @@ class VersionNames:
         path = uri.removeprefix(self.naming.base_uri)
         return f"{self.naming.uri(FOLDER)}{PLACE}{folder}{path}"
 
-    def links(self, resource: Resource, version: Version) -> tuple[Link, ...]:
+    def links(self, resource: Resource, version: ResourceVersion) -> tuple[Link, ...]:
         """Return what an entry tells of its version: never a patch that it does not have."""
         uri = version.uri
         found = [
@@ -79,7 +79,7 @@ class VersionNames:
         ]
         return tuple(found)
 
-    def patch_link(self, version: Version, patch: VersionPatch) -> Link:
+    def patch_link(self, version: ResourceVersion, patch: VersionPatch) -> Link:
         """Return the link to the patch that leads to a version."""
         return Link(
             rel=Relation.PATCH.value,
@@ -143,7 +143,7 @@ class VersionRecorder:
         clock: Clock,
         *,
         keeping: VersionPolicy,
-        patches: Patches | None = None,
+        patches: PatchGenerator | None = None,
     ) -> None:
         self.stored = self.patched = self.unkept = 0
         self._index = index
@@ -200,13 +200,13 @@ class VersionRecorder:
         return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
 
     def _added(
-        self, resource: Resource, sha256: str, length: int, before: Version | None
+        self, resource: Resource, sha256: str, length: int, before: ResourceVersion | None
     ) -> tuple[Link, ...]:
         moment = max(to_microseconds(self._clock.now()), self._last + 1)
         if before is not None:
             moment = max(moment, before.moment + 1)
         self._last = moment
-        version = Version(
+        version = ResourceVersion(
             uri=resource.uri,
             moment=moment,
             since=_since(resource, before, moment),
@@ -226,7 +226,7 @@ class VersionRecorder:
         self.patched += 1
         return (*links, self._names.patch_link(version, version.patch))
 
-    def _patch(self, before: Version, after: Version) -> VersionPatch | None:
+    def _patch(self, before: ResourceVersion, after: ResourceVersion) -> VersionPatch | None:
         """Compute a patch, prove it and keep it; ``None`` when there is none that helps.
 
         It must lead from what was listed last: there may be versions that were not kept.
@@ -286,7 +286,7 @@ class VersionRecorder:
         return True
 
 
-def _since(resource: Resource, before: Version | None, moment: int) -> int:
+def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> int:
     """Return since when a resource is known to be so.
 
     That is its Last-Modified, unless it says what cannot be: something later than now, or a time
@@ -314,7 +314,7 @@ class VersionedOriginals:
         keeper: Keeps them.
     """
 
-    def __init__(self, originals: ReadableOriginals, keeper: VersionRecorder) -> None:
+    def __init__(self, originals: ScannableOriginals, keeper: VersionRecorder) -> None:
         self._originals = originals
         self._recorder = keeper
         self.scan = originals.scan
@@ -346,7 +346,9 @@ class VersionedContents(PresentContents):
         store: The bytes of versions.
     """
 
-    def __init__(self, originals: Readable, opening: Opening, store: VersionStore) -> None:
+    def __init__(
+        self, originals: OriginalReader, opening: OpenOriginal, store: VersionStore
+    ) -> None:
         super().__init__(originals, opening)
         self._store = store
 

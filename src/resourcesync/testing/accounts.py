@@ -11,7 +11,7 @@ from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Account, ChangeBatch, WritableAccount
+from resourcesync.ports.accounts import ChangeBatch, ResourceAccount, WritableAccount
 from resourcesync.testing.promises import cannot_try, expect, expect_equal, expect_refusal
 
 _MOST_AT_ONCE: Final = 10_000
@@ -79,19 +79,21 @@ class AccountSuite(ABC):
 
     # --- what there is ---
 
-    def test_every_resource_is_listed_once_with_its_metadata(self, account: Account) -> None:
+    def test_every_resource_is_listed_once_with_its_metadata(
+        self, account: ResourceAccount
+    ) -> None:
         """`resources` tells each with its URI, and with the length and digests it has."""
         held = self._filled("a", "b", "c", "d")
 
         self._expect_listed(account, held)
 
-    def test_an_empty_system_lists_no_resources(self, account: Account) -> None:
+    def test_an_empty_system_lists_no_resources(self, account: ResourceAccount) -> None:
         """An empty answer is an answer, and no error."""
         self._needs_all()
 
         expect_equal(list(account.resources()), [], "no resources are told where there are none")
 
-    def test_a_second_listing_reflects_changes(self, account: Account) -> None:
+    def test_a_second_listing_reflects_changes(self, account: ResourceAccount) -> None:
         """Nothing is remembered from the last time: `resources` tells how it is now."""
         held = self._filled("a", "b", "c")
         self._expect_listed(account, held)
@@ -104,14 +106,14 @@ class AccountSuite(ABC):
 
         self._expect_listed(account, held)
 
-    def test_all_pages_of_resources_are_listed(self, account: Account) -> None:
+    def test_all_pages_of_resources_are_listed(self, account: ResourceAccount) -> None:
         """However many there are, each is told once."""
         held = self._filled(*(f"r{number:05}" for number in range(self.many)))
 
         self._expect_listed(account, held)
 
     def test_unchanged_resources_are_listed_during_concurrent_changes(
-        self, account: Account
+        self, account: ResourceAccount
     ) -> None:
         """What comes and goes while all is read hides nothing else, and nothing is told twice."""
         self._needs_all()
@@ -132,7 +134,7 @@ class AccountSuite(ABC):
         expect_equal(sorted(lacking)[:5], [], "what stays is told")
         expect(set(found) <= set(held), "nothing else is told")
 
-    def test_can_list_resources_is_reported_correctly(self, account: Account) -> None:
+    def test_can_list_resources_is_reported_correctly(self, account: ResourceAccount) -> None:
         """`tells_all` is what the suite was told."""
         expect_equal(
             account.can_list_resources,
@@ -142,7 +144,7 @@ class AccountSuite(ABC):
 
     # --- when it fails ---
 
-    def test_a_system_that_is_down_is_an_error(self, account: Account) -> None:
+    def test_a_system_that_is_down_is_an_error(self, account: ResourceAccount) -> None:
         """No answer is no empty answer: all that is asked raises."""
         position = self._position(account) if self.has_changes else ""
         trouble = self.down()
@@ -156,7 +158,7 @@ class AccountSuite(ABC):
                 with expect_refusal(ResourceSyncError, "changes raises"):
                     list(account.changes(position, 0))
 
-    def test_what_is_cut_short_is_an_error(self, account: Account) -> None:
+    def test_what_is_cut_short_is_an_error(self, account: ResourceAccount) -> None:
         """Some of the resources are not all of them: the rest would be taken for deleted."""
         self._needs_all()
         self._filled(*(f"r{number:05}" for number in range(self.many)))
@@ -168,13 +170,15 @@ class AccountSuite(ABC):
 
     # --- what changes ---
 
-    def test_a_log_of_changes_has_a_position_and_nothing_else_has(self, account: Account) -> None:
+    def test_a_log_of_changes_has_a_position_and_nothing_else_has(
+        self, account: ResourceAccount
+    ) -> None:
         """`position` is empty exactly when there is no log."""
         expect_equal(
             bool(account.position()), self.has_changes, "position tells whether there is a log"
         )
 
-    def test_changes_after_a_position_are_reported(self, account: Account) -> None:
+    def test_changes_after_a_position_are_reported(self, account: ResourceAccount) -> None:
         """New, replaced and vanished resources are told; the last word on each is how it is."""
         self._needs_changes()
         before = self._filled("a", "b", "c")
@@ -195,7 +199,7 @@ class AccountSuite(ABC):
         expect(all(it.utcoffset() == timedelta(0) for it in times), "times are in UTC")
         expect_equal(times, sorted(times), "changes are told oldest first")
 
-    def test_changes_are_gone_on_with_after_each_position(self, account: Account) -> None:
+    def test_changes_are_gone_on_with_after_each_position(self, account: ResourceAccount) -> None:
         """From every position that was told, the rest leads to how it is now."""
         self._needs_changes()
         start = self._position(account)
@@ -208,7 +212,9 @@ class AccountSuite(ABC):
             for uri, body in held.items():
                 self._expect_reported(words.get(uri), body, uri)
 
-    def test_no_new_changes_are_reported_after_the_last_position(self, account: Account) -> None:
+    def test_no_new_changes_are_reported_after_the_last_position(
+        self, account: ResourceAccount
+    ) -> None:
         """What is told again is told as it is; when nothing is left to tell, it ends."""
         self._needs_changes()
         start = self._position(account)
@@ -222,7 +228,7 @@ class AccountSuite(ABC):
         for uri, word in words.items():
             self._expect_reported(word, held[uri], uri)
 
-    def test_an_interrupted_reader_can_read_again(self, account: Account) -> None:
+    def test_an_interrupted_reader_can_read_again(self, account: ResourceAccount) -> None:
         """Nothing is lost by reading: the same position tells the same again."""
         self._needs_changes()
         start = self._position(account)
@@ -235,7 +241,9 @@ class AccountSuite(ABC):
         for uri, body in held.items():
             self._expect_reported(words.get(uri), body, uri)
 
-    def test_all_resources_and_the_changes_since_miss_nothing(self, account: Account) -> None:
+    def test_all_resources_and_the_changes_since_miss_nothing(
+        self, account: ResourceAccount
+    ) -> None:
         """A position, then all resources, then the changes after the position: how it is now."""
         self._needs_all()
         self._needs_changes()
@@ -250,7 +258,7 @@ class AccountSuite(ABC):
         for uri, body in held.items():
             self._expect_reported(words.get(uri), body, uri)
 
-    def test_changes_that_are_forgotten_are_not_passed_over(self, account: Account) -> None:
+    def test_changes_that_are_forgotten_are_not_passed_over(self, account: ResourceAccount) -> None:
         """Who asks for what the log has no more is told so, and reads all again."""
         self._needs_changes()
         start = self._position(account)
@@ -262,7 +270,9 @@ class AccountSuite(ABC):
 
     # --- what is written ---
 
-    def test_posted_changes_are_listed_and_posting_is_idempotent(self, account: Account) -> None:
+    def test_posted_changes_are_listed_and_posting_is_idempotent(
+        self, account: ResourceAccount
+    ) -> None:
         """`post` writes changes in order; all of them once more do no harm."""
         if not self.is_writable:
             cannot_try("the account takes no changes")
@@ -291,7 +301,7 @@ class AccountSuite(ABC):
         if not self.has_changes:
             cannot_try("the account has no log of changes")
 
-    def _position(self, account: Account) -> str:
+    def _position(self, account: ResourceAccount) -> str:
         position = account.position()
         expect(position, "position tells where the log stands")
         return position
@@ -326,7 +336,7 @@ class AccountSuite(ABC):
     def _uri_of(self, held: Contents, name: str) -> str:
         return next(uri for uri, body in held.items() if body == f"first of {name}".encode())
 
-    def _expect_listed(self, account: Account, held: Contents) -> None:
+    def _expect_listed(self, account: ResourceAccount, held: Contents) -> None:
         self._needs_all()
         told = list(account.resources())
         uris = sorted(it.uri for it in told)

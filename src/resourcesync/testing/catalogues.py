@@ -9,7 +9,7 @@ from resourcesync.errors import StateError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind, Relation
-from resourcesync.ports import Catalogue
+from resourcesync.ports import CatalogueStore
 from resourcesync.testing.promises import expect, expect_equal, expect_refusal
 from resourcesync.testing.samples import NOW, RICH, sample
 
@@ -30,7 +30,9 @@ class CatalogueSuite:
 
     # --- what is recorded ---
 
-    def test_what_is_recorded_comes_back_equal_and_in_uri_order(self, catalogue: Catalogue) -> None:
+    def test_what_is_recorded_comes_back_equal_and_in_uri_order(
+        self, catalogue: CatalogueStore
+    ) -> None:
         """Every field of every resource is kept, and order is that of the URIs' characters."""
         _record(catalogue, *map(sample, _NAMES), RICH)
 
@@ -52,7 +54,7 @@ class CatalogueSuite:
             counts = (snapshot.count(), snapshot.count(3))
             expect_equal(counts, (len(held), 3), "a snapshot counts them, and stops where asked")
 
-    def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: Catalogue) -> None:
+    def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: CatalogueStore) -> None:
         """From ``start`` up to before ``end``, one by one and in runs."""
         uris = [f"https://h/{number:05}" for number in range(self.many)]
         _record(catalogue, *(Resource(uri=uri) for uri in reversed(uris)))
@@ -68,7 +70,7 @@ class CatalogueSuite:
                 found = [it.uri for it in chain.from_iterable(runs)]
                 expect_equal(found, uris[first:last], "runs between two bounds tell the same")
 
-    def test_a_patch_belongs_to_the_change_alone(self, catalogue: Catalogue) -> None:
+    def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
         """It leads from the version before to this one (§14.4), so the resource has none."""
         _record(catalogue, sample("a"))
         patch = Link(rel=Relation.PATCH, href="https://h/a.patch", media_type="application/x-diff")
@@ -82,7 +84,7 @@ class CatalogueSuite:
         expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
 
     def test_deleting_and_creating_in_one_recording_stores_the_last_version(
-        self, catalogue: Catalogue
+        self, catalogue: CatalogueStore
     ) -> None:
         """The last word counts, and every change is logged."""
         _record(catalogue, sample("a"))
@@ -96,7 +98,7 @@ class CatalogueSuite:
         expect_equal([it.resource.length for it in catalogue.catalogued()], [4], "it is the last")
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
-    def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: Catalogue) -> None:
+    def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: CatalogueStore) -> None:
         """A reading goes on with what there was when it began."""
         _record(catalogue, *(sample(f"{number:05}") for number in range(self.many)))
 
@@ -109,18 +111,18 @@ class CatalogueSuite:
         expect_equal(seen, self.many, "a reading has all that there was when it began")
         expect_equal(list(catalogue.catalogued()), [], "what was recorded meanwhile is recorded")
 
-    def test_a_recording_that_fails_leaves_no_trace(self, catalogue: Catalogue) -> None:
+    def test_a_recording_that_fails_leaves_no_trace(self, catalogue: CatalogueStore) -> None:
         """Whatever was recorded in the block, and however much: none of it is."""
         _record(catalogue, sample("a"))
 
         with (
-            expect_refusal(_OddError, "what the block raises passes"),
+            expect_refusal(_NotesReadError, "what the block raises passes"),
             catalogue.record(NOW + _HOUR) as recording,
         ):
             for number in range(self.many):
                 recording.created(sample(f"b{number}"), "f")
             recording.deleted(sample("a"))
-            raise _OddError
+            raise _NotesReadError
 
         uris = [it.uri for it in catalogue.catalogued()]
         expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
@@ -131,7 +133,7 @@ class CatalogueSuite:
 
     # --- the first recording ---
 
-    def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: Catalogue) -> None:
+    def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
         """Nothing is catalogued, no moment was given away, and a view is refused."""
         expect_equal(list(catalogue.catalogued()), [], "nothing is catalogued")
         expect_equal(catalogue.latest(), None, "no moment was given away")
@@ -141,7 +143,7 @@ class CatalogueSuite:
         ):
             pass
 
-    def test_the_first_recording_logs_no_changes(self, catalogue: Catalogue) -> None:
+    def test_the_first_recording_logs_no_changes(self, catalogue: CatalogueStore) -> None:
         """The Resource List will tell of it all."""
         _record(catalogue, sample("a"))
 
@@ -150,7 +152,7 @@ class CatalogueSuite:
             expect_equal(snapshot.at, NOW, "a view tells the moment of its recording")
             expect_equal(snapshot.last_change(), 0, "no number was given away")
 
-    def test_an_empty_first_recording_is_a_first_recording(self, catalogue: Catalogue) -> None:
+    def test_an_empty_first_recording_is_a_first_recording(self, catalogue: CatalogueStore) -> None:
         """What comes after it is news."""
         _record(catalogue)
         with catalogue.snapshot() as snapshot:
@@ -162,7 +164,7 @@ class CatalogueSuite:
 
     # --- changes and their times ---
 
-    def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: Catalogue) -> None:
+    def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: CatalogueStore) -> None:
         """Kinds, resources and times are as they were recorded; a touch is no change."""
         _record(catalogue, sample("a"), sample("b"), sample("c"))
         later = NOW + _HOUR
@@ -187,7 +189,7 @@ class CatalogueSuite:
             expect_equal(snapshot.at, created.time, "a view includes the last change")
             expect_equal(snapshot.last_change(), found[-1][0], "a view tells the last number")
 
-    def test_changes_are_read_from_a_number_on(self, catalogue: Catalogue) -> None:
+    def test_changes_are_read_from_a_number_on(self, catalogue: CatalogueStore) -> None:
         """Numbers rise, and ``after`` leaves out what was read."""
         _record(catalogue)
         _record(catalogue, *(sample(f"{number:03}") for number in range(10)))
@@ -198,7 +200,7 @@ class CatalogueSuite:
             found = [number for number, _ in _changes(catalogue, after=numbers[place])]
             expect_equal(found, numbers[place + 1 :], "changes after a number are told")
 
-    def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: Catalogue) -> None:
+    def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: CatalogueStore) -> None:
         """Every change is later than all views before it, also when the clock was set back."""
         _record(catalogue, sample("x"))
         now = NOW
@@ -215,7 +217,7 @@ class CatalogueSuite:
         expect(all(one < other for one, other in pairwise(times)), "times rise strictly")
         expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
 
-    def test_what_changes_nothing_moves_nothing(self, catalogue: Catalogue) -> None:
+    def test_what_changes_nothing_moves_nothing(self, catalogue: CatalogueStore) -> None:
         """A recording without a word gives no moment away."""
         _record(catalogue, sample("a"))
         with catalogue.record(NOW + _HOUR):
@@ -224,7 +226,7 @@ class CatalogueSuite:
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, NOW, "an empty recording moves nothing")
 
-    def test_what_is_touched_or_passed_moves_the_moment(self, catalogue: Catalogue) -> None:
+    def test_what_is_touched_or_passed_moves_the_moment(self, catalogue: CatalogueStore) -> None:
         """So two lists of one moment are equal; but neither is a change."""
         _record(catalogue, sample("a"))
         with catalogue.record(NOW - _HOUR) as recording:
@@ -240,7 +242,9 @@ class CatalogueSuite:
 
     # --- views ---
 
-    def test_a_view_does_not_see_what_is_recorded_meanwhile(self, catalogue: Catalogue) -> None:
+    def test_a_view_does_not_see_what_is_recorded_meanwhile(
+        self, catalogue: CatalogueStore
+    ) -> None:
         """All of it is as it was when it was opened."""
         _record(catalogue, sample("a"))
         with catalogue.snapshot() as snapshot:
@@ -256,7 +260,7 @@ class CatalogueSuite:
             expect_equal(list(snapshot.edits()), [], "a view has the edits of its moment")
 
     def test_edits_are_what_was_written_since_they_were_forgotten(
-        self, catalogue: Catalogue
+        self, catalogue: CatalogueStore
     ) -> None:
         """In URI order, as it is now; the first recording is no edit."""
         _record(catalogue, *map(sample, "abcd"))
@@ -279,7 +283,7 @@ class CatalogueSuite:
     # --- what is forgotten ---
 
     def test_changes_are_forgotten_and_their_numbers_not_used_again(
-        self, catalogue: Catalogue
+        self, catalogue: CatalogueStore
     ) -> None:
         """Up to a number and not further; also when none is left."""
         _record(catalogue)
@@ -297,7 +301,7 @@ class CatalogueSuite:
         expect(number > numbers[-1], "numbers are not used again")
         expect_equal(len(list(catalogue.catalogued())), 4, "no resource is forgotten with them")
 
-    def test_time_can_be_turned_back(self, catalogue: Catalogue) -> None:
+    def test_time_can_be_turned_back(self, catalogue: CatalogueStore) -> None:
         """Changes after the moment are forgotten, and later ones are dated from there."""
         ahead = NOW + 87_600 * _HOUR
         _record(catalogue)
@@ -313,23 +317,23 @@ class CatalogueSuite:
 
     # --- notes ---
 
-    def test_notes_are_stored_atomically(self, catalogue: Catalogue) -> None:
+    def test_notes_are_stored_atomically(self, catalogue: CatalogueStore) -> None:
         """Any text by any key; what cannot be read whole writes nothing."""
         expect_equal(catalogue.note("a"), None, "what was never noted is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
         catalogue.write_notes({"a": "2"})
-        with expect_refusal(_OddError, "what cannot be read passes"):
-            catalogue.write_notes(_Failing({"a": "3", "c": "3"}))
+        with expect_refusal(_NotesReadError, "what cannot be read passes"):
+            catalogue.write_notes(_UnreadableNotes({"a": "3", "c": "3"}))
 
         found = [catalogue.note(key) for key in ("a", "b", "", "c")]
         expect_equal(found, ["2", "é\n", "", None], "notes are kept, all of them or none")
 
 
-class _OddError(Exception):
+class _NotesReadError(Exception):
     """What no catalogue raises by itself."""
 
 
-class _Failing(Mapping[str, str]):
+class _UnreadableNotes(Mapping[str, str]):
     """Notes that cannot all be read."""
 
     def __init__(self, notes: Mapping[str, str]) -> None:
@@ -343,27 +347,27 @@ class _Failing(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from self._notes
-        raise _OddError
+        raise _NotesReadError
 
 
-def _record(catalogue: Catalogue, *resources: Resource, now: datetime = NOW) -> None:
+def _record(catalogue: CatalogueStore, *resources: Resource, now: datetime = NOW) -> None:
     with catalogue.record(now) as recording:
         for it in resources:
             recording.created(it, "f1")
 
 
-def _changes(catalogue: Catalogue, after: int = 0) -> Sequence[tuple[int, Change]]:
+def _changes(catalogue: CatalogueStore, after: int = 0) -> Sequence[tuple[int, Change]]:
     with catalogue.snapshot() as snapshot:
         return list(snapshot.changes(after))
 
 
-def _times(catalogue: Catalogue) -> list[datetime]:
+def _times(catalogue: CatalogueStore) -> list[datetime]:
     times = [it.time for _, it in _changes(catalogue) if it.time is not None]
     expect_equal(len(times), len(_changes(catalogue)), "every change has a time")
     return times
 
 
-def _edits(catalogue: Catalogue) -> dict[str, Resource | None]:
+def _edits(catalogue: CatalogueStore) -> dict[str, Resource | None]:
     with catalogue.snapshot() as snapshot:
         found = list(snapshot.edits())
     uris = [uri for uri, _ in found]
@@ -371,6 +375,6 @@ def _edits(catalogue: Catalogue) -> dict[str, Resource | None]:
     return {uri.removeprefix("https://h/"): it for uri, it in found}
 
 
-def _forget(catalogue: Catalogue, last: int) -> None:
+def _forget(catalogue: CatalogueStore, last: int) -> None:
     while catalogue.forget_changes(last):
         pass

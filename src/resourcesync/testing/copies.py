@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports import Copies, Installation, Move, Removal, Staged
+from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.testing.promises import cannot_try, content_of, expect, expect_equal
 
 _HOSTILE: Final = (
@@ -112,7 +112,11 @@ class CopiesSuite(ABC):
         for path, body, year in (("a.txt", b"a", 2020), ("b/c.txt", b"", 1), ("é/ ü", b"x", 9999)):
             staged = _stage(copies, body)
             (found,) = copies.install(
-                [Installation(staged=staged, path=path, lastmod=datetime(year, 1, 1, tzinfo=UTC))]
+                [
+                    CopyInstallation(
+                        staged=staged, path=path, lastmod=datetime(year, 1, 1, tzinfo=UTC)
+                    )
+                ]
             )
             expect(isinstance(found, str) and found, "install returns a signature")
             signatures[path] = found
@@ -174,7 +178,7 @@ class CopiesSuite(ABC):
         """Each of a batch has its own result, in its place."""
         paths = [f"d{number}/e/f.txt" for number in range(self.many)]
         paths[1:1] = ["../outside.txt"]
-        batch = [Installation(staged=_stage(copies, it.encode()), path=it) for it in paths]
+        batch = [CopyInstallation(staged=_stage(copies, it.encode()), path=it) for it in paths]
 
         found = copies.install(batch)
 
@@ -187,12 +191,12 @@ class CopiesSuite(ABC):
     def test_a_path_that_leads_elsewhere_is_refused(self, copies: Copies) -> None:
         """Out of the mirror, to no name, or to what is ours: nothing is put, read or moved."""
         for path in _HOSTILE:
-            (found,) = copies.install([Installation(staged=_stage(copies, b"bad"), path=path)])
+            (found,) = copies.install([CopyInstallation(staged=_stage(copies, b"bad"), path=path)])
             expect(isinstance(found, StorageError), f"nothing is put at {path!r}")
             expect_equal(copies.signature(path), None, f"nothing is seen at {path!r}")
             expect_equal(copies.digest(path, ["md5"]), None, f"nothing is read at {path!r}")
             expect(copies.stage_copy(path, ["md5"]) is None, f"nothing is copied from {path!r}")
-            (gone,) = copies.remove([Removal(path=path, signature="1")], "deleted")
+            (gone,) = copies.remove([CopyRemoval(path=path, signature="1")], "deleted")
             expect(gone == "" or isinstance(gone, StorageError), f"nothing goes from {path!r}")
         expect_equal(list(copies.paths()), [], "nothing is there")
 
@@ -203,7 +207,7 @@ class CopiesSuite(ABC):
         _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("a/b", "b"):
-            (found,) = copies.install([Installation(staged=_stage(copies, b"x"), path=path)])
+            (found,) = copies.install([CopyInstallation(staged=_stage(copies, b"x"), path=path)])
             code = found.code if isinstance(found, StorageError) else found
             expect_equal(code, "path-in-the-way", f"{path} cannot be put")
 
@@ -216,20 +220,20 @@ class CopiesSuite(ABC):
         _put(copies, "a/c.txt", b"stays")
         signature = _put(copies, "a/b.txt", b"goes")
 
-        (place,) = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+        (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
 
         expect(isinstance(place, str) and place, "remove tells where it went")
         expect_equal(list(copies.trashed()), [place], "it is in the trash")
         expect_equal(self.in_trash(str(place)), b"goes", "its bytes are kept")
         expect_equal(copies.signature("a/b.txt"), None, "it is gone from its place")
         expect_equal(list(copies.paths()), ["a/c.txt"], "the others stay, the trash is not listed")
-        again = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+        again = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
         expect_equal(again, [""], "what is not there is no error")
 
     def test_what_is_in_the_trash_is_staged_again(self, copies: Copies) -> None:
         """Its bytes can be put in place, and stay in the trash until somebody purges them."""
         signature = _put(copies, "a/b.txt", b"goes")
-        (place,) = copies.remove([Removal(path="a/b.txt", signature=signature)], "deleted")
+        (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
         expect(isinstance(place, str) and place, "remove tells where it went")
 
         staged = copies.stage_trashed(str(place), ["sha-256", "md5"])
@@ -246,7 +250,8 @@ class CopiesSuite(ABC):
     def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
         """Only the copy that the signature tells of goes; others of the batch do."""
         removals = [
-            Removal(path=path, signature=_put(copies, path, b"ours")) for path in ("a.txt", "b.txt")
+            CopyRemoval(path=path, signature=_put(copies, path, b"ours"))
+            for path in ("a.txt", "b.txt")
         ]
         self.spoil("a.txt", b"edited by hand")
 
@@ -262,7 +267,7 @@ class CopiesSuite(ABC):
         signature = _put(copies, "a.txt", b"ours")
         self.spoil("a.txt", b"somebody's own")
 
-        removal = Removal(path="a.txt", signature=signature, is_altered=True)
+        removal = CopyRemoval(path="a.txt", signature=signature, is_altered=True)
         expect_equal(copies.remove([removal], "deleted"), [""], "it does not go to the trash")
 
         ((path, place),) = copies.made_way()
@@ -336,9 +341,9 @@ class CopiesSuite(ABC):
         """Nor from: the copy stays where it is."""
         signature = _put(copies, "a.txt", b"ours")
         for path in _HOSTILE:
-            (found,) = copies.move([Move(path="a.txt", to=path, signature=signature)])
+            (found,) = copies.move([CopyMove(path="a.txt", to=path, signature=signature)])
             expect(isinstance(found, StorageError), f"nothing is moved to {path!r}")
-            (found,) = copies.move([Move(path=path, to="b.txt", signature="1")])
+            (found,) = copies.move([CopyMove(path=path, to="b.txt", signature="1")])
             expect(found == "1" or isinstance(found, StorageError), f"nothing from {path!r}")
 
         _expect_contents(copies, {"a.txt": b"ours"})
@@ -347,8 +352,8 @@ class CopiesSuite(ABC):
     def test_one_failed_move_does_not_stop_the_batch(self, copies: Copies) -> None:
         """Each of a batch has its own result, in its place; those that can move have."""
         paths = [f"d{number}/f.txt" for number in range(self.many)]
-        moves = [Move(path=it, to=f"{it}!", signature=_put(copies, it, b"x")) for it in paths]
-        moves[1] = Move(path=moves[1].path, to="../outside.txt", signature=moves[1].signature)
+        moves = [CopyMove(path=it, to=f"{it}!", signature=_put(copies, it, b"x")) for it in paths]
+        moves[1] = CopyMove(path=moves[1].path, to="../outside.txt", signature=moves[1].signature)
 
         found = copies.move(moves)
 
@@ -380,7 +385,7 @@ class CopiesSuite(ABC):
         signature = _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("b", "b/c/d"):
-            (found,) = copies.move([Move(path="a", to=path, signature=signature)])
+            (found,) = copies.move([CopyMove(path="a", to=path, signature=signature)])
             code = found.code if isinstance(found, StorageError) else found
             expect_equal(code, "path-in-the-way", f"nothing is moved to {path}")
 
@@ -400,7 +405,7 @@ class CopiesSuite(ABC):
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "what others put is listed")
 
 
-def _stage(copies: Copies, body: bytes) -> Staged:
+def _stage(copies: Copies, body: bytes) -> StagedCopy:
     staged = copies.stage(["sha-256"])
     staged.write(body)
     staged.seal()
@@ -408,9 +413,9 @@ def _stage(copies: Copies, body: bytes) -> Staged:
 
 
 def _install(
-    copies: Copies, staged: Staged, path: str, replaces: str | None = None
+    copies: Copies, staged: StagedCopy, path: str, replaces: str | None = None
 ) -> str | StorageError:
-    (found,) = copies.install([Installation(staged=staged, path=path, replaces=replaces)])
+    (found,) = copies.install([CopyInstallation(staged=staged, path=path, replaces=replaces)])
     return found
 
 
@@ -421,7 +426,7 @@ def _put(copies: Copies, path: str, body: bytes, replaces: str | None = None) ->
 
 
 def _move(copies: Copies, path: str, to: str, signature: str) -> str:
-    (found,) = copies.move([Move(path=path, to=to, signature=signature)])
+    (found,) = copies.move([CopyMove(path=path, to=to, signature=signature)])
     expect(isinstance(found, str), f"{path} moves to {to}: {found}")
     return str(found)
 

@@ -92,7 +92,7 @@ class DocumentStoreSuite:
         documents.write(_NAME, [b"old"])
         signature = documents.signature(_NAME)
         for name in (_NAME, _SECOND_NAME):
-            with expect_refusal(_OddError, "what the chunks raise passes"):
+            with expect_refusal(_ChunkError, "what the chunks raise passes"):
                 documents.write(name, _failing())
 
         expect_equal(content_of(documents.open(_NAME)), b"old", "the old document is still there")
@@ -111,10 +111,10 @@ class DocumentStoreSuite:
 
         def refuse(stream: BinaryIO) -> None:
             look(stream)
-            raise _OddError
+            raise _ChunkError
 
         for name in (_NAME, _SECOND_NAME):
-            with expect_refusal(_OddError, "what check raises passes"):
+            with expect_refusal(_ChunkError, "what check raises passes"):
                 documents.write(name, [b"bad"], refuse)
         expect_equal(list(documents.names()), [_NAME], "what is refused is nowhere")
         documents.write(_NAME, [b"go", b"od"], look)
@@ -176,13 +176,13 @@ class DocumentStoreSuite:
         expect_equal(sorted(documents.names()), names, "every document is listed once")
 
 
-class _OddError(Exception):
+class _ChunkError(Exception):
     """What no store raises by itself."""
 
 
 def _failing() -> Iterator[bytes]:
     yield b"new" * 1_000_000
-    raise _OddError
+    raise _ChunkError
 
 
 def _rest(stream: BinaryIO | None) -> bytes | None:

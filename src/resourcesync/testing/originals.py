@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Final
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Originals
-from resourcesync.ports.contents import Readable
-from resourcesync.ports.originals import ExpectantOriginals
+from resourcesync.ports.contents import OriginalReader
+from resourcesync.ports.originals import PrefetchingOriginals
 from resourcesync.testing.promises import (
     cannot_try,
     content_of,
@@ -35,7 +35,7 @@ class OriginalsSuite(ABC):
     """Whether equal fingerprints mean equal bytes; else they are empty, and all is read always."""
 
     can_be_read: ClassVar[bool] = True
-    """Whether the bytes can be opened too (``ports.contents.Readable``)."""
+    """Whether the bytes can be opened too (``ports.contents.OriginalReader``)."""
 
     many: ClassVar[int] = 1_100
     """How many originals are more than one page of a listing."""
@@ -208,7 +208,7 @@ class OriginalsSuite(ABC):
 
     def test_what_is_expected_is_measured_as_if_it_was_not(self, originals: Originals) -> None:
         """With `expect`, if there is such: also when not all is measured that was expected."""
-        if not isinstance(originals, ExpectantOriginals):
+        if not isinstance(originals, PrefetchingOriginals):
             cannot_try("the originals need not know what is next")
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
         listed = list(originals.scan())
@@ -226,7 +226,7 @@ class OriginalsSuite(ABC):
         if not self.can_be_read:
             cannot_try("the originals cannot be read")
         opened: Any = originals  # it is both, which no type says
-        readable: Readable = opened
+        readable: OriginalReader = opened
         body = hashlib.shake_128(b"any").digest(300_000)
         uri = self.put("a/b", body)
 

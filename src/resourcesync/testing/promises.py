@@ -31,7 +31,7 @@ def expect_equal(found: object, expected: object, promise: str) -> None:
         )
 
 
-class Refusal:
+class ExpectedError:
     """A block that must raise one of ``kinds``; see ``expect_refusal``.
 
     Attributes:
@@ -58,9 +58,11 @@ class Refusal:
         return isinstance(error, self._kinds)
 
 
-def expect_refusal(kinds: type[Exception] | tuple[type[Exception], ...], promise: str) -> Refusal:
+def expect_refusal(
+    kinds: type[Exception] | tuple[type[Exception], ...], promise: str
+) -> ExpectedError:
     """Fail unless the block raises one of ``kinds``; what else it raises passes."""
-    return Refusal(kinds, promise)
+    return ExpectedError(kinds, promise)
 
 
 @contextmanager

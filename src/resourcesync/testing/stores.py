@@ -9,7 +9,13 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import Content, ParallelStore, ReclaimedStore, Store, Stored
+from resourcesync.ports.storing import (
+    ObjectContent,
+    ParallelStore,
+    ReclaimableStore,
+    Store,
+    StoredObject,
+)
 from resourcesync.testing.promises import (
     all_the_while,
     cannot_try,
@@ -48,7 +54,7 @@ class StoreSuite:
     program that writes the same keys is overwritten now and then: say so to your users."""
 
     checks_digests: ClassVar[bool] = False
-    """Whether bytes that do not match ``Content.digests`` are refused."""
+    """Whether bytes that do not match ``ContentOpener.digests`` are refused."""
 
     many: ClassVar[int] = 1_100
     """How many keys are more than one page of a listing."""
@@ -66,7 +72,7 @@ class StoreSuite:
         del store
         return None
 
-    def die_holding_as(self, store: ReclaimedStore, holder: str) -> bool:
+    def die_holding_as(self, store: ReclaimableStore, holder: str) -> bool:
         """Leave a hold of a named holder behind as a program does that was killed.
 
         Returns:
@@ -83,7 +89,7 @@ class StoreSuite:
 
         expect(version, "put returns a version that is not empty")
         for eyes in (store, self.again(store)):
-            there = Stored(version or "", 10)
+            there = StoredObject(version or "", 10)
             expect_equal(eyes.stat("a/b.txt"), there, "look tells what put left")
             expect_equal(content_of(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes")
             expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
@@ -126,7 +132,9 @@ class StoreSuite:
         second = _put(store, "a.txt", b"new", replaces=first)
 
         expect(second and second != first, "other bytes of the same length have another version")
-        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "look tells the new version")
+        expect_equal(
+            store.stat("a.txt"), StoredObject(second or "", 3), "look tells the new version"
+        )
         expect_equal(content_of(store.open("a.txt")), b"new", "the new bytes are there")
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
@@ -141,7 +149,7 @@ class StoreSuite:
         gone = _put(store, "b.txt", b"three", replaces=second)
 
         expect_equal(gone, None, "put says that what it is to replace is gone")
-        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "the version is untouched")
+        expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "the version is untouched")
         expect_equal(content_of(store.open("a.txt")), b"two", "the bytes are untouched")
         expect_equal(store.stat("b.txt"), None, "nothing was put where nothing was to be replaced")
 
@@ -165,14 +173,19 @@ class StoreSuite:
         """When the bytes cannot be read, or are fewer than told, nothing is replaced."""
         first = _put(store, "a.txt", b"old")
         body = _pattern(_LARGE)
-        short = Content(BytesIO(body[:-1]), len(body), _digests(body))
-        for content in (Content(BufferedReader(_Failing(body)), len(body), _digests(body)), short):
+        short = ObjectContent(BytesIO(body[:-1]), len(body), _digests(body))
+        for content in (
+            ObjectContent(BufferedReader(_FailingBytes(body)), len(body), _digests(body)),
+            short,
+        ):
             for key, replaces in (("a.txt", first), ("b.txt", None)):
                 content.stream.seek(0)
                 with expect_refusal(Exception, "put raises when not all bytes came"):
                     store.put(key, content, replaces)
 
-        expect_equal(store.stat("a.txt"), Stored(first or "", 3), "what was there is still there")
+        expect_equal(
+            store.stat("a.txt"), StoredObject(first or "", 3), "what was there is still there"
+        )
         expect_equal(content_of(store.open("a.txt")), b"old", "its bytes are untouched")
         expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
 
@@ -183,7 +196,7 @@ class StoreSuite:
         first = _put(store, "a.txt", b"old")
 
         with expect_refusal(Exception, "bytes that do not match their digests are refused"):
-            store.put("a.txt", Content(BytesIO(b"neW"), 3, _digests(b"new")), first)
+            store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, _digests(b"new")), first)
 
         expect_equal(content_of(store.open("a.txt")), b"old", "what was there is still there")
 
@@ -241,7 +254,7 @@ class StoreSuite:
 
         expect(not store.move("a.txt", "b.txt", first or ""), "move says that it is another one")
 
-        expect_equal(store.stat("a.txt"), Stored(second or "", 3), "it is where it was")
+        expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "it is where it was")
         expect_equal(store.stat("b.txt"), None, "nothing came where it was to go")
 
     def test_what_is_moved_is_never_at_neither_key(self, store: Store) -> None:
@@ -331,8 +344,11 @@ class StoreSuite:
 
     def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
         """What the block raises passes, and the next one may hold the store."""
-        with expect_refusal(_OddError, "what the block raises passes"), store.lock("who fails"):
-            raise _OddError
+        with (
+            expect_refusal(_LockBlockError, "what the block raises passes"),
+            store.lock("who fails"),
+        ):
+            raise _LockBlockError
 
         with self.again(store).lock("who comes next"):
             pass
@@ -350,7 +366,7 @@ class StoreSuite:
 
     def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:
         """With `hold_as`, if there is such: others are still kept out."""
-        if not isinstance(store, ReclaimedStore):
+        if not isinstance(store, ReclaimableStore):
             cannot_try("the store knows no holder again")
         if not self.die_holding_as(store, "the first"):
             cannot_try("die_holding_as is not given")
@@ -384,11 +400,11 @@ class StoreSuite:
         expect_equal(found, bodies, "what each call put is what it reads")
 
 
-class _OddError(Exception):
+class _LockBlockError(Exception):
     """What no store raises by itself."""
 
 
-class _Failing(RawIOBase):
+class _FailingBytes(RawIOBase):
     """Bytes of which only the first half can be read, however they are read."""
 
     def __init__(self, body: bytes) -> None:
@@ -411,7 +427,7 @@ class _Failing(RawIOBase):
 
 
 def _put(store: Store, key: str, body: bytes, replaces: str | None = None) -> str | None:
-    return store.put(key, Content(BytesIO(body), len(body), _digests(body)), replaces)
+    return store.put(key, ObjectContent(BytesIO(body), len(body), _digests(body)), replaces)
 
 
 def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -> list[str | None]:

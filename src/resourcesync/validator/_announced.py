@@ -6,9 +6,9 @@ from typing import Final
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._subject import capability_of
 from resourcesync.validator._telling import at_root, at_target
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import count_repeated
-from resourcesync.validator.summaries import DocumentSummary, Target
+from resourcesync.validator.summaries import DocumentSummary, ListedTarget
 
 Known = Mapping[str, DocumentSummary]
 
@@ -20,7 +20,7 @@ _BACK: Final = {
 }
 
 
-def judge_announcements(document: DocumentSummary, known: Known) -> Iterator[Finding]:
+def judge_announcements(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
     """Judge the entries of a Source Description or a Capability List (§6.2, §8, §9)."""
     if document.capability is Capability.DESCRIPTION and not document.is_index:
         yield from _judge_sets(document, known)
@@ -31,7 +31,7 @@ def judge_announcements(document: DocumentSummary, known: Known) -> Iterator[Fin
                 yield from _judge_listed(document, target, found)
 
 
-def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[Finding]:
+def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
     seen: set[str] = set()
     for target in document.targets:
         if target.uri in seen:
@@ -48,8 +48,8 @@ def _judge_sets(document: DocumentSummary, known: Known) -> Iterator[Finding]:
 
 
 def _judge_listed(
-    document: DocumentSummary, target: Target, found: DocumentSummary
-) -> Iterator[Finding]:
+    document: DocumentSummary, target: ListedTarget, found: DocumentSummary
+) -> Iterator[RuleFinding]:
     announced = capability_of(target.label)
     if announced is not None and announced is not found.capability:
         message = f"{target.uri} is a {found.phrase}, not a {announced.phrase}"
@@ -59,7 +59,7 @@ def _judge_listed(
         yield at_target("CA08", message, document, target)
 
 
-def judge_parts(document: DocumentSummary, known: Known) -> Iterator[Finding]:
+def judge_parts(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
     """Judge the entries of an index by its parts (§10.2, §11.1, §12.2, §13.1)."""
     if not document.is_index or document.capability not in _BACK:
         return
@@ -77,8 +77,8 @@ def judge_parts(document: DocumentSummary, known: Known) -> Iterator[Finding]:
 
 
 def _judge_part(
-    document: DocumentSummary, target: Target, part: DocumentSummary
-) -> Iterator[Finding]:
+    document: DocumentSummary, target: ListedTarget, part: DocumentSummary
+) -> Iterator[RuleFinding]:
     assert document.capability is not None
     back = part.link("index")
     if back is None:
@@ -95,8 +95,8 @@ def _judge_part(
 
 
 def _judge_snapshot(
-    document: DocumentSummary, target: Target, part: DocumentSummary
-) -> Iterator[Finding]:
+    document: DocumentSummary, target: ListedTarget, part: DocumentSummary
+) -> Iterator[RuleFinding]:
     if document.capability is not Capability.RESOURCE_LIST:
         return
     if target.at is not None and part.at is not None and target.at != part.at:
@@ -108,8 +108,8 @@ def _judge_snapshot(
 
 
 def _judge_interval(
-    document: DocumentSummary, target: Target, part: DocumentSummary
-) -> Iterator[Finding]:
+    document: DocumentSummary, target: ListedTarget, part: DocumentSummary
+) -> Iterator[RuleFinding]:
     if document.capability is not Capability.CHANGE_LIST:
         return
     if part.until is None and target.until is not None:
@@ -124,7 +124,9 @@ def _judge_interval(
         yield at_target("CI07", message, document, target)
 
 
-def _judge_overlap(document: DocumentSummary, parts: list[DocumentSummary]) -> Iterator[Finding]:
+def _judge_overlap(
+    document: DocumentSummary, parts: list[DocumentSummary]
+) -> Iterator[RuleFinding]:
     for part, repeated in zip(parts, count_repeated([it.resources for it in parts]), strict=True):
         if repeated:
             message = f"{repeated} of its resources are in other parts of {document.uri} too"

@@ -5,14 +5,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator._nodes import TEXT, Node
+from resourcesync.validator._nodes import TEXT, ElementNode
 from resourcesync.validator._registry import is_uri
 from resourcesync.validator._subject import (
     OLD_NAMESPACES,
     RESOURCES,
     RS_NAMESPACES,
-    Moment,
-    Subject,
+    ExaminedDocument,
+    ParsedTime,
     read_moment,
 )
 from resourcesync.validator._values import (
@@ -24,7 +24,7 @@ from resourcesync.validator._values import (
     check_places,
     check_values,
 )
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 
 _LONGEST: Final = 2_048
 _FREQUENCIES: Final = frozenset(
@@ -40,22 +40,22 @@ _LINK: Final = 5
 class ParsedLink:
     """An ``rs:ln`` with its relation types in small letters and its times."""
 
-    node: Node
+    node: ElementNode
     relations: frozenset[str]
     href: str
-    times: dict[str, Moment]
+    times: dict[str, ParsedTime]
 
 
 @dataclass(slots=True)
 class ParsedEntry:
     """An entry, as far as it could be understood."""
 
-    node: Node
+    node: ElementNode
     uri: str = ""
-    md: Node | None = None
-    times: dict[str, Moment] = field(default_factory=dict)
-    lastmod: Moment | None = None
-    lastmod_node: Node | None = None
+    md: ElementNode | None = None
+    times: dict[str, ParsedTime] = field(default_factory=dict)
+    lastmod: ParsedTime | None = None
+    lastmod_node: ElementNode | None = None
     change: str = ""
     links: list[ParsedLink] = field(default_factory=list)
 
@@ -86,12 +86,12 @@ class ParsedEntry:
         return named and not self.has("change")
 
     @property
-    def place(self) -> Node:
+    def place(self) -> ElementNode:
         """Where findings about the metadata are told: the ``rs:md`` or else the entry."""
         return self.md or self.node
 
 
-def is_rs(subject: Subject, node: Node) -> bool:
+def is_rs(subject: ExaminedDocument, node: ElementNode) -> bool:
     """Whether an element belongs to ResourceSync; tell when its namespace is another (§4)."""
     if node.namespace in OLD_NAMESPACES:
         message = f"rs:{node.name} is in the namespace of {OLD_NAMESPACES[node.namespace]}"
@@ -102,7 +102,7 @@ def is_rs(subject: Subject, node: Node) -> bool:
     return node.namespace in RS_NAMESPACES
 
 
-def read_entry(subject: Subject, node: Node) -> ParsedEntry:
+def read_entry(subject: ExaminedDocument, node: ElementNode) -> ParsedEntry:
     """Check an entry by itself and return what it says (§7)."""
     entry = ParsedEntry(node)
     if node.attributes or node.qualified:
@@ -112,7 +112,7 @@ def read_entry(subject: Subject, node: Node) -> ParsedEntry:
         if subject.is_sitemap(child) and child.name not in ("md", "ln"):
             counts[child.name] = counts.get(child.name, 0) + 1
             _read_sitemap(subject, entry, child, counts[child.name])
-        elif subject.profile is not Profile.SITEMAP and is_rs(subject, child):
+        elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, child):
             _read_rs(subject, entry, child)
     if not counts.get("loc"):
         subject.report("G12", f"a <{node.name}> has no loc", node)
@@ -120,7 +120,9 @@ def read_entry(subject: Subject, node: Node) -> ParsedEntry:
     return entry
 
 
-def _read_sitemap(subject: Subject, entry: ParsedEntry, child: Node, count: int) -> None:
+def _read_sitemap(
+    subject: ExaminedDocument, entry: ParsedEntry, child: ElementNode, count: int
+) -> None:
     if child.name == "loc":
         _read_loc(subject, entry, child, count)
     elif child.name in ("lastmod", "changefreq") and count > 1:
@@ -137,7 +139,9 @@ def _read_sitemap(subject: Subject, entry: ParsedEntry, child: Node, count: int)
         subject.report("G03", f"a <{child.name}> stands in an entry", child)
 
 
-def _read_loc(subject: Subject, entry: ParsedEntry, child: Node, count: int) -> None:
+def _read_loc(
+    subject: ExaminedDocument, entry: ParsedEntry, child: ElementNode, count: int
+) -> None:
     if count > 1:
         subject.report("G12", "a second loc in one entry", child)
         return
@@ -150,11 +154,11 @@ def _read_loc(subject: Subject, entry: ParsedEntry, child: Node, count: int) -> 
         subject.report("G13a", f"loc {child.text[:100]!r} is no absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.report("G13b", "loc has a fragment", child, TEXT)
-    elif subject.profile is Profile.SITEMAP and entry.node.name == "url":
+    elif subject.profile is RuleProfile.SITEMAP and entry.node.name == "url":
         _check_location(subject, child)
 
 
-def _check_location(subject: Subject, loc: Node) -> None:
+def _check_location(subject: ExaminedDocument, loc: ElementNode) -> None:
     """Check that a page lies in the folder of its sitemap, or below (Sitemaps: location)."""
     sitemap, page = urlsplit(subject.summary.uri), urlsplit(loc.text)
     if not sitemap.netloc or sitemap.netloc.lower() != page.netloc.lower():
@@ -164,7 +168,7 @@ def _check_location(subject: Subject, loc: Node) -> None:
         subject.report("SM01", f"{loc.text[:100]} is not below {folder}", loc, TEXT)
 
 
-def _read_rs(subject: Subject, entry: ParsedEntry, child: Node) -> None:
+def _read_rs(subject: ExaminedDocument, entry: ParsedEntry, child: ElementNode) -> None:
     if child.name == "ln":
         times = check_link(subject, child)
         relations = frozenset(child.attributes.get("rel", "").lower().split())
@@ -182,7 +186,7 @@ def _read_rs(subject: Subject, entry: ParsedEntry, child: Node) -> None:
         check_pairs(subject, child, entry.times)
 
 
-def _check_order(subject: Subject, node: Node) -> None:
+def _check_order(subject: ExaminedDocument, node: ElementNode) -> None:
     highest = 0
     for child in node.children:
         if subject.is_sitemap(child):

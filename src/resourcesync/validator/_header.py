@@ -12,12 +12,12 @@ from resourcesync.model.vocabulary import (
     Capability,
     Dialect,
 )
-from resourcesync.validator._nodes import Node, Spot
+from resourcesync.validator._nodes import ElementNode, Spot
 from resourcesync.validator._subject import (
     OLD_NAMESPACES,
     SNAPSHOTS,
-    Kind,
-    Subject,
+    DocumentKind,
+    ExaminedDocument,
     capability_of,
     kind_of,
 )
@@ -29,7 +29,7 @@ from resourcesync.validator._values import (
     check_places,
     check_values,
 )
-from resourcesync.validator.summaries import Place
+from resourcesync.validator.summaries import DocumentPlace
 
 _ROOTS: Final = {"urlset": False, "sitemapindex": True}
 _SPELLINGS: Final = re.compile(
@@ -40,36 +40,36 @@ _SPELLINGS: Final = re.compile(
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
-_START: Final[Mapping[Kind, tuple[str, str]]] = {
-    Kind.RL: ("at", "RL01"),
-    Kind.RLI: ("at", "RI01"),
-    Kind.RD: ("at", "RD01a"),
-    Kind.RDI: ("at", "RD05"),
-    Kind.RDM: ("at", "RM03"),
-    Kind.CH: ("from", "CH01"),
-    Kind.CHI: ("from", "CI01"),
-    Kind.CD: ("from", "CD01a"),
-    Kind.CDI: ("from", "CD06a"),
-    Kind.CDM: ("from", "CM01"),
+_START: Final[Mapping[DocumentKind, tuple[str, str]]] = {
+    DocumentKind.RL: ("at", "RL01"),
+    DocumentKind.RLI: ("at", "RI01"),
+    DocumentKind.RD: ("at", "RD01a"),
+    DocumentKind.RDI: ("at", "RD05"),
+    DocumentKind.RDM: ("at", "RM03"),
+    DocumentKind.CH: ("from", "CH01"),
+    DocumentKind.CHI: ("from", "CI01"),
+    DocumentKind.CD: ("from", "CD01a"),
+    DocumentKind.CDI: ("from", "CD06a"),
+    DocumentKind.CDM: ("from", "CM01"),
 }
-_UP: Final[Mapping[Kind, str]] = {
-    Kind.CAP: "CA01",
-    Kind.RL: "RL02",
-    Kind.RLI: "RI02",
-    Kind.RD: "RD01a",
-    Kind.RDI: "RD05",
-    Kind.RDM: "RM03",
-    Kind.CH: "CH02a",
-    Kind.CHI: "CI01",
-    Kind.CD: "CD01a",
-    Kind.CDI: "CD06a",
-    Kind.CDM: "CM01",
-    Kind.AR: "AR01",
-    Kind.ARI: "AR01",
+_UP: Final[Mapping[DocumentKind, str]] = {
+    DocumentKind.CAP: "CA01",
+    DocumentKind.RL: "RL02",
+    DocumentKind.RLI: "RI02",
+    DocumentKind.RD: "RD01a",
+    DocumentKind.RDI: "RD05",
+    DocumentKind.RDM: "RM03",
+    DocumentKind.CH: "CH02a",
+    DocumentKind.CHI: "CI01",
+    DocumentKind.CD: "CD01a",
+    DocumentKind.CDI: "CD06a",
+    DocumentKind.CDM: "CM01",
+    DocumentKind.AR: "AR01",
+    DocumentKind.ARI: "AR01",
 }
 
 
-class Header:
+class RootChecks:
     """What the root says, gathered until the document ends."""
 
     def __init__(self) -> None:
@@ -78,10 +78,10 @@ class Header:
         self._links: dict[str, int] = {}
         self._up: Spot | None = None
 
-    def start(self, subject: Subject, root: Node) -> bool:
+    def start(self, subject: ExaminedDocument, root: ElementNode) -> bool:
         """Check the root's name; return whether the document can be judged any further."""
         subject.root = subject.window.spot(root)
-        subject.summary.place = Place(line=root.line, column=root.column)
+        subject.summary.place = DocumentPlace(line=root.line, column=root.column)
         subject.namespace = root.namespace
         if root.name not in _ROOTS or not _SPELLINGS.fullmatch(root.namespace):
             subject.report("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
@@ -92,7 +92,7 @@ class Header:
         subject.summary.is_index = _ROOTS[root.name]
         return True
 
-    def metadata(self, subject: Subject, node: Node) -> None:
+    def metadata(self, subject: ExaminedDocument, node: ElementNode) -> None:
         """Check an ``rs:md`` of the root (§7)."""
         if subject.md is not None:
             subject.report("G05", "the root has a second rs:md", node)
@@ -105,7 +105,7 @@ class Header:
         summary.capability = capability_of(label)
         subject.kind = kind_of(summary.capability, is_index=summary.is_index)
         subject.places.clear()
-        summary.place = Place(line=node.line, column=node.column, length=subject.md.length)
+        summary.place = DocumentPlace(line=node.line, column=node.column, length=subject.md.length)
         self._check_capability(subject, node, label)
         subject.root_times = check_values(subject, node)
         check_places(subject, node, in_root=True)
@@ -116,7 +116,7 @@ class Header:
         if node.namespace != RS_NS:
             self._old = OLD_NAMESPACES.get(node.namespace, "")
 
-    def _check_capability(self, subject: Subject, node: Node, label: str) -> None:
+    def _check_capability(self, subject: ExaminedDocument, node: ElementNode, label: str) -> None:
         known = subject.summary.capability
         if not label:
             subject.report("G06", "the root names no capability", node)
@@ -133,7 +133,7 @@ class Header:
             elif known.is_manifest:
                 subject.report("RM09", "a manifest with the root sitemapindex", node)
 
-    def link(self, subject: Subject, node: Node) -> None:
+    def link(self, subject: ExaminedDocument, node: ElementNode) -> None:
         """Check an ``rs:ln`` of the root (§6.2, §7)."""
         check_link(subject, node)
         relations = node.attributes.get("rel", "").strip()
@@ -156,7 +156,7 @@ class Header:
         if "contents" in tokens:
             subject.report("LK11", "contents under the root", node)
 
-    def finish(self, subject: Subject) -> None:
+    def finish(self, subject: ExaminedDocument) -> None:
         """Tell what is missing in the root (§8 to §13)."""
         if subject.md is None:
             subject.report_at("G05", "the root has no rs:md", subject.root)
@@ -167,14 +167,14 @@ class Header:
             subject.report_at(rule, f"the {kind.value} tells no {name}", subject.md)
         if kind in _UP and "up" not in self._links:
             subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
-        if kind in (Kind.SD, Kind.SDI) and self._up is not None:
+        if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:
             subject.report_at("SD03", f"a {kind.value} with an up link", self._up)
-        if kind in (Kind.SD, Kind.CAP) and "describedby" not in self._links:
-            rule = "SD02" if kind is Kind.SD else "CA02"
+        if kind in (DocumentKind.SD, DocumentKind.CAP) and "describedby" not in self._links:
+            rule = "SD02" if kind is DocumentKind.SD else "CA02"
             subject.report_at(rule, f"the {kind.value} has no describedby link", subject.md)
         self._finish_dialect(subject, subject.md)
 
-    def _finish_dialect(self, subject: Subject, md: Spot) -> None:
+    def _finish_dialect(self, subject: ExaminedDocument, md: Spot) -> None:
         dialect, why = self._dialect(subject)
         if dialect is None:
             return
@@ -182,7 +182,7 @@ class Header:
         version = dialect.phrase_for(subject.summary.capability)
         subject.report_at("G44", f"written as in version {version}: {why}", md)
 
-    def _dialect(self, subject: Subject) -> tuple[Dialect | None, str]:
+    def _dialect(self, subject: ExaminedDocument) -> tuple[Dialect | None, str]:
         if "January" in self._old:
             return Dialect.P2, "the namespace is that of a draft"
         if "2012" in self._old:

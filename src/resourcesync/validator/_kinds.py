@@ -5,11 +5,11 @@ from typing import Final
 
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._entries import ParsedEntry
-from resourcesync.validator._logs import LogEntries
+from resourcesync.validator._logs import LogEntryChecks
 from resourcesync.validator._nodes import TEXT
-from resourcesync.validator._order import Repetition
-from resourcesync.validator._packed import Packages, check_path, check_within
-from resourcesync.validator._subject import Kind, Subject, capability_of
+from resourcesync.validator._order import RepetitionCheck
+from resourcesync.validator._packed import PackageEntryCheck, check_path, check_within
+from resourcesync.validator._subject import DocumentKind, ExaminedDocument, capability_of
 
 _UNLISTED: Final = frozenset(
     {
@@ -21,48 +21,48 @@ _UNLISTED: Final = frozenset(
 )
 
 
-class Entries:
+class EntryChecks:
     """Checks the entries of one document, one after the other."""
 
-    def __init__(self, kind: Kind) -> None:
-        self._repetition = Repetition()
-        self._packages = Packages()
-        self._logs = LogEntries(kind, self._packages)
+    def __init__(self, kind: DocumentKind) -> None:
+        self._repetition = RepetitionCheck()
+        self._packages = PackageEntryCheck()
+        self._logs = LogEntryChecks(kind, self._packages)
         self._capabilities: set[str] = set()
         self._count = 0
         self._parts = 0
         self._with_via = False
         logs = self._logs
-        check: Mapping[Kind, Callable[[Subject, ParsedEntry], None]] = {
-            Kind.SD: self._description,
-            Kind.CAP: self._capability,
-            Kind.RL: self._resource,
-            Kind.RD: self._resource_package,
-            Kind.RDM: self._packed,
-            Kind.CH: logs.change,
-            Kind.CHI: logs.change_list,
-            Kind.CD: logs.change_package,
-            Kind.CDI: logs.change_dump,
-            Kind.CDM: logs.packed_change,
-            Kind.AR: logs.archived,
-            Kind.NT: logs.notified,
-            Kind.FN: logs.notified,
+        check: Mapping[DocumentKind, Callable[[ExaminedDocument, ParsedEntry], None]] = {
+            DocumentKind.SD: self._description,
+            DocumentKind.CAP: self._capability,
+            DocumentKind.RL: self._resource,
+            DocumentKind.RD: self._resource_package,
+            DocumentKind.RDM: self._packed,
+            DocumentKind.CH: logs.change,
+            DocumentKind.CHI: logs.change_list,
+            DocumentKind.CD: logs.change_package,
+            DocumentKind.CDI: logs.change_dump,
+            DocumentKind.CDM: logs.packed_change,
+            DocumentKind.AR: logs.archived,
+            DocumentKind.NT: logs.notified,
+            DocumentKind.FN: logs.notified,
         }
         self._check = check.get(kind)
 
-    def see(self, subject: Subject, entry: ParsedEntry) -> None:
+    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check the next entry."""
         self._count += 1
         if self._check is not None:
             self._check(subject, entry)
         self._aggregated(subject, entry)
 
-    def finish(self, subject: Subject) -> None:
+    def finish(self, subject: ExaminedDocument) -> None:
         """Tell what only the end of the document shows."""
         root = subject.md or subject.root
-        if subject.kind is Kind.CAP and not self._count:
+        if subject.kind is DocumentKind.CAP and not self._count:
             subject.report_at("CA10", "the Capability List has no entry", root)
-        if subject.kind in (Kind.NT, Kind.FN) and not self._count:
+        if subject.kind in (DocumentKind.NT, DocumentKind.FN) and not self._count:
             subject.report_at("NT01", "the notification has no entry", root)
         if self._parts and self._parts == self._count:
             subject.report_at("RL08", "all entries are like those of an index", root)
@@ -70,7 +70,7 @@ class Entries:
 
     # --- descriptions --------------------------------------------------------------------------
 
-    def _description(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         is_channel = _is_framework_channel(entry)
         if entry.md is None:
             subject.report("SD05", "an entry without rs:md", entry.node)
@@ -83,7 +83,7 @@ class Entries:
         if entry.lastmod_node is not None:
             subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
 
-    def _capability(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _capability(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if entry.lastmod_node is not None:
             subject.report("CA06", "lastmod on an entry", entry.lastmod_node)
         label = entry.value("capability")
@@ -103,7 +103,7 @@ class Entries:
 
     # --- snapshots -----------------------------------------------------------------------------
 
-    def _resource(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         self._repetition.see(subject, entry)
         self._parts += entry.is_part
         end = subject.root_times.get("completed") or subject.root_times.get("at")
@@ -114,18 +114,18 @@ class Entries:
         if node is None and not entry.has("hash") and not entry.has("length"):
             subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
 
-    def _resource_package(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _resource_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         self._packages.see(subject, entry, "RD02")
         check_within(subject, entry, "RD06", ("at", "completed"))
 
-    def _packed(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _packed(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if not entry.has("path"):
             subject.report("RM04", "an entry without path", entry.place)
         check_path(subject, entry)
 
     # --- aggregators ---------------------------------------------------------------------------
 
-    def _aggregated(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _aggregated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:

@@ -5,15 +5,17 @@ from typing import Final
 from resourcesync.model.vocabulary import Relation
 from resourcesync.validator._entries import ParsedEntry, ParsedLink
 from resourcesync.validator._nodes import Spot
-from resourcesync.validator._subject import Kind, Subject
+from resourcesync.validator._subject import DocumentKind, ExaminedDocument
 
 _REMEMBERED: Final = 50_000
 _REPEATED: Final = ("hash", "length", "type", "encoding")
-_PATCHED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.UNKNOWN})
-_PACKED: Final = frozenset({Kind.RD, Kind.CD, Kind.UNKNOWN})
+_PATCHED: Final = frozenset(
+    {DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT, DocumentKind.UNKNOWN}
+)
+_PACKED: Final = frozenset({DocumentKind.RD, DocumentKind.CD, DocumentKind.UNKNOWN})
 
 
-def check_links(subject: Subject, entry: ParsedEntry) -> None:
+def check_links(subject: ExaminedDocument, entry: ParsedEntry) -> None:
     """Check what the links of an entry carry, and whether they may stand there (§14)."""
     for link in entry.links:
         _check_patch(subject, entry, link)
@@ -26,7 +28,7 @@ def check_links(subject: Subject, entry: ParsedEntry) -> None:
                 subject.report(rule, f"a second {relation} link in one entry", link.node)
 
 
-def _check_patch(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> None:
+def _check_patch(subject: ExaminedDocument, entry: ParsedEntry, link: ParsedLink) -> None:
     if Relation.PATCH not in link.relations:
         if "path" in link.node.attributes:
             subject.report("G31", "path on a link that is no patch", link.node, "path")
@@ -39,13 +41,13 @@ def _check_patch(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> None
     if entry.change and entry.change != "updated":
         subject.report("LK02b", f"a patch on a resource that was {entry.change}", link.node)
     has_path = "path" in link.node.attributes
-    if subject.kind is Kind.CDM and not has_path:
+    if subject.kind is DocumentKind.CDM and not has_path:
         subject.report("CM07", "a packed patch without path", link.node)
-    elif has_path and subject.kind is not Kind.CDM:
+    elif has_path and subject.kind is not DocumentKind.CDM:
         subject.report("G31", "path on a patch that is in no package", link.node, "path")
 
 
-def _check_plain(subject: Subject, link: ParsedLink) -> None:
+def _check_plain(subject: ExaminedDocument, link: ParsedLink) -> None:
     found = link.node.attributes
     if "duplicate" in link.relations:
         for name in _REPEATED:
@@ -59,7 +61,7 @@ def _check_plain(subject: Subject, link: ParsedLink) -> None:
                 subject.report("LK07", f"a timegate with {name}", link.node, name)
 
 
-def _check_versions(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> None:
+def _check_versions(subject: ExaminedDocument, entry: ParsedEntry, link: ParsedLink) -> None:
     if "memento" not in link.relations:
         return
     modified = link.times.get("modified")
@@ -70,7 +72,7 @@ def _check_versions(subject: Subject, entry: ParsedEntry, link: ParsedLink) -> N
         subject.report("LK06", message, link.node, "modified")
 
 
-def _check_structure(subject: Subject, link: ParsedLink) -> None:
+def _check_structure(subject: ExaminedDocument, link: ParsedLink) -> None:
     for relation in ("up", "index"):
         if relation in link.relations:
             subject.report("LK11", f"{relation} on an entry", link.node)
@@ -78,7 +80,7 @@ def _check_structure(subject: Subject, link: ParsedLink) -> None:
         subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
 
 
-class Descriptions:
+class DescriptionLinks:
     """Which entries describe which, to see whether the links lead both ways (§14.5)."""
 
     def __init__(self) -> None:
@@ -86,7 +88,7 @@ class Descriptions:
         self._describing: dict[tuple[int, int], Spot] = {}
         self._listed: set[int] = set()
 
-    def see(self, subject: Subject, entry: ParsedEntry) -> None:
+    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Take note of an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
@@ -98,7 +100,7 @@ class Descriptions:
         if describes and not entry.linked("profile"):
             subject.report("LK10", "an entry that describes another tells no profile", entry.node)
 
-    def finish(self, subject: Subject) -> None:
+    def finish(self, subject: ExaminedDocument) -> None:
         """Tell which links do not lead back, where both entries are in this document."""
         for (resource, metadata), spot in self._described.items():
             if metadata in self._listed and (resource, metadata) not in self._describing:
@@ -112,7 +114,7 @@ class Descriptions:
         self,
         pairs: dict[tuple[int, int], Spot],
         pair: tuple[int, int],
-        subject: Subject,
+        subject: ExaminedDocument,
         link: ParsedLink,
     ) -> None:
         if len(pairs) < _REMEMBERED:

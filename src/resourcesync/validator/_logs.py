@@ -1,31 +1,31 @@
 """Checks of entries on the change side, and of archives and notifications (§12, §13)."""
 
 from resourcesync.validator._entries import ParsedEntry
-from resourcesync.validator._nodes import TEXT, Node
-from resourcesync.validator._order import Changes, Order
-from resourcesync.validator._packed import Packages, check_path, check_within
-from resourcesync.validator._subject import Kind, Moment, Subject
+from resourcesync.validator._nodes import TEXT, ElementNode
+from resourcesync.validator._order import ChangeSequenceCheck, TimeOrderCheck
+from resourcesync.validator._packed import PackageEntryCheck, check_path, check_within
+from resourcesync.validator._subject import DocumentKind, ExaminedDocument, ParsedTime
 
 
-class LogEntries:
+class LogEntryChecks:
     """Checks the entries of one change document, archive or notification."""
 
-    def __init__(self, kind: Kind, packages: Packages) -> None:
+    def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
         self._packages = packages
-        self._changes = Changes(kind)
-        self._orders = {rule: Order(rule) for rule in ("CI02", "CD02", "CD06a", "AR04")}
+        self._changes = ChangeSequenceCheck(kind)
+        self._orders = {rule: TimeOrderCheck(rule) for rule in ("CI02", "CD02", "CD06a", "AR04")}
         self._before: ParsedEntry | None = None
         self._open = 0
 
-    def finish(self, subject: Subject) -> None:
+    def finish(self, subject: ExaminedDocument) -> None:
         """Tell what only the end of the document shows."""
-        if subject.kind is Kind.CHI and "until" in subject.root_times and self._open:
+        if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
             message = f"the index has an end, and {self._open} of its lists have none"
             subject.report_at("CI08", message, subject.md or subject.root)
 
     # --- changes -------------------------------------------------------------------------------
 
-    def change(self, subject: Subject, entry: ParsedEntry) -> None:
+    def change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List (§12.1)."""
         if entry.is_change_list:
             subject.report("CH03", "a Change List, as an index lists it", entry.place)
@@ -38,7 +38,7 @@ class LogEntries:
         if entry.lastmod is not None and entry.lastmod_node is not None:
             _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
 
-    def packed_change(self, subject: Subject, entry: ParsedEntry) -> None:
+    def packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Manifest (§13.2)."""
         if not entry.has("change"):
             subject.report("CM02", "an entry that tells no change", entry.place)
@@ -50,12 +50,12 @@ class LogEntries:
         check_path(subject, entry)
         self._any_change(subject, entry)
 
-    def notified(self, subject: Subject, entry: ParsedEntry) -> None:
+    def notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
             subject.report("NT01", "an entry that tells no change", entry.place)
 
-    def _any_change(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _any_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if entry.lastmod_node is None:
             subject.report("CH04", "an entry without lastmod", entry.node)
         self._changes.see(subject, entry)
@@ -69,7 +69,7 @@ class LogEntries:
 
     # --- lists and packages of changes ---------------------------------------------------------
 
-    def change_list(self, subject: Subject, entry: ParsedEntry) -> None:
+    def change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List Index (§12.2)."""
         start = entry.times.get("from")
         if not entry.has("from"):
@@ -85,7 +85,7 @@ class LogEntries:
         self._open += entry.has("from") and not entry.has("until")
         self._before = entry
 
-    def _see_next(self, subject: Subject, entry: ParsedEntry, before: ParsedEntry) -> None:
+    def _see_next(self, subject: ExaminedDocument, entry: ParsedEntry, before: ParsedEntry) -> None:
         start, end = entry.times.get("from"), before.times.get("until")
         if not before.has("until"):
             subject.report("CI05", "the list above this one has no until", entry.place)
@@ -93,7 +93,7 @@ class LogEntries:
             message = f"from {start.text} is not the until {end.text} of the list above"
             subject.report("CI06", message, entry.place, "from")
 
-    def change_package(self, subject: Subject, entry: ParsedEntry) -> None:
+    def change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump (§13.1)."""
         self._packages.see(subject, entry, "CD03")
         if not entry.has("from"):
@@ -101,13 +101,13 @@ class LogEntries:
         self._see_order(subject, entry, "CD02", "from")
         check_within(subject, entry, "CD05", ("from", "until"))
 
-    def change_dump(self, subject: Subject, entry: ParsedEntry) -> None:
+    def change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
             subject.report("CD06b", "a Change Dump without from", entry.place)
         self._see_order(subject, entry, "CD06a", "from")
 
-    def archived(self, subject: Subject, entry: ParsedEntry) -> None:
+    def archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of an archive (Archives §3 to §6)."""
         capability = subject.summary.capability
         past = None if capability is None else capability.archived
@@ -118,11 +118,15 @@ class LogEntries:
             subject.report("AR03", "an entry without until", entry.place)
         self._see_order(subject, entry, "AR04", name)
 
-    def _see_order(self, subject: Subject, entry: ParsedEntry, rule: str, name: str) -> None:
+    def _see_order(
+        self, subject: ExaminedDocument, entry: ParsedEntry, rule: str, name: str
+    ) -> None:
         self._orders[rule].see(subject, entry.times.get(name), entry.place, name)
 
 
-def _check_inside(subject: Subject, rule: str, moment: Moment, node: Node, part: str) -> None:
+def _check_inside(
+    subject: ExaminedDocument, rule: str, moment: ParsedTime, node: ElementNode, part: str
+) -> None:
     start, end = subject.root_times.get("from"), subject.root_times.get("until")
     name = node.name if part == TEXT else part
     if start and moment.last < start.first:

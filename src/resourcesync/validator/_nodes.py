@@ -17,7 +17,7 @@ _BLANKS: Final = re.compile(rb"\s*")
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class ElementNode:
     """An element: its name, attributes, text and children, and where it starts.
 
     Attributes:
@@ -38,7 +38,7 @@ class Node:
     column: int
     offset: int
     text: str = ""
-    children: "list[Node]" = field(default_factory=list)
+    children: "list[ElementNode]" = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Spot:
     excerpt_column: int = 0
 
 
-class Window:
+class ByteWindow:
     """The last bytes of a document, at least from the start of the entry being read."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Window:
         self._bytes = self._bytes[start - self._base :] + block
         self._base = start
 
-    def spot(self, node: Node, part: str = "") -> Spot:
+    def spot(self, node: ElementNode, part: str = "") -> Spot:
         """Return the place of an element, of one of its attributes, or of its text."""
         start = node.offset - self._base
         if start < 0:
@@ -101,7 +101,7 @@ class Window:
                 return found.span(2) if found[2] is not None else found.span(3)
         return None
 
-    def _place(self, node: Node, start: int, begin: int) -> tuple[int, int]:
+    def _place(self, node: ElementNode, start: int, begin: int) -> tuple[int, int]:
         before = self._bytes[start:begin].decode("utf-8", "replace")
         before = before.replace("\r\n", "\n").replace("\r", "\n")
         lines = before.count("\n")

@@ -4,9 +4,9 @@ from typing import Final
 
 from resourcesync.model.vocabulary import MAX_ENTRIES
 from resourcesync.validator._entries import ParsedEntry
-from resourcesync.validator._nodes import TEXT, Node
-from resourcesync.validator._subject import Kind, Moment, Subject
-from resourcesync.validator.rule import Profile
+from resourcesync.validator._nodes import TEXT, ElementNode
+from resourcesync.validator._subject import DocumentKind, ExaminedDocument, ParsedTime
+from resourcesync.validator.rule import RuleProfile
 
 _IMPOSSIBLE: Final = frozenset(
     {
@@ -18,14 +18,16 @@ _IMPOSSIBLE: Final = frozenset(
 )
 
 
-class Order:
+class TimeOrderCheck:
     """Whether times come oldest first; entries without a time are passed over."""
 
     def __init__(self, rule: str) -> None:
         self._rule = rule
-        self._before: Moment | None = None
+        self._before: ParsedTime | None = None
 
-    def see(self, subject: Subject, moment: Moment | None, node: Node, part: str) -> None:
+    def see(
+        self, subject: ExaminedDocument, moment: ParsedTime | None, node: ElementNode, part: str
+    ) -> None:
         """Compare the time of an entry with that of the entries before."""
         if moment is None:
             return
@@ -37,13 +39,13 @@ class Order:
         self._before = moment
 
 
-class Repetition:
+class RepetitionCheck:
     """Whether a resource is listed twice; remembers as many entries as a document may have."""
 
     def __init__(self) -> None:
         self._marks: set[int] = set()
 
-    def see(self, subject: Subject, entry: ParsedEntry) -> None:
+    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Look for the address of an entry among those before."""
         if not entry.uri:
             return
@@ -54,31 +56,31 @@ class Repetition:
             self._marks.add(mark)
 
 
-class Changes:
+class ChangeSequenceCheck:
     """The changes of a Change List or its packaged form, one after the other (§12.1, §13.2)."""
 
-    def __init__(self, kind: Kind) -> None:
-        self._list = kind is Kind.CH
-        self._order = Order("CH05" if self._list else "CM05")
+    def __init__(self, kind: DocumentKind) -> None:
+        self._list = kind is DocumentKind.CH
+        self._order = TimeOrderCheck("CH05" if self._list else "CM05")
         self._last: dict[int, str] = {}
         self._moments: set[int] = set()
 
-    def see(self, subject: Subject, entry: ParsedEntry) -> None:
+    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Compare a change with those before."""
         self._see_order(subject, entry)
         if self._list and entry.uri:
             self._see_twice(subject, entry)
             self._see_life(subject, entry)
 
-    def _see_order(self, subject: Subject, entry: ParsedEntry) -> None:
-        if subject.profile is Profile.RS_1_0:
+    def _see_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        if subject.profile is RuleProfile.RS_1_0:
             if entry.lastmod_node is not None:
                 self._order.see(subject, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
             self._order.see(subject, entry.times.get("datetime"), entry.md, "datetime")
 
-    def _see_twice(self, subject: Subject, entry: ParsedEntry) -> None:
-        old = subject.profile is Profile.RS_1_0
+    def _see_twice(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        old = subject.profile is RuleProfile.RS_1_0
         moment = entry.lastmod if old else entry.times.get("datetime")
         if moment is None:
             return
@@ -89,7 +91,7 @@ class Changes:
         elif len(self._moments) < MAX_ENTRIES:
             self._moments.add(mark)
 
-    def _see_life(self, subject: Subject, entry: ParsedEntry) -> None:
+    def _see_life(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         mark = hash(entry.uri)
         before = self._last.get(mark)
         if before is not None and (before, entry.change) in _IMPOSSIBLE:

@@ -3,18 +3,18 @@
 from typing import Final
 
 from resourcesync.validator._entries import ParsedEntry
-from resourcesync.validator._subject import Subject
+from resourcesync.validator._subject import ExaminedDocument
 
 _ZIP: Final = frozenset({"application/zip", "application/x-zip-compressed"})
 
 
-class Packages:
+class PackageEntryCheck:
     """The packages of a dump: their types and lengths (§11.1, §13.1)."""
 
     def __init__(self) -> None:
         self._media_type = ""
 
-    def see(self, subject: Subject, entry: ParsedEntry, rule: str) -> None:
+    def see(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
         """Check the next package."""
         missing = [name for name in ("type", "length") if not entry.value(name)]
         if missing:
@@ -30,7 +30,7 @@ class Packages:
         self._media_type = self._media_type or media_type
 
 
-def check_path(subject: Subject, entry: ParsedEntry) -> None:
+def check_path(subject: ExaminedDocument, entry: ParsedEntry) -> None:
     """Check where an entry of a manifest says that its bytes are, and of which type (§11.2)."""
     path = entry.value("path")
     if entry.has("path"):
@@ -43,7 +43,9 @@ def check_path(subject: Subject, entry: ParsedEntry) -> None:
         subject.report("RM08", "an entry without type", entry.place)
 
 
-def check_within(subject: Subject, entry: ParsedEntry, rule: str, names: tuple[str, str]) -> None:
+def check_within(
+    subject: ExaminedDocument, entry: ParsedEntry, rule: str, names: tuple[str, str]
+) -> None:
     """Check that the times of a package lie within those of its dump (§11.1, §13.1)."""
     start, end = (subject.root_times.get(name) for name in names)
     for name in names:

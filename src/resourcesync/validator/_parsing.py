@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, MAX_TOKEN, excess, new_parser
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._tokens import SEPARATOR
-from resourcesync.validator._nodes import Node, Spot, Window
+from resourcesync.validator._nodes import ByteWindow, ElementNode, Spot
 
 _MAX_CHILDREN: Final = 1_000
 _ENCODINGS: Final = frozenset({"utf-8", "utf8"})
@@ -22,7 +22,7 @@ class StopError(Exception):
         self.spot = spot
 
 
-class Parser:
+class ElementParser:
     """Feeds one document through expat and keeps the children of the root until they are taken.
 
     Attributes:
@@ -33,13 +33,13 @@ class Parser:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self.window = Window()
-        self.root: Node | None = None
+        self.window = ByteWindow()
+        self.root: ElementNode | None = None
         self.encoding = ""
         self.fed = 0
         self._limits = limits
-        self._ready: list[Node] = []
-        self._open: list[Node] = []
+        self._ready: list[ElementNode] = []
+        self._open: list[ElementNode] = []
         self._depth = 0
         self._texts: list[str] = []
         self._text_size = 0
@@ -74,7 +74,7 @@ class Parser:
         """
         self._parse(lambda: self._parser.Parse(b"", True), at_end=True)  # noqa: FBT003 - expat's signature
 
-    def drain(self) -> list[Node]:
+    def drain(self) -> list[ElementNode]:
         """Return the children of the root that ended since the last call."""
         ready, self._ready = self._ready, []
         return ready
@@ -83,7 +83,7 @@ class Parser:
         try:
             parse()
         except pyexpat.ExpatError as error:
-            place = Node("", "", {}, (), error.lineno, error.offset + 1, self._at_error())
+            place = ElementNode("", "", {}, (), error.lineno, error.offset + 1, self._at_error())
             what = f"not well-formed XML: {pyexpat.ErrorString(error.code)}"
             if at_end and error.code in CUT_SHORT:
                 what = "the document stops before its end"
@@ -130,7 +130,7 @@ class Parser:
         self._texts.clear()
         self._text_size = 0
 
-    def _node(self, name: str, attributes: list[str]) -> Node:
+    def _node(self, name: str, attributes: list[str]) -> ElementNode:
         namespace, local = self._split(name)
         plain: dict[str, str] = {}
         qualified: tuple[tuple[str, str, str], ...] = ()
@@ -141,7 +141,7 @@ class Parser:
             else:
                 plain[key] = value
         parser = self._parser
-        return Node(
+        return ElementNode(
             namespace,
             local,
             plain,
@@ -177,7 +177,7 @@ class Parser:
 
     def _stop(self, message: str) -> None:
         parser = self._parser
-        place = Node(
+        place = ElementNode(
             "",
             "",
             {},

@@ -9,9 +9,9 @@ from typing import Final
 
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
-from resourcesync.validator._nodes import Node, Spot, Window
-from resourcesync.validator.findings import Finding
-from resourcesync.validator.rule import Profile
+from resourcesync.validator._nodes import ByteWindow, ElementNode, Spot
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary
 
@@ -34,7 +34,7 @@ _ALIASES: Final = {
 }
 
 
-class Kind(Enum):
+class DocumentKind(Enum):
     """What a document is, as its root and its capability say."""
 
     UNKNOWN = "other"
@@ -59,27 +59,41 @@ class Kind(Enum):
     FN = "Framework Notification"
 
 
-SNAPSHOTS: Final = frozenset({Kind.RL, Kind.RLI, Kind.RD, Kind.RDI, Kind.RDM})
-LOGS: Final = frozenset({Kind.CH, Kind.CHI, Kind.CD, Kind.CDI, Kind.CDM})
-DESCRIPTIONS: Final = frozenset({Kind.SD, Kind.SDI, Kind.CAP, Kind.CAPI})
-MANIFESTS: Final = frozenset({Kind.RDM, Kind.CDM})
-CHANGES: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT, Kind.FN})
-RESOURCES: Final = frozenset(
-    {Kind.RL, Kind.RDM, Kind.CH, Kind.CDM, Kind.NT, Kind.SITEMAP, Kind.UNKNOWN}
+SNAPSHOTS: Final = frozenset(
+    {DocumentKind.RL, DocumentKind.RLI, DocumentKind.RD, DocumentKind.RDI, DocumentKind.RDM}
 )
-DOCUMENTS: Final = frozenset(Kind) - RESOURCES
+LOGS: Final = frozenset(
+    {DocumentKind.CH, DocumentKind.CHI, DocumentKind.CD, DocumentKind.CDI, DocumentKind.CDM}
+)
+DESCRIPTIONS: Final = frozenset(
+    {DocumentKind.SD, DocumentKind.SDI, DocumentKind.CAP, DocumentKind.CAPI}
+)
+MANIFESTS: Final = frozenset({DocumentKind.RDM, DocumentKind.CDM})
+CHANGES: Final = frozenset({DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT, DocumentKind.FN})
+RESOURCES: Final = frozenset(
+    {
+        DocumentKind.RL,
+        DocumentKind.RDM,
+        DocumentKind.CH,
+        DocumentKind.CDM,
+        DocumentKind.NT,
+        DocumentKind.SITEMAP,
+        DocumentKind.UNKNOWN,
+    }
+)
+DOCUMENTS: Final = frozenset(DocumentKind) - RESOURCES
 
-_KINDS: Final[Mapping[Capability, tuple[Kind, Kind]]] = {
-    Capability.DESCRIPTION: (Kind.SD, Kind.SDI),
-    Capability.CAPABILITY_LIST: (Kind.CAP, Kind.CAPI),
-    Capability.RESOURCE_LIST: (Kind.RL, Kind.RLI),
-    Capability.RESOURCE_DUMP: (Kind.RD, Kind.RDI),
-    Capability.RESOURCE_DUMP_MANIFEST: (Kind.RDM, Kind.RDM),
-    Capability.CHANGE_LIST: (Kind.CH, Kind.CHI),
-    Capability.CHANGE_DUMP: (Kind.CD, Kind.CDI),
-    Capability.CHANGE_DUMP_MANIFEST: (Kind.CDM, Kind.CDM),
-    Capability.CHANGE_NOTIFICATION: (Kind.NT, Kind.NT),
-    Capability.FRAMEWORK_NOTIFICATION: (Kind.FN, Kind.FN),
+_KINDS: Final[Mapping[Capability, tuple[DocumentKind, DocumentKind]]] = {
+    Capability.DESCRIPTION: (DocumentKind.SD, DocumentKind.SDI),
+    Capability.CAPABILITY_LIST: (DocumentKind.CAP, DocumentKind.CAPI),
+    Capability.RESOURCE_LIST: (DocumentKind.RL, DocumentKind.RLI),
+    Capability.RESOURCE_DUMP: (DocumentKind.RD, DocumentKind.RDI),
+    Capability.RESOURCE_DUMP_MANIFEST: (DocumentKind.RDM, DocumentKind.RDM),
+    Capability.CHANGE_LIST: (DocumentKind.CH, DocumentKind.CHI),
+    Capability.CHANGE_DUMP: (DocumentKind.CD, DocumentKind.CDI),
+    Capability.CHANGE_DUMP_MANIFEST: (DocumentKind.CDM, DocumentKind.CDM),
+    Capability.CHANGE_NOTIFICATION: (DocumentKind.NT, DocumentKind.NT),
+    Capability.FRAMEWORK_NOTIFICATION: (DocumentKind.FN, DocumentKind.FN),
 }
 
 
@@ -91,24 +105,24 @@ def capability_of(label: str) -> Capability | None:
     return Capability(folded) if folded in set(Capability) else None
 
 
-def kind_of(capability: Capability | None, *, is_index: bool) -> Kind:
+def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
     """Return what a document of this capability and root is."""
     if capability is None:
-        return Kind.UNKNOWN
+        return DocumentKind.UNKNOWN
     if capability.is_archive:
-        return Kind.ARI if is_index else Kind.AR
+        return DocumentKind.ARI if is_index else DocumentKind.AR
     return _KINDS[capability][is_index]
 
 
 @dataclass(slots=True)
-class Subject:
+class ExaminedDocument:
     """One document while it is examined.
 
     Attributes:
         profile: By which text it is judged.
         window: The bytes around what is being read.
         summary: What was learned of it.
-        kind: What it is; `Kind.UNKNOWN` until its root's ``rs:md`` was seen.
+        kind: What it is; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was seen.
         namespace: Its spelling of the Sitemap namespace.
         root, md: Where the root and its first ``rs:md`` stand.
         root_times: The times of the root's ``rs:md`` as written and as understood.
@@ -117,19 +131,19 @@ class Subject:
             and by its name; what was found out once for this kind of document.
     """
 
-    profile: Profile
-    window: Window
+    profile: RuleProfile
+    window: ByteWindow
     summary: DocumentSummary
-    kind: Kind = Kind.UNKNOWN
+    kind: DocumentKind = DocumentKind.UNKNOWN
     namespace: str = SITEMAP_NS
     root: Spot = field(default_factory=Spot)
     md: Spot | None = None
-    root_times: "dict[str, Moment]" = field(default_factory=dict)
+    root_times: "dict[str, ParsedTime]" = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
     places: dict[tuple[bool, str], str] = field(default_factory=dict)
-    _found: list[Finding] = field(default_factory=list)
+    _found: list[RuleFinding] = field(default_factory=list)
 
-    def report(self, rule: str, message: str, node: Node, part: str = "") -> None:
+    def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
         """Tell that a rule is broken by an element, one of its attributes, or its text."""
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, self.window.spot(node, part))
@@ -139,24 +153,24 @@ class Subject:
         if self.profile in RULES[rule].profiles:
             self._add(rule, message, spot)
 
-    def report_once(self, rule: str, message: str, node: Node, part: str = "") -> None:
+    def report_once(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
         """Tell that a rule is broken, the first time only."""
         if rule not in self.reported:
             self.reported.add(rule)
             self.report(rule, message, node, part)
 
-    def drain(self) -> list[Finding]:
+    def drain(self) -> list[RuleFinding]:
         """Return what was told since the last call."""
         found, self._found = self._found, []
         return found
 
-    def is_sitemap(self, node: Node) -> bool:
+    def is_sitemap(self, node: ElementNode) -> bool:
         """Whether an element belongs to the Sitemap protocol."""
         return node.namespace == self.namespace
 
     def _add(self, rule: str, message: str, spot: Spot) -> None:
         self._found.append(
-            Finding(
+            RuleFinding(
                 rule=RULES[rule],
                 uri=self.summary.uri,
                 message=message,
@@ -175,7 +189,7 @@ _SPANS: Final = {4: timedelta(days=365), 7: timedelta(days=27), 10: timedelta(da
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ParsedTime:
     """A time as written, and the first and the last instant that it may mean.
 
     A date without a time means any instant of that day.
@@ -186,7 +200,9 @@ class Moment:
     last: datetime
 
 
-def read_moment(subject: Subject, node: Node, part: str, text: str) -> Moment | None:
+def read_moment(
+    subject: ExaminedDocument, node: ElementNode, part: str, text: str
+) -> ParsedTime | None:
     """Return the time that an attribute or an element gives; tell what is wrong with it (§7)."""
     text = text.strip()
     name = node.name if part == "#text" else part
@@ -201,4 +217,4 @@ def read_moment(subject: Subject, node: Node, part: str, text: str) -> Moment | 
         subject.report("G18", f"{name} {text} is not written in full, in UTC, with Z", node, part)
     span = _SPANS.get(len(text), timedelta())
     last = first + span if first.year < 9998 else first  # noqa: PLR2004 - no year after 9999
-    return Moment(text, first, last)
+    return ParsedTime(text, first, last)

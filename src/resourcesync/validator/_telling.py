@@ -1,28 +1,35 @@
 """Findings at places that a summary remembers."""
 
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
-from resourcesync.validator.summaries import DocumentSummary, ListedResource, Place, Target
+from resourcesync.validator.summaries import (
+    DocumentPlace,
+    DocumentSummary,
+    ListedResource,
+    ListedTarget,
+)
 
 
-def at_root(rule: str, message: str, document: DocumentSummary) -> Finding:
+def at_root(rule: str, message: str, document: DocumentSummary) -> RuleFinding:
     """Return a finding about a document as a whole."""
     return at_place(rule, message, document.uri, document.place)
 
 
-def at_target(rule: str, message: str, document: DocumentSummary, target: Target) -> Finding:
+def at_target(
+    rule: str, message: str, document: DocumentSummary, target: ListedTarget
+) -> RuleFinding:
     """Return a finding about one document that a document lists."""
     return at_place(rule, message, document.uri, target.place)
 
 
-def at_listed(rule: str, message: str, listed: ListedResource) -> Finding:
+def at_listed(rule: str, message: str, listed: ListedResource) -> RuleFinding:
     """Return a finding about one resource that a document lists."""
     return at_place(rule, message, listed.document, listed.place)
 
 
-def at_place(rule: str, message: str, uri: str, place: Place) -> Finding:
+def at_place(rule: str, message: str, uri: str, place: DocumentPlace) -> RuleFinding:
     """Return a finding at a place of a document."""
-    return Finding(
+    return RuleFinding(
         rule=RULES[rule],
         uri=uri,
         message=message,
@@ -32,6 +39,6 @@ def at_place(rule: str, message: str, uri: str, place: Place) -> Finding:
     )
 
 
-def without_place(rule: str, message: str, uri: str) -> Finding:
+def without_place(rule: str, message: str, uri: str) -> RuleFinding:
     """Return a finding about a resource, a package or a message as a whole."""
-    return Finding(rule=RULES[rule], uri=uri, message=message)
+    return RuleFinding(rule=RULES[rule], uri=uri, message=message)

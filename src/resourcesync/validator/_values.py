@@ -6,7 +6,7 @@ from typing import Final
 from resourcesync.documents._limits import Limits
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.validator._nodes import Node
+from resourcesync.validator._nodes import ElementNode
 from resourcesync.validator._registry import is_media_type, is_relation
 from resourcesync.validator._subject import (
     CHANGES,
@@ -15,9 +15,9 @@ from resourcesync.validator._subject import (
     MANIFESTS,
     RS_NAMESPACES,
     SNAPSHOTS,
-    Kind,
-    Moment,
-    Subject,
+    DocumentKind,
+    ExaminedDocument,
+    ParsedTime,
     read_moment,
 )
 
@@ -40,7 +40,7 @@ _ONLY_IN_INDEXES: Final = frozenset({"change", "datetime", "path", "capability"}
 _ONLY_ELSEWHERE: Final = _ONLY_IN_INDEXES | {"at", "completed"}
 
 
-def check_names(subject: Subject, node: Node, known: frozenset[str]) -> None:
+def check_names(subject: ExaminedDocument, node: ElementNode, known: frozenset[str]) -> None:
     """Check what the attributes of an ``rs:md`` or ``rs:ln`` are called (§7)."""
     for namespace, name, value in node.qualified:
         if namespace in RS_NAMESPACES:
@@ -52,7 +52,7 @@ def check_names(subject: Subject, node: Node, known: frozenset[str]) -> None:
             subject.report("G10", message, node, name)
 
 
-def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
+def check_values(subject: ExaminedDocument, node: ElementNode) -> dict[str, ParsedTime]:
     """Check the values of an ``rs:md`` or ``rs:ln``; return the times that can be read (§7)."""
     found = node.attributes
     _check_lengths(subject, node)
@@ -64,7 +64,7 @@ def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
         subject.report("G30", message, node, "type")
     if "hash" in found:
         _check_hash(subject, node, found["hash"])
-    times: dict[str, Moment] = {}
+    times: dict[str, ParsedTime] = {}
     for name in TIMES:
         if name in found:
             moment = read_moment(subject, node, name, found[name])
@@ -73,14 +73,14 @@ def check_values(subject: Subject, node: Node) -> dict[str, Moment]:
     return times
 
 
-def _check_lengths(subject: Subject, node: Node) -> None:
+def _check_lengths(subject: ExaminedDocument, node: ElementNode) -> None:
     for name, rule in _OF_VALUES.items():
         if len(text := node.attributes.get(name, "")) > _LIMITS.text:
             message = f"{name} has {len(text):,} characters, and counts as not said"
             subject.report(rule, message, node, name)
 
 
-def _check_hash(subject: Subject, node: Node, text: str) -> None:
+def _check_hash(subject: ExaminedDocument, node: ElementNode, text: str) -> None:
     algorithms = []
     for token in text.split() or [""]:
         if _TOKEN.fullmatch(token) is None:
@@ -101,7 +101,7 @@ def _check_hash(subject: Subject, node: Node, text: str) -> None:
         subject.report("G29", f"hash gives {', '.join(sorted(twice))} twice", node, "hash")
 
 
-def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
+def check_link(subject: ExaminedDocument, node: ElementNode) -> dict[str, ParsedTime]:
     """Check an ``rs:ln`` by itself: names, values, relation; return its times (§7, §14.1)."""
     check_names(subject, node, LN_NAMES)
     for name in ("href", "rel"):
@@ -125,7 +125,7 @@ def check_link(subject: Subject, node: Node) -> dict[str, Moment]:
     return check_values(subject, node)
 
 
-def check_places(subject: Subject, node: Node, *, in_root: bool) -> None:
+def check_places(subject: ExaminedDocument, node: ElementNode, *, in_root: bool) -> None:
     """Check that the attributes of an ``rs:md`` may stand in this kind of document (§7, A)."""
     for name in node.attributes:
         rule = subject.places.get((in_root, name))
@@ -139,15 +139,15 @@ def check_places(subject: Subject, node: Node, *, in_root: bool) -> None:
             subject.report(rule, message, node, name)
 
 
-def _is_time_above(subject: Subject, name: str) -> bool:
+def _is_time_above(subject: ExaminedDocument, name: str) -> bool:
     return subject.kind in DESCRIPTIONS and name in ("at", "completed", "from", "until")
 
 
-def _phrase(subject: Subject) -> str:
-    return "document" if subject.kind is Kind.UNKNOWN else subject.kind.value
+def _phrase(subject: ExaminedDocument) -> str:
+    return "document" if subject.kind is DocumentKind.UNKNOWN else subject.kind.value
 
 
-def _misplaced(subject: Subject, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller
+def _misplaced(subject: ExaminedDocument, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller
     kind = subject.kind
     if name == "modified":
         return "G36"
@@ -157,31 +157,31 @@ def _misplaced(subject: Subject, name: str, in_root: bool) -> str:  # noqa: FBT0
         return "G37"
     if in_root:
         return {"path": "G31", "change": "G32", "datetime": "G34"}.get(name, "")
-    if kind is Kind.RL and name in _ONLY_ELSEWHERE:
+    if kind is DocumentKind.RL and name in _ONLY_ELSEWHERE:
         return "RL06"
-    if kind is Kind.RLI and name in _ONLY_IN_INDEXES:
+    if kind is DocumentKind.RLI and name in _ONLY_IN_INDEXES:
         return "RI03"
     return _misplaced_on_entry(subject, name)
 
 
-def _misplaced_on_entry(subject: Subject, name: str) -> str:
+def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
     kind = subject.kind
     allowed = {
         "path": kind in MANIFESTS,
         "change": kind in CHANGES,
         "datetime": kind in CHANGES and subject.profile is not subject.profile.RS_1_0,
-        "capability": kind in DESCRIPTIONS or kind is Kind.FN,
-        "at": kind is not Kind.RDM,
-        "completed": kind is not Kind.RDM,
-        "from": kind not in (Kind.CH, Kind.CDM),
-        "until": kind not in (Kind.CH, Kind.CDM),
+        "capability": kind in DESCRIPTIONS or kind is DocumentKind.FN,
+        "at": kind is not DocumentKind.RDM,
+        "completed": kind is not DocumentKind.RDM,
+        "from": kind not in (DocumentKind.CH, DocumentKind.CDM),
+        "until": kind not in (DocumentKind.CH, DocumentKind.CDM),
     }
-    if kind is Kind.UNKNOWN or allowed.get(name, True):
+    if kind is DocumentKind.UNKNOWN or allowed.get(name, True):
         return ""
     return {"path": "G31", "change": "G32", "datetime": "G34", "capability": "G35"}.get(name, "G45")
 
 
-def check_pairs(subject: Subject, node: Node, times: dict[str, Moment]) -> None:
+def check_pairs(subject: ExaminedDocument, node: ElementNode, times: dict[str, ParsedTime]) -> None:
     """Check that ``completed`` and ``until`` stand beside their starts, and after them (§7, A)."""
     for start, end, alone, order in (
         ("at", "completed", "G39a", "G39b"),
@@ -196,7 +196,7 @@ def check_pairs(subject: Subject, node: Node, times: dict[str, Moment]) -> None:
             subject.report(order, message, node, end)
 
 
-def check_change(subject: Subject, node: Node) -> str:
+def check_change(subject: ExaminedDocument, node: ElementNode) -> str:
     """Check the value of ``change``; return it as far as it is understood (§12.1)."""
     text = node.attributes.get("change", "")
     if "change" in node.attributes and subject.kind in CHANGES and text not in set(ChangeKind):

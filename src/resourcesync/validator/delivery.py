@@ -11,7 +11,7 @@ from resourcesync.documents.reading import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _OK: Final = 200
@@ -22,7 +22,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class DeliveredResponse:
     """What a server answered to GET, redirects followed.
 
     Attributes:
@@ -49,7 +49,7 @@ def _bare(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def judge_resource(listed: ListedResource, response: Response) -> Iterator[Finding]:
+def judge_resource(listed: ListedResource, response: DeliveredResponse) -> Iterator[RuleFinding]:
     """Judge what a server gives for a resource by what its entry tells (§7, §12.1)."""
     if listed.change == "deleted":
         if response.status not in _GONE:
@@ -71,7 +71,9 @@ def judge_resource(listed: ListedResource, response: Response) -> Iterator[Findi
             yield at_listed("HT04", message, listed)
 
 
-def _judge_representation(listed: ListedResource, response: Response) -> Iterator[Finding]:
+def _judge_representation(
+    listed: ListedResource, response: DeliveredResponse
+) -> Iterator[RuleFinding]:
     if listed.length is not None and response.length not in (None, listed.length):
         message = f"{listed.uri} has {response.length} bytes instead of {listed.length}"
         yield at_listed("HT01", message, listed)
@@ -85,7 +87,7 @@ def _judge_representation(listed: ListedResource, response: Response) -> Iterato
         yield at_listed("HT01", message, listed)
 
 
-def judge_body(listed: ListedResource, start: bytes) -> Iterator[Finding]:
+def judge_body(listed: ListedResource, start: bytes) -> Iterator[RuleFinding]:
     """Judge what a resource is, by how its body starts: no Resource List itself (§10.2)."""
     try:
         header = read(BytesIO(start), uri=listed.uri).header
@@ -103,7 +105,7 @@ def _http_date(text: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def judge_document_response(response: Response) -> Iterator[Finding]:
+def judge_document_response(response: DeliveredResponse) -> Iterator[RuleFinding]:
     """Judge the media type that a document is served as."""
     media_type = response.media_type
     packed = media_type in _PACKED and response.uri.partition("?")[0].endswith(".gz")
@@ -118,7 +120,7 @@ def judge_page_link(
     *,
     in_head: bool,
     listed: Collection[str] | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Judge a ``resourcesync`` link of an HTML page (§6.3.3).
 
     Args:
@@ -134,14 +136,14 @@ def judge_page_link(
 
 def judge_header_link(
     resource: str, target: DocumentSummary | None, *, listed: Collection[str] | None = None
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Judge a ``resourcesync`` link in an HTTP header, as `judge_page_link` does (§6.3.3)."""
     yield from _judge_covering("DI02", resource, target, listed)
 
 
 def _judge_covering(
     rule: str, uri: str, target: DocumentSummary | None, listed: Collection[str] | None
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     if target is None:
         yield without_place(rule, "the link leads to no document of ResourceSync", uri)
     elif target.capability is not Capability.CAPABILITY_LIST:
@@ -151,7 +153,7 @@ def _judge_covering(
         yield without_place(rule, f"the set of {target.uri} does not hold it", uri)
 
 
-def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[Finding]:
+def judge_robots(robots: str, targets: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
     """Judge the documents that the ``Sitemap`` lines of a robots.txt lead to (§6.3.4).
 
     Plain sitemaps are none of our business.

@@ -11,27 +11,32 @@ from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
 from resourcesync.validator._entries import ParsedEntry, is_rs, read_entry
-from resourcesync.validator._header import Header
-from resourcesync.validator._kinds import Entries
-from resourcesync.validator._links import Descriptions, check_links
-from resourcesync.validator._nodes import Node, Spot
-from resourcesync.validator._parsing import Parser, StopError
-from resourcesync.validator._subject import DOCUMENTS, Kind, Subject, capability_of
-from resourcesync.validator.findings import Finding
+from resourcesync.validator._header import RootChecks
+from resourcesync.validator._kinds import EntryChecks
+from resourcesync.validator._links import DescriptionLinks, check_links
+from resourcesync.validator._nodes import ElementNode, Spot
+from resourcesync.validator._parsing import ElementParser, StopError
+from resourcesync.validator._subject import DOCUMENTS, DocumentKind, ExaminedDocument, capability_of
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import Marks, MarkStore
-from resourcesync.validator.rule import Profile
-from resourcesync.validator.summaries import DocumentSummary, ListedResource, Place, Target
+from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.summaries import (
+    DocumentPlace,
+    DocumentSummary,
+    ListedResource,
+    ListedTarget,
+)
 
 _ENTRY: Final = {False: "url", True: "sitemap"}
-_DUMPS: Final = frozenset({Kind.RD, Kind.CD})
-_CHANGED: Final = frozenset({Kind.CH, Kind.CDM, Kind.NT})
+_DUMPS: Final = frozenset({DocumentKind.RD, DocumentKind.CD})
+_CHANGED: Final = frozenset({DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT})
 
 
 def validate_document(
     chunks: Iterable[bytes],
     *,
     uri: str,
-    profile: Profile = Profile.RS_1_1,
+    profile: RuleProfile = RuleProfile.RS_1_1,
     on_resource: Callable[[ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
@@ -54,7 +59,7 @@ def validate_document(
     return Examination(chunks, summary, profile=profile, on_resource=on_resource)
 
 
-class Examination(Iterator[Finding]):
+class Examination(Iterator[RuleFinding]):
     """The findings of one document, as they are met.
 
     Attributes:
@@ -66,29 +71,31 @@ class Examination(Iterator[Finding]):
         chunks: Iterable[bytes],
         summary: DocumentSummary,
         *,
-        profile: Profile,
+        profile: RuleProfile,
         on_resource: Callable[[ListedResource], None] | None,
     ) -> None:
         self.summary = summary
         self._limits = Limits()
-        self._parser = Parser(self._limits)
-        self._subject = Subject(profile=profile, window=self._parser.window, summary=self.summary)
+        self._parser = ElementParser(self._limits)
+        self._subject = ExaminedDocument(
+            profile=profile, window=self._parser.window, summary=self.summary
+        )
         self._on_resource = on_resource
-        self._header = Header()
-        self._entries: Entries | None = None
-        self._descriptions = Descriptions()
+        self._header = RootChecks()
+        self._entries: EntryChecks | None = None
+        self._descriptions = DescriptionLinks()
         self._timed = False
         self._undated = 0
         self._going = True
         self._findings = self._run(chunks)
 
-    def __next__(self) -> Finding:
+    def __next__(self) -> RuleFinding:
         """Return the next finding."""
         return next(self._findings)
 
-    def _run(self, chunks: Iterable[bytes]) -> Iterator[Finding]:
+    def _run(self, chunks: Iterable[bytes]) -> Iterator[RuleFinding]:
         subject = self._subject
-        stream = _Stream(chunks)
+        stream = _ChunkStream(chunks)
         octets = cast("BinaryIO", stream)  # only read() is asked of it
         try:
             for block in _octets.blocks(octets, limits=self._limits, uri=self.summary.uri):
@@ -135,7 +142,7 @@ class Examination(Iterator[Finding]):
             if self._going:
                 self._read_child(node)
 
-    def _read_child(self, node: Node) -> None:
+    def _read_child(self, node: ElementNode) -> None:
         subject = self._subject
         if subject.is_sitemap(node) and node.name not in ("md", "ln"):
             if node.name == _ENTRY[self.summary.is_index]:
@@ -143,7 +150,7 @@ class Examination(Iterator[Finding]):
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
                 subject.report("G03", f"<{node.name[:64]}> stands under <{root}>", node)
-        elif subject.profile is not Profile.SITEMAP and is_rs(subject, node):
+        elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
             if self._entries is not None:
@@ -153,10 +160,10 @@ class Examination(Iterator[Finding]):
             else:
                 self._header.link(subject, node)
 
-    def _entry(self, node: Node) -> None:
+    def _entry(self, node: ElementNode) -> None:
         subject, summary = self._subject, self.summary
         if self._entries is None:
-            self._entries = Entries(subject.kind)
+            self._entries = EntryChecks(subject.kind)
         summary.entries += 1
         if summary.entries == MAX_ENTRIES + 1:
             subject.report("G19", f"the document has more than {MAX_ENTRIES:,} entries", node)
@@ -164,7 +171,7 @@ class Examination(Iterator[Finding]):
             message = f"more than {self._limits.entries:,} entries; the rest is not judged"
             raise StopError(message, subject.window.spot(node))
         entry = read_entry(subject, node)
-        if subject.profile is not Profile.SITEMAP:
+        if subject.profile is not RuleProfile.SITEMAP:
             check_links(subject, entry)
             self._descriptions.see(subject, entry)
             self._entries.see(subject, entry)
@@ -190,8 +197,8 @@ class Examination(Iterator[Finding]):
     def _remember_part(self, entry: ParsedEntry) -> None:
         """Remember what a list lists as if it were an index, as long as all entries do."""
         targets, kind = self.summary.targets, self._subject.kind
-        if kind in (Kind.RL, Kind.CH) and len(targets) == self.summary.entries - 1:
-            if entry.is_part if kind is Kind.RL else entry.is_change_list:
+        if kind in (DocumentKind.RL, DocumentKind.CH) and len(targets) == self.summary.entries - 1:
+            if entry.is_part if kind is DocumentKind.RL else entry.is_change_list:
                 targets.append(_target(entry))
             else:
                 targets.clear()
@@ -204,7 +211,7 @@ class Examination(Iterator[Finding]):
         self.summary.changes.append(hash((entry.uri, entry.change, time)))
         self.summary.change_times.append(time)
 
-    def _finish(self, stream: "_Stream") -> None:
+    def _finish(self, stream: "_ChunkStream") -> None:
         subject, summary = self._subject, self.summary
         if not self._going:
             return
@@ -215,9 +222,9 @@ class Examination(Iterator[Finding]):
             )
         if summary.entries and not self._timed and not self._undated and summary.changes:
             summary.dialect = Dialect.V1_0
-        if subject.profile is not Profile.SITEMAP:
+        if subject.profile is not RuleProfile.SITEMAP:
             if self._entries is None:
-                self._entries = Entries(subject.kind)
+                self._entries = EntryChecks(subject.kind)
             self._entries.finish(subject)
             self._descriptions.finish(subject)
             self._header.finish(subject)
@@ -231,14 +238,16 @@ def summary_full(summary: DocumentSummary) -> bool:
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 
-def _place(entry: ParsedEntry) -> Place:
-    return Place(line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1)
+def _place(entry: ParsedEntry) -> DocumentPlace:
+    return DocumentPlace(
+        line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1
+    )
 
 
-def _target(entry: ParsedEntry, *, is_package: bool = False) -> Target:
+def _target(entry: ParsedEntry, *, is_package: bool = False) -> ListedTarget:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
-    return Target(
+    return ListedTarget(
         uri=entry.uri,
         place=_place(entry),
         label=entry.value("capability"),
@@ -274,7 +283,7 @@ def _listed(entry: ParsedEntry, document: str) -> ListedResource:
     )
 
 
-class _Stream:
+class _ChunkStream:
     """Pieces of any size, as the reader of bytes wants them."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:

@@ -11,7 +11,7 @@ _MAX_WAITING: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class RuleFinding:
     """A rule is broken here.
 
     Attributes:
@@ -40,13 +40,13 @@ class Finding:
         return self.rule.severity
 
 
-def by_place(findings: Iterable[Finding]) -> Iterator[Finding]:
+def by_place(findings: Iterable[RuleFinding]) -> Iterator[RuleFinding]:
     """Yield the findings of one document by line and column.
 
     What is missing is known only at the end, and belongs at the top. At most 1,000 findings wait,
     so the order of more than that is nearly right.
     """
-    waiting: list[tuple[int, int, int, Finding]] = []
+    waiting: list[tuple[int, int, int, RuleFinding]] = []
     for number, finding in enumerate(findings):
         heappush(waiting, (finding.line, finding.column, number, finding))
         if len(waiting) > _MAX_WAITING:

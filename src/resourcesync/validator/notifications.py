@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from resourcesync.discovery.links import find_targets
 from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocumentError
 from resourcesync.validator._telling import without_place
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a recorded message with its answer."""
@@ -165,7 +165,7 @@ def _read_body(
     return data[at:end], end
 
 
-def judge_message(message: Message, uri: str, secret: bytes | None = None) -> Iterator[Finding]:
+def judge_message(message: Message, uri: str, secret: bytes | None = None) -> Iterator[RuleFinding]:
     """Judge a recorded message and its answer, but for the document in it.
 
     Args:
@@ -185,7 +185,7 @@ def judge_message(message: Message, uri: str, secret: bytes | None = None) -> It
         yield from judge_signature(uri, secret=secret, header=header, body=message.body)
 
 
-def _judge_question(message: Message, uri: str) -> Iterator[Finding]:
+def _judge_question(message: Message, uri: str) -> Iterator[RuleFinding]:
     query = message.target.partition("?")[2]
     try:
         asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS))
@@ -197,7 +197,7 @@ def _judge_question(message: Message, uri: str) -> Iterator[Finding]:
     is_number = lease.isascii() and lease.isdigit() and len(lease) <= _LONGEST_NUMBER
     refused = answer is not None and answer.status == _NOT_FOUND
     yield from judge_verification(
-        Verification(
+        IntentVerification(
             callback=uri,
             pending=not refused,
             challenge=asked["hub.challenge"].encode("utf-8", "surrogateescape"),
@@ -209,7 +209,7 @@ def _judge_question(message: Message, uri: str) -> Iterator[Finding]:
     )
 
 
-def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[Finding]:
+def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[RuleFinding]:
     """Judge how many ``self`` and ``hub`` links a message carries (WebSub §7).
 
     Args:
@@ -222,7 +222,7 @@ def judge_message_links(uri: str, links: Mapping[str, int]) -> Iterator[Finding]
         yield without_place("NT02", "no hub link", uri)
 
 
-def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Iterator[Finding]:
+def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Iterator[RuleFinding]:
     """Judge the signature of a message for which a secret was agreed (WebSub §7.1).
 
     Args:
@@ -242,7 +242,7 @@ def judge_signature(uri: str, *, secret: bytes, header: str, body: bytes) -> Ite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class IntentVerification:
     """How a receiver answered when a hub asked whether it wants a topic (WebSub §5.3).
 
     Attributes:
@@ -263,7 +263,7 @@ class Verification:
     mode: str = "subscribe"
 
 
-def judge_verification(it: Verification) -> Iterator[Finding]:
+def judge_verification(it: IntentVerification) -> Iterator[RuleFinding]:
     """Judge the answer of a receiver, and the lease that it was told (WebSub §5.3)."""
     agreed = it.status in _OK and it.body == it.challenge
     if it.pending and it.status is not None and not agreed:

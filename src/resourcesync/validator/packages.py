@@ -6,8 +6,8 @@ from typing import Final
 
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, at_target, without_place
-from resourcesync.validator.findings import Finding
-from resourcesync.validator.summaries import DocumentSummary, ListedResource, Target
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.summaries import DocumentSummary, ListedResource, ListedTarget
 
 MANIFEST: Final = "manifest.xml"
 _MANIFESTS: Final = {
@@ -17,7 +17,7 @@ _MANIFESTS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class PackageFile:
     """A file in a package.
 
     Attributes:
@@ -33,12 +33,12 @@ class Member:
 
 def judge_package(
     uri: str,
-    members: Sequence[Member],
+    members: Sequence[PackageFile],
     manifest: DocumentSummary | None,
     listed: Sequence[ListedResource] = (),
     *,
     dump: Capability | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Judge a package.
 
     Args:
@@ -60,7 +60,7 @@ def judge_package(
 
 def judge_manifest(
     manifest: DocumentSummary, *, dump: Capability | None = None
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Judge whether what a package has for its manifest is one, and of the kind wanted.
 
     Args:
@@ -78,8 +78,8 @@ def judge_manifest(
 
 
 def _judge_members(
-    uri: str, members: Sequence[Member], listed: Sequence[ListedResource]
-) -> Iterator[Finding]:
+    uri: str, members: Sequence[PackageFile], listed: Sequence[ListedResource]
+) -> Iterator[RuleFinding]:
     by_name = {member.name.lstrip("/"): member for member in members}
     used: set[str] = set()
     for entry in listed:
@@ -100,7 +100,7 @@ def _judge_members(
             yield without_place("RM06b", f"{name} is in the package and is not listed", uri)
 
 
-def _judge_member(member: Member, entry: ListedResource) -> Iterator[Finding]:
+def _judge_member(member: PackageFile, entry: ListedResource) -> Iterator[RuleFinding]:
     if entry.length is not None and entry.length != member.length:
         message = f"{entry.path} has {member.length} bytes instead of {entry.length}"
         yield at_listed("RM07", message, entry)
@@ -110,8 +110,8 @@ def _judge_member(member: Member, entry: ListedResource) -> Iterator[Finding]:
 
 
 def judge_listed_package(
-    dump: DocumentSummary, package: Target, length: int, hashes: Mapping[str, str]
-) -> Iterator[Finding]:
+    dump: DocumentSummary, package: ListedTarget, length: int, hashes: Mapping[str, str]
+) -> Iterator[RuleFinding]:
     """Judge the bytes of a package by what its dump lists of it (§7).
 
     Args:
@@ -130,7 +130,7 @@ def judge_listed_package(
             )
 
 
-def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Iterator[Finding]:
+def judge_contents_copy(packed: DocumentSummary, copy: DocumentSummary) -> Iterator[RuleFinding]:
     """Judge what a ``contents`` link leads to by the manifest in the package (§11.1, §13.1)."""
     if copy.capability is not packed.capability:
         yield at_root("RD04b", f"the copy of the manifest is a {copy.phrase}", copy)

@@ -20,7 +20,7 @@ class Severity(StrEnum):
     ADVICE = "advice"
 
 
-class Profile(StrEnum):
+class RuleProfile(StrEnum):
     """Which text a document is judged by."""
 
     RS_1_1 = "rs-1.1"
@@ -28,7 +28,7 @@ class Profile(StrEnum):
     SITEMAP = "sitemap"
 
 
-class Checked(StrEnum):
+class CheckScope(StrEnum):
     """What a check has to see.
 
     ``MESSAGE`` has to see what passes between a hub and a receiver, recorded in a file. ``PARTLY``
@@ -44,8 +44,8 @@ class Checked(StrEnum):
     LIVE = "live"
 
 
-RESOURCESYNC = frozenset({Profile.RS_1_1, Profile.RS_1_0})
-EVERY_PROFILE = frozenset(Profile)
+RESOURCESYNC = frozenset({RuleProfile.RS_1_1, RuleProfile.RS_1_0})
+EVERY_PROFILE = frozenset(RuleProfile)
 
 _SEVERITIES = {
     Level.MUST: Severity.ERROR,
@@ -82,8 +82,8 @@ class Rule:
     sentence: str
     why: str
     fix: str
-    profiles: frozenset[Profile] = RESOURCESYNC
-    checked: Checked = Checked.DOCUMENT
+    profiles: frozenset[RuleProfile] = RESOURCESYNC
+    checked: CheckScope = CheckScope.DOCUMENT
     reason: str = ""
     softened: bool = False
 

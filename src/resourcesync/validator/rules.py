@@ -5,20 +5,27 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, Final
 
-from resourcesync.validator.rule import EVERY_PROFILE, RESOURCESYNC, Checked, Level, Profile, Rule
+from resourcesync.validator.rule import (
+    EVERY_PROFILE,
+    RESOURCESYNC,
+    CheckScope,
+    Level,
+    Rule,
+    RuleProfile,
+)
 
 _PROFILES: Final = {
     "all": EVERY_PROFILE,
-    "1.0": frozenset({Profile.RS_1_0}),
-    "sitemap": frozenset({Profile.SITEMAP}),
-    "1.1": frozenset({Profile.RS_1_1}),
+    "1.0": frozenset({RuleProfile.RS_1_0}),
+    "sitemap": frozenset({RuleProfile.SITEMAP}),
+    "1.1": frozenset({RuleProfile.RS_1_1}),
 }
 
 
 def _rule(row: dict[str, Any]) -> Rule:
     known: dict[str, Any] = {
         "level": Level(row.pop("level")),
-        "checked": Checked(row.pop("checked", Checked.DOCUMENT)),
+        "checked": CheckScope(row.pop("checked", CheckScope.DOCUMENT)),
         "profiles": _PROFILES[row.pop("profiles")] if "profiles" in row else RESOURCESYNC,
     }
     return Rule(**row, **known)

@@ -10,7 +10,7 @@ from resourcesync.validator.marks import Marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DocumentPlace:
     """Where something stands in a document: line and column from 1, and its length."""
 
     line: int = 0
@@ -19,7 +19,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ListedTarget:
     """A document or package that a document lists.
 
     Attributes:
@@ -35,7 +35,7 @@ class Target:
     """
 
     uri: str
-    place: Place
+    place: DocumentPlace
     label: str = ""
     capability: Capability | None = None
     at: datetime | None = None
@@ -67,7 +67,7 @@ class ListedResource:
 
     uri: str
     document: str
-    place: Place
+    place: DocumentPlace
     change: str = ""
     length: int | None = None
     media_type: str = ""
@@ -110,11 +110,11 @@ class DocumentSummary:
     from_: datetime | None = None
     until: datetime | None = None
     links: list[tuple[str, str]] = field(default_factory=list)
-    place: Place = field(default_factory=Place)
+    place: DocumentPlace = field(default_factory=DocumentPlace)
     entries: int = 0
     size: int = 0
     complete: bool = False
-    targets: list[Target] = field(default_factory=list)
+    targets: list[ListedTarget] = field(default_factory=list)
     resources: Marks = field(default_factory=Marks)
     changes: Marks = field(default_factory=Marks)
     change_times: Marks = field(default_factory=Marks)

@@ -12,7 +12,7 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability
 from resourcesync.validator._announced import judge_announcements, judge_parts
 from resourcesync.validator._subject import capability_of
 from resourcesync.validator._telling import at_root
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import count_missing
 from resourcesync.validator.summaries import DocumentSummary
 
@@ -21,7 +21,7 @@ _MOST_STEPS: Final = 10
 
 def judge_together(
     documents: Sequence[DocumentSummary], *, whole_source: bool = False
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Judge what documents say of each other.
 
     Args:
@@ -41,7 +41,7 @@ def judge_together(
         yield from _judge_source(documents)
 
 
-def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[Finding]:
+def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[RuleFinding]:
     """Judge a document by the capability that the caller was promised (§6.1, §9)."""
     if capability_of(expected) is not summary.capability or (
         summary.capability is None and expected.strip() != summary.label
@@ -49,7 +49,7 @@ def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[Finding
         yield at_root("G08", f"a {summary.phrase} where {expected} was announced", summary)
 
 
-def judge_again(before: DocumentSummary, now: DocumentSummary) -> Iterator[Finding]:
+def judge_again(before: DocumentSummary, now: DocumentSummary) -> Iterator[RuleFinding]:
     """Judge a Change List or Change Dump that was read twice (§7, §12.1)."""
     if before.capability not in (Capability.CHANGE_LIST, Capability.CHANGE_DUMP_MANIFEST):
         return
@@ -63,7 +63,9 @@ def judge_again(before: DocumentSummary, now: DocumentSummary) -> Iterator[Findi
 # --- upwards ------------------------------------------------------------------------------------
 
 
-def _judge_climb(document: DocumentSummary, known: dict[str, DocumentSummary]) -> Iterator[Finding]:
+def _judge_climb(
+    document: DocumentSummary, known: dict[str, DocumentSummary]
+) -> Iterator[RuleFinding]:
     here, seen = document, [document.uri]
     while (above := here.link("up")) is not None and above in known:
         if above in seen or len(seen) > _MOST_STEPS:
@@ -78,7 +80,7 @@ def _judge_climb(document: DocumentSummary, known: dict[str, DocumentSummary]) -
 
 def _judge_archives(
     document: DocumentSummary, known: dict[str, DocumentSummary]
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     target = known.get(document.link("archives") or "")
     if target is None or document.capability is None or target.capability is None:
         return
@@ -94,7 +96,7 @@ def _of(documents: Sequence[DocumentSummary], capability: Capability) -> list[Do
     return [it for it in documents if it.capability is capability and it.complete]
 
 
-def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
+def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
     manifests = _of(documents, Capability.RESOURCE_DUMP_MANIFEST)
     dumps = _of(documents, Capability.RESOURCE_DUMP)
     packages = sum(len(dump.targets) for dump in dumps if not dump.is_index)
@@ -110,7 +112,7 @@ def _judge_coverage(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
             yield at_root("CA09", message, resource_list)
 
 
-def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
+def _judge_packed(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
     """Judge whether each change that a Change List has is in the package of its interval (§13.2).
 
     Where two intervals meet, a change of that very moment may be in either package. So it is
@@ -140,7 +142,7 @@ def _count_unpacked(manifest: DocumentSummary, changes: DocumentSummary, packed:
 # --- the Source as a whole ----------------------------------------------------------------------
 
 
-def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[Finding]:
+def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]:
     descriptions = [it for it in documents if it.capability is Capability.DESCRIPTION]
     if documents and not descriptions:
         yield at_root("SD09", "the Source has no Source Description", documents[0])
@@ -159,7 +161,7 @@ def _is_well_known(uri: str) -> bool:
     return urlsplit(uri).path == WELL_KNOWN_PATH
 
 
-def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[Finding]:
+def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[RuleFinding]:
     indexes = [it for it in documents if it.is_index]
     listed = {target.uri for index in indexes for target in index.targets}
     alone = [it for it in documents if not it.is_index and it.uri not in listed]

@@ -11,7 +11,16 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import Ended, Errand, Kind, MirrorHistory, Rota, Verdict, Wanted, Why
+from resourcesync.watch.rota import (
+    JobKind,
+    JobOutcome,
+    JobStatus,
+    MirrorHistory,
+    MirrorJob,
+    MirrorSchedule,
+    PullReason,
+    Scheduler,
+)
 from resourcesync.watch.times import Now
 
 _logger = logging.getLogger(__name__)
@@ -21,7 +30,7 @@ _STEP: Final = 5.0
 _LONGEST_WAIT: Final = 3_600.0
 
 
-class Bell:
+class WakeUp:
     """Wakes the one thread that waits; any thread, and any signal handler, may ring it."""
 
     def __init__(self) -> None:
@@ -60,15 +69,15 @@ class Bell:
 IsStopped = Callable[[], bool]
 """Asked many times a second whether work is to stop."""
 
-Work = Callable[[Errand, IsStopped], tuple[Ended, object]]
+JobRunner = Callable[[MirrorJob, IsStopped], tuple[JobOutcome, object]]
 """Does an errand in a thread of its own; returns how it ended, and what is to be told of it."""
 
-OnJobEnd = Callable[["Done"], None]
+OnJobEnd = Callable[["FinishedJob"], None]
 """Told of each errand that ended, on the thread of the loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class NextPull:
     """The next pull of a mirror.
 
     Attributes:
@@ -78,12 +87,12 @@ class Next:
     """
 
     time: float | None
-    why: Why
+    why: PullReason
     failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class FinishedJob:
     """An errand that ended.
 
     Attributes:
@@ -95,15 +104,15 @@ class Done:
         seconds: How long it took.
     """
 
-    errand: Errand
-    ended: Ended
+    errand: MirrorJob
+    ended: JobOutcome
     report: object
     next: float
     failures: int
     seconds: float
 
 
-class Watch:
+class WatchLoop:
     """Keeps mirrors in step until it is asked to stop.
 
     Args:
@@ -114,19 +123,21 @@ class Watch:
         most: How many errands are worked on at a time; as many more tell other programs.
     """
 
-    def __init__(self, rota: Rota, work: Work, tell: OnJobEnd, clock: Clock, most: int) -> None:
-        self.bell = Bell()
+    def __init__(
+        self, rota: Scheduler, work: JobRunner, tell: OnJobEnd, clock: Clock, most: int
+    ) -> None:
+        self.bell = WakeUp()
         self.beat = clock.monotonic()
         self._rota, self._work, self._tell = rota, work, tell
         self._clock, self._most = clock, most
-        self._ended: SimpleQueue[tuple[Errand, Ended, object]] = SimpleQueue()
+        self._ended: SimpleQueue[tuple[MirrorJob, JobOutcome, object]] = SimpleQueue()
         self._hints: SimpleQueue[str] = SimpleQueue()
-        self._threads: dict[Errand, tuple[threading.Thread, float]] = {}
-        self._cut: set[Errand] = set()
+        self._threads: dict[MirrorJob, tuple[threading.Thread, float]] = {}
+        self._cut: set[MirrorJob] = set()
         self._ahead: float | None = None
         self._stop = threading.Event()
 
-    def want(self, wanted: Mapping[str, Wanted], past: Mapping[str, MirrorHistory]) -> None:
+    def want(self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]) -> None:
         """Take what is wanted from now on; on the thread of the loop only."""
         self._rota.want(wanted, past, self._now())
 
@@ -147,14 +158,14 @@ class Watch:
         """
         self._rota.pulled(mirror, moment, self._now())
 
-    def planned(self, mirror: str) -> "Next | None":
+    def planned(self, mirror: str) -> "NextPull | None":
         """Return when a mirror is pulled next; on any thread. ``None`` for no mirror of ours."""
         found = self._rota.planned(mirror)
         if found is None:
             return None
         ahead = self._clock.now().timestamp() - self._clock.monotonic()
         time = found.due + ahead if isfinite(found.due) else None
-        return Next(time=time, why=found.why, failures=found.failures)
+        return NextPull(time=time, why=found.why, failures=found.failures)
 
     def hint(self, mirror: str) -> None:
         """Say, on any thread, that a mirror's Source calls for a pull."""
@@ -162,7 +173,7 @@ class Watch:
         self.bell.ring()
 
     @property
-    def running(self) -> tuple[Errand, ...]:
+    def running(self) -> tuple[MirrorJob, ...]:
         """What is being worked on."""
         return tuple(self._threads)
 
@@ -176,14 +187,14 @@ class Watch:
         work, tell = self._room()
         for mirror in self._rota.had_turn(now, work):
             _logger.info("the pull of %s stops for others, and goes on later", mirror)
-            self._cut.add(Errand(mirror=mirror, kind=Kind.PULL))
+            self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
         due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
         self.bell.wait(max(0.0, min(due, longest)))
         self._collect()
 
     def _room(self) -> tuple[int, int]:
         """Return how much more can be worked on, and told: programs that hang stop no pull."""
-        telling = sum(it.kind is Kind.HAND_ON for it in self._threads)
+        telling = sum(it.kind is JobKind.HAND_ON for it in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:
@@ -218,13 +229,13 @@ class Watch:
             self._rota.reckon(now)
         self._ahead = ahead
 
-    def _begin(self, errand: Errand) -> None:
+    def _begin(self, errand: MirrorJob) -> None:
         name = f"resourcesync-{errand.kind.value.replace(' ', '-')}-{errand.mirror}"
         thread = threading.Thread(target=self._do, args=(errand,), name=name, daemon=True)
         self._threads[errand] = thread, self._clock.monotonic()
         thread.start()
 
-    def _do(self, errand: Errand) -> None:
+    def _do(self, errand: MirrorJob) -> None:
         def is_stopped() -> bool:
             return errand in self._cut or self._stop.is_set()
 
@@ -232,7 +243,7 @@ class Watch:
             ended, report = self._work(errand, is_stopped)
         except Exception as error:  # the work tells its own failures; this is a fault of ours
             _logger.exception("%s of %s", errand.kind.value, errand.mirror)
-            ended, report = Ended(verdict=Verdict.FAILED), error
+            ended, report = JobOutcome(verdict=JobStatus.FAILED), error
         self._ended.put((errand, ended, report))
         self.bell.ring()
 
@@ -249,7 +260,7 @@ class Watch:
             failures = self._rota.failures(errand.mirror, errand.kind)
             following = now.wall + (due - now.steady)
             self._tell(
-                Done(
+                FinishedJob(
                     errand=errand,
                     ended=ended,
                     report=report,

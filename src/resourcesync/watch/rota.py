@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import inf
 from typing import Final, NamedTuple
 
-from resourcesync.watch.times import Dice, Every, Now, Timetable
+from resourcesync.watch.times import Every, Jitter, Now, Timetable
 
 FIRST_PAUSE: Final = 60.0
 """Most seconds from the first failure to the next try."""
@@ -42,7 +42,7 @@ def retry_pause(failures: int, every: float, longest: float = LONGEST_PAUSE) -> 
     return min(min(FIRST_PAUSE, every) * 2.0 ** min(failures - 1, 30), longest)
 
 
-class Kind(StrEnum):
+class JobKind(StrEnum):
     """What may be done for a mirror."""
 
     PULL = "pull"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
     HAND_ON = "hand on"
 
 
-class Verdict(StrEnum):
+class JobStatus(StrEnum):
     """How something ended, as far as it decides when it is tried again.
 
     ``DONE``: it came to an end of its own. ``FAILED``: it could not be done. ``HELD``: another
@@ -63,7 +63,7 @@ class Verdict(StrEnum):
     CUT = "cut"
 
 
-class Why(StrEnum):
+class PullReason(StrEnum):
     """Why a mirror is pulled when it is."""
 
     SCHEDULED = "scheduled"
@@ -75,7 +75,7 @@ class Why(StrEnum):
     RUNNING = "running"
 
 
-class Planned(NamedTuple):
+class PlannedPull(NamedTuple):
     """The next pull of a mirror.
 
     Attributes:
@@ -85,12 +85,12 @@ class Planned(NamedTuple):
     """
 
     due: float
-    why: Why
+    why: PullReason
     failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MirrorSchedule:
     """What is wanted of one mirror.
 
     Attributes:
@@ -119,15 +119,15 @@ class MirrorHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Errand:
+class MirrorJob:
     """One thing to do for one mirror."""
 
     mirror: str
-    kind: Kind
+    kind: JobKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class JobOutcome:
     """How an errand ended.
 
     Attributes:
@@ -136,38 +136,38 @@ class Ended:
         changed: Whether the next program may have something to be told.
     """
 
-    verdict: Verdict
+    verdict: JobStatus
     retry_after: float = 0.0
     changed: bool = False
 
 
 _CALM: Final = {
-    Verdict.DONE: HINT_GAP,
-    Verdict.FAILED: HINT_GAP_FAILING,
-    Verdict.LOCKED: LOCKED_PAUSE,
-    Verdict.CUT: HINT_GAP,
+    JobStatus.DONE: HINT_GAP,
+    JobStatus.FAILED: HINT_GAP_FAILING,
+    JobStatus.LOCKED: LOCKED_PAUSE,
+    JobStatus.CUT: HINT_GAP,
 }
 _REASONS: Final = {
-    Verdict.DONE: Why.SCHEDULED,
-    Verdict.FAILED: Why.RETRY,
-    Verdict.LOCKED: Why.LOCKED,
-    Verdict.CUT: Why.TURN,
+    JobStatus.DONE: PullReason.SCHEDULED,
+    JobStatus.FAILED: PullReason.RETRY,
+    JobStatus.LOCKED: PullReason.LOCKED,
+    JobStatus.CUT: PullReason.TURN,
 }
 _NO_HISTORY: Final = MirrorHistory()
 
 
 @dataclass(slots=True)
-class _Row:
-    wanted: Wanted
+class _ScheduleRow:
+    wanted: MirrorSchedule
     history: MirrorHistory
-    due: dict[Kind, float]
-    began: dict[Kind, Now] = field(default_factory=dict)
-    failures: dict[Kind, int] = field(default_factory=dict)
-    running: set[Kind] = field(default_factory=set)
+    due: dict[JobKind, float]
+    began: dict[JobKind, Now] = field(default_factory=dict)
+    failures: dict[JobKind, int] = field(default_factory=dict)
+    running: set[JobKind] = field(default_factory=set)
     hinted: bool = False
     calm: float = -inf
     spared: float = -inf
-    why: Why = Why.SCHEDULED
+    why: PullReason = PullReason.SCHEDULED
     failed: float = -inf
     cuts: int = 0
     is_stopping: bool = False
@@ -175,32 +175,32 @@ class _Row:
     @property
     def turn_ends(self) -> float:
         """When its pull has had its turn, by the steady clock."""
-        if Kind.PULL not in self.running or Kind.PULL not in self.began:
+        if JobKind.PULL not in self.running or JobKind.PULL not in self.began:
             return inf
-        return self.began[Kind.PULL].steady + TURN * 2.0 ** min(self.cuts, _MOST_DOUBLINGS)
+        return self.began[JobKind.PULL].steady + TURN * 2.0 ** min(self.cuts, _MOST_DOUBLINGS)
 
-    def is_free(self, kind: Kind) -> bool:
+    def is_free(self, kind: JobKind) -> bool:
         """Whether nothing stands in its way: one pull or audit at a time, one hand-over."""
-        rivals = {kind} if kind is Kind.HAND_ON else {Kind.PULL, Kind.AUDIT}
+        rivals = {kind} if kind is JobKind.HAND_ON else {JobKind.PULL, JobKind.AUDIT}
         return not self.running & rivals
 
 
-class Rota:
+class Scheduler:
     """When what is done for which mirror.
 
     Args:
         dice: Spreads what would come all at once.
     """
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Jitter) -> None:
         self._dice = dice
-        self._rows: dict[str, _Row] = {}
-        self._left: dict[str, set[Kind]] = {}
+        self._rows: dict[str, _ScheduleRow] = {}
+        self._left: dict[str, set[JobKind]] = {}
         self._blocked = 0
         self._is_long_full = False
 
     def want(
-        self, wanted: Mapping[str, Wanted], past: Mapping[str, MirrorHistory], now: Now
+        self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory], now: Now
     ) -> None:
         """Take what is wanted from now on; mirrors that are not named are let go.
 
@@ -226,15 +226,15 @@ class Rota:
                 self._left[name] = row.running
         self._rows = rows
 
-    def _new(self, wish: Wanted, past: MirrorHistory, now: Now) -> _Row:
+    def _new(self, wish: MirrorSchedule, past: MirrorHistory, now: Now) -> _ScheduleRow:
         """Return a row; audits and hand-overs begin with the first pull, if there was none."""
-        due = {Kind.PULL: self._first(wish.pull, past.pulled, now)}
+        due = {JobKind.PULL: self._first(wish.pull, past.pulled, now)}
         if wish.audit is not None:
             is_known = past.audited is not None
-            due[Kind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
+            due[JobKind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
         if wish.hands_on:
-            due[Kind.HAND_ON] = inf if past.pulled is None else now.steady
-        return _Row(wanted=wish, history=past, due=due)
+            due[JobKind.HAND_ON] = inf if past.pulled is None else now.steady
+        return _ScheduleRow(wanted=wish, history=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
         """Return when something is due for the first time; what is overdue is due at once."""
@@ -243,12 +243,12 @@ class Rota:
         gone = max(now.wall - last, 0.0)
         return timetable.next(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
-    def _changed(self, row: _Row, wish: Wanted, now: Now) -> _Row:
+    def _changed(self, row: _ScheduleRow, wish: MirrorSchedule, now: Now) -> _ScheduleRow:
         fresh = self._new(wish, row.history, now)
         for kind in fresh.due:
-            table = wish.audit if kind is Kind.AUDIT else wish.pull
+            table = wish.audit if kind is JobKind.AUDIT else wish.pull
             last = row.began.get(kind)
-            if kind is Kind.HAND_ON or row.failures.get(kind):
+            if kind is JobKind.HAND_ON or row.failures.get(kind):
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
                 fresh.due[kind] = table.next(last, now, self._dice)
@@ -259,8 +259,8 @@ class Rota:
         for row in self._rows.values():
             for kind in row.due.keys() - row.running - row.failures.keys():
                 last = row.began.get(kind)
-                table = row.wanted.audit if kind is Kind.AUDIT else row.wanted.pull
-                if last is not None and table is not None and kind is not Kind.HAND_ON:
+                table = row.wanted.audit if kind is JobKind.AUDIT else row.wanted.pull
+                if last is not None and table is not None and kind is not JobKind.HAND_ON:
                     since = now.steady - last.steady
                     row.due[kind] = table.next(Now(now.wall - since, last.steady), now, self._dice)
 
@@ -269,7 +269,7 @@ class Rota:
         for row in self._rows.values():
             for kind in row.failures:
                 if kind in row.due and kind not in row.running:
-                    row.due[kind] = max(now.steady, row.spared if kind is Kind.PULL else -inf)
+                    row.due[kind] = max(now.steady, row.spared if kind is JobKind.PULL else -inf)
             row.failures = {}
 
     def failing(self) -> dict[str, float]:
@@ -277,27 +277,27 @@ class Rota:
         return {
             name: row.failed
             for name, row in self._rows.items()
-            if row.failures.get(Kind.PULL) and Kind.PULL not in row.running
+            if row.failures.get(JobKind.PULL) and JobKind.PULL not in row.running
         }
 
     def pulled(self, mirror: str, wall: float, now: Now) -> None:
         """Take note that another program pulled a mirror: its pause after a failure is over."""
         row = self._rows.get(mirror)
-        if row is not None and row.failures.pop(Kind.PULL, 0):
-            row.due[Kind.PULL] = max(self._first(row.wanted.pull, wall, now), row.spared)
-            row.why = Why.SCHEDULED
+        if row is not None and row.failures.pop(JobKind.PULL, 0):
+            row.due[JobKind.PULL] = max(self._first(row.wanted.pull, wall, now), row.spared)
+            row.why = PullReason.SCHEDULED
 
-    def planned(self, mirror: str) -> Planned | None:
+    def planned(self, mirror: str) -> PlannedPull | None:
         """Return when a mirror is pulled next, and why then; ``None`` for no mirror of ours."""
         row = self._rows.get(mirror)
         if row is None:
             return None
-        failures = row.failures.get(Kind.PULL, 0)
-        if Kind.PULL in row.running:
-            return Planned(inf, Why.RUNNING, failures)
-        due = row.due[Kind.PULL]
-        moment = _moment(row, Kind.PULL, due)
-        return Planned(moment, row.why if moment == due else Why.NOTIFIED, failures)
+        failures = row.failures.get(JobKind.PULL, 0)
+        if JobKind.PULL in row.running:
+            return PlannedPull(inf, PullReason.RUNNING, failures)
+        due = row.due[JobKind.PULL]
+        moment = _moment(row, JobKind.PULL, due)
+        return PlannedPull(moment, row.why if moment == due else PullReason.NOTIFIED, failures)
 
     def had_turn(self, now: Now, room: int) -> list[str]:
         """Return the mirrors whose pulls are to stop, since others wait for their places.
@@ -317,7 +317,7 @@ class Rota:
             self._rows[name].is_stopping = True
         return chosen
 
-    def begin(self, now: Now, room: int, room_to_tell: int) -> list[Errand]:
+    def begin(self, now: Now, room: int, room_to_tell: int) -> list[MirrorJob]:
         """Return what is to be begun now, what waits longest first; it counts as running.
 
         Pulls that had to stop for others take all places but one: who is quick always has a place.
@@ -330,12 +330,12 @@ class Rota:
         """
         left = {True: room_to_tell, False: room}
         busy = [it.running for it in self._rows.values()] + list(self._left.values())
-        places = room + sum(len(it - {Kind.HAND_ON}) for it in busy)
-        chosen: list[Errand] = []
+        places = room + sum(len(it - {JobKind.HAND_ON}) for it in busy)
+        chosen: list[MirrorJob] = []
         self._blocked = 0
         for _, name, kind in self._waiting(now):
             row = self._rows[name]
-            is_telling = kind is Kind.HAND_ON
+            is_telling = kind is JobKind.HAND_ON
             self._is_long_full = self._long() >= max(places - 1, 1)
             if not row.is_free(kind):
                 continue
@@ -344,11 +344,11 @@ class Rota:
                 continue
             left[is_telling] -= 1
             self._start(row, kind, now)
-            chosen.append(Errand(mirror=name, kind=kind))
+            chosen.append(MirrorJob(mirror=name, kind=kind))
         self._is_long_full = self._long() >= max(places - 1, 1)
         return chosen
 
-    def _waiting(self, now: Now) -> list[tuple[float, str, Kind]]:
+    def _waiting(self, now: Now) -> list[tuple[float, str, JobKind]]:
         """Return what is due, what waits longest first."""
         return sorted(
             (_moment(row, kind, due), name, kind)
@@ -357,19 +357,19 @@ class Rota:
             if row.is_free(kind) and _moment(row, kind, due) <= now.steady
         )
 
-    def _start(self, row: _Row, kind: Kind, now: Now) -> None:
+    def _start(self, row: _ScheduleRow, kind: JobKind, now: Now) -> None:
         row.running.add(kind)
         row.began[kind] = now
-        row.hinted = row.hinted and kind is not Kind.PULL
-        if kind is Kind.HAND_ON:
+        row.hinted = row.hinted and kind is not JobKind.PULL
+        if kind is JobKind.HAND_ON:
             row.due[kind] = inf
 
     def _long(self) -> int:
         """Return how many pulls go on that had to stop for others before."""
-        return sum(row.cuts > 0 and Kind.PULL in row.running for row in self._rows.values())
+        return sum(row.cuts > 0 and JobKind.PULL in row.running for row in self._rows.values())
 
-    def _is_too_long(self, row: _Row, kind: Kind) -> bool:
-        return self._is_long_full and kind is Kind.PULL and row.cuts > 0
+    def _is_too_long(self, row: _ScheduleRow, kind: JobKind) -> bool:
+        return self._is_long_full and kind is JobKind.PULL and row.cuts > 0
 
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
         """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
@@ -383,7 +383,7 @@ class Rota:
                 _moment(row, kind, due)
                 for row in self._rows.values()
                 for kind, due in row.due.items()
-                if row.is_free(kind) and (tell if kind is Kind.HAND_ON else work)
+                if row.is_free(kind) and (tell if kind is JobKind.HAND_ON else work)
                 if not self._is_too_long(row, kind)
             ),
             default=inf,
@@ -397,7 +397,7 @@ class Rota:
         row.hinted = True
         return True
 
-    def ended(self, errand: Errand, how: Ended, now: Now) -> float:
+    def ended(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
         """Note how an errand ended.
 
         Returns:
@@ -414,62 +414,64 @@ class Rota:
         row.running.discard(kind)
         if kind not in row.due:
             return inf
-        if how.verdict is Verdict.FAILED:
+        if how.verdict is JobStatus.FAILED:
             row.failures[kind] = row.failures.get(kind, 0) + 1
-        elif how.verdict is Verdict.DONE:
+        elif how.verdict is JobStatus.DONE:
             row.failures.pop(kind, None)
         row.due[kind] = max(self._again(row, kind, how, now), now.steady + how.retry_after)
-        if kind is Kind.PULL:
+        if kind is JobKind.PULL:
             self._pull_ended(row, how, now)
         if how.changed:
             self._changes_came(row, now)
         return row.due[kind]
 
-    def _changes_came(self, row: _Row, now: Now) -> None:
+    def _changes_came(self, row: _ScheduleRow, now: Now) -> None:
         """Let changes be handed on now, or after what goes on; what failed keeps its pause."""
-        is_paused = row.failures.get(Kind.HAND_ON) and Kind.HAND_ON not in row.running
-        if Kind.HAND_ON in row.due and not is_paused:
-            row.due[Kind.HAND_ON] = now.steady
+        is_paused = row.failures.get(JobKind.HAND_ON) and JobKind.HAND_ON not in row.running
+        if JobKind.HAND_ON in row.due and not is_paused:
+            row.due[JobKind.HAND_ON] = now.steady
 
-    def _pull_ended(self, row: _Row, how: Ended, now: Now) -> None:
+    def _pull_ended(self, row: _ScheduleRow, how: JobOutcome, now: Now) -> None:
         """Note why it is pulled next; the first audit of a mirror follows its first pull."""
         row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
         row.spared = now.steady + how.retry_after
-        row.why = Why.RETRY_AFTER if row.due[Kind.PULL] == row.spared else _REASONS[how.verdict]
+        row.why = (
+            PullReason.RETRY_AFTER if row.due[JobKind.PULL] == row.spared else _REASONS[how.verdict]
+        )
         row.failed = now.wall
         row.is_stopping = False
-        row.cuts = row.cuts + 1 if how.verdict is Verdict.CUT else 0
-        is_first = Kind.AUDIT not in row.began and row.due.get(Kind.AUDIT) == inf
-        if is_first and how.verdict is Verdict.DONE:
-            row.due[Kind.AUDIT] = now.steady
+        row.cuts = row.cuts + 1 if how.verdict is JobStatus.CUT else 0
+        is_first = JobKind.AUDIT not in row.began and row.due.get(JobKind.AUDIT) == inf
+        if is_first and how.verdict is JobStatus.DONE:
+            row.due[JobKind.AUDIT] = now.steady
 
-    def _again(self, row: _Row, kind: Kind, how: Ended, now: Now) -> float:
-        table = row.wanted.audit if kind is Kind.AUDIT else row.wanted.pull
-        if how.verdict is Verdict.LOCKED:
+    def _again(self, row: _ScheduleRow, kind: JobKind, how: JobOutcome, now: Now) -> float:
+        table = row.wanted.audit if kind is JobKind.AUDIT else row.wanted.pull
+        if how.verdict is JobStatus.LOCKED:
             return now.steady + LOCKED_PAUSE
-        if how.verdict is Verdict.CUT:
+        if how.verdict is JobStatus.CUT:
             return now.steady
-        if how.verdict is Verdict.FAILED:
-            is_told = kind is Kind.HAND_ON
+        if how.verdict is JobStatus.FAILED:
+            is_told = kind is JobKind.HAND_ON
             every = table.seconds if isinstance(table, Every) and not is_told else inf
             longest = _HAND_ON_LONGEST if is_told else LONGEST_PAUSE
             pause = retry_pause(row.failures[kind], every, longest)
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
-        if kind is Kind.HAND_ON:
+        if kind is JobKind.HAND_ON:
             return row.due[kind]  # what came meanwhile
         return inf if table is None else table.next(row.began.get(kind, now), now, self._dice)
 
-    def failures(self, mirror: str, kind: Kind) -> int:
+    def failures(self, mirror: str, kind: JobKind) -> int:
         """Return how many times in a row something failed."""
         row = self._rows.get(mirror)
         return 0 if row is None else row.failures.get(kind, 0)
 
-    def running(self, mirror: str) -> frozenset[Kind]:
+    def running(self, mirror: str) -> frozenset[JobKind]:
         """Return what is being done for a mirror."""
         row = self._rows.get(mirror)
         return frozenset() if row is None else frozenset(row.running)
 
 
-def _moment(row: _Row, kind: Kind, due: float) -> float:
+def _moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
     """Return when something is to be begun, a hint counted in."""
-    return min(due, row.calm) if kind is Kind.PULL and row.hinted else due
+    return min(due, row.calm) if kind is JobKind.PULL and row.hinted else due

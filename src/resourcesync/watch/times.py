@@ -28,7 +28,7 @@ class Now(NamedTuple):
     steady: float
 
 
-class Dice(Protocol):
+class Jitter(Protocol):
     """What spreads things, such as ``random.Random``."""
 
     def uniform(self, a: float, b: float) -> float:
@@ -39,7 +39,7 @@ class Dice(Protocol):
 class Timetable(Protocol):
     """Says when something is due again."""
 
-    def next(self, last: Now, now: Now, dice: Dice) -> float:
+    def next(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment, by the steady clock, from which it is due again.
 
         Args:
@@ -60,7 +60,7 @@ class Every:
 
     seconds: float
 
-    def next(self, last: Now, now: Now, dice: Dice) -> float:
+    def next(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment; at once when it is long past (``Timetable``)."""
         spread = min(self.seconds * JITTER, _MOST_JITTER)
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
@@ -89,7 +89,7 @@ class Cron:
         object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
 
-    def next(self, last: Now, now: Now, dice: Dice) -> float:
+    def next(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
         due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
         following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()

@@ -17,17 +17,17 @@ from typing import Final, TypeVar
 
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import (
     DeliveryOutcome,
     HubStore,
-    Intent,
     Payload,
     Subscription,
+    SubscriptionIntent,
 )
 from resourcesync.websub import leases, messages, payloads
-from resourcesync.websub.leases import MICROSECONDS, SteadyTime
-from resourcesync.websub.messages import Mode, SubscriptionRequest
+from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
+from resourcesync.websub.messages import HubMode, SubscriptionRequest
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 
@@ -62,8 +62,8 @@ class BodySink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Verification:
-    intent: Intent
+class _PendingVerification:
+    intent: SubscriptionIntent
     challenge: str
     sink: BodySink
 
@@ -73,7 +73,7 @@ class _Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Delivery:
+class _PendingDelivery:
     subscription: Subscription
     last: int
 
@@ -86,8 +86,8 @@ class _Delivery:
         return self.subscription.attempts > 0
 
 
-_Job = _Verification | _Delivery
-_T = TypeVar("_T", _Verification, _Delivery)
+_HubJob = _PendingVerification | _PendingDelivery
+_T = TypeVar("_T", _PendingVerification, _PendingDelivery)
 
 
 class Deliveries:
@@ -118,11 +118,11 @@ class Deliveries:
         self._rules = rules
         self._chance = chance
         self._challenge = challenge
-        self._time = SteadyTime(
+        self._time = MonotonicTime(
             to_microseconds(clock.now()), clock.monotonic(), latest=store.latest()
         )
-        self._jobs: dict[Request, _Job] = {}
-        self._waiting: deque[tuple[Request, _Job]] = deque()
+        self._jobs: dict[FetchRequest, _HubJob] = {}
+        self._waiting: deque[tuple[FetchRequest, _HubJob]] = deque()
         self._outcomes: list[DeliveryOutcome] = []
         self._cache: OrderedDict[tuple[str, int], Payload] = OrderedDict()
         self._is_woken = True
@@ -144,7 +144,7 @@ class Deliveries:
         until = min(self._poll_at, self._tidy_at)
         return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
 
-    def requests(self) -> Iterator[Request | None]:
+    def requests(self) -> Iterator[FetchRequest | None]:
         """Yield what is to be sent now, ``None`` while there is nothing new; end when all is done.
 
         Raises:
@@ -166,11 +166,11 @@ class Deliveries:
             elif not self._is_woken:
                 return
 
-    def record_outcome(self, outcome: Response | Failure) -> None:
+    def record_outcome(self, outcome: FetchResponse | FetchFailure) -> None:
         """Take how a request ended."""
         job = self._jobs.pop(outcome.request)
         self._is_woken = True  # its place is free
-        if isinstance(job, _Verification):
+        if isinstance(job, _PendingVerification):
             self._finish_verification(job, outcome)
         else:
             self._finish_delivery(job, outcome)
@@ -203,33 +203,33 @@ class Deliveries:
         self._poll_at = self._tidy_at if due is None else due
 
     def _verify(self, now: int) -> None:
-        asked = [job.intent.number for job in self._of(_Verification)]
+        asked = [job.intent.number for job in self._of(_PendingVerification)]
         room = _VERIFICATIONS - len(asked)
         for intent in self._store.due_intents(now, max(room, 0), asked):
             self._waiting.append(self._question(intent))
 
-    def _question(self, intent: Intent) -> tuple[Request, _Verification]:
-        job = _Verification(intent=intent, challenge=self._challenge(), sink=BodySink())
+    def _question(self, intent: SubscriptionIntent) -> tuple[FetchRequest, _PendingVerification]:
+        job = _PendingVerification(intent=intent, challenge=self._challenge(), sink=BodySink())
         wish = SubscriptionRequest(
-            mode=Mode(intent.mode),
+            mode=HubMode(intent.mode),
             topic=intent.topic,
             callback=intent.callback,
             lease=intent.lease,
             echo=intent.echo,
         )
         uri = messages.verification_uri(wish, job.challenge, intent.lease)
-        request = Request(
+        request = FetchRequest(
             uri=uri, sink=job.sink, purpose=Purpose.MESSAGE, limit=messages.MOST_CHALLENGE
         )
         return request, job
 
     def _deliver(self, now: int, *, late: bool) -> None:
         """Put deliveries in the queue until there is no room, or nobody lacks anything."""
-        under_way = [job for job in self._of(_Delivery) if job.is_late is late]
+        under_way = [job for job in self._of(_PendingDelivery) if job.is_late is late]
         most = self._rules.at_once // 2 if late else self._rules.at_once
         room = most - len(under_way)
         while room > 0:
-            jobs = self._of(_Delivery)
+            jobs = self._of(_PendingDelivery)
             origins = Counter(job.origin for job in jobs)
             found = self._store.due_deliveries(
                 now,
@@ -246,7 +246,7 @@ class Deliveries:
                     room -= 1
                     self._waiting.append(self._message(subscription))
 
-    def _message(self, subscription: Subscription) -> tuple[Request, _Delivery]:
+    def _message(self, subscription: Subscription) -> tuple[FetchRequest, _PendingDelivery]:
         payload = self._payload(subscription.topic, subscription.delivered)
         rules = self._rules
         fields = [
@@ -256,13 +256,13 @@ class Deliveries:
         if subscription.secret:
             signature = sign(subscription.secret, payload.body, rules.method)
             fields.append((messages.SIGNATURE, signature))
-        request = Request(
+        request = FetchRequest(
             uri=subscription.callback,
             sink=BodySink(),
             purpose=Purpose.MESSAGE,
             message=Message(body=payload.body, fields=tuple(fields)),
         )
-        return request, _Delivery(subscription=subscription, last=payload.number)
+        return request, _PendingDelivery(subscription=subscription, last=payload.number)
 
     def _payload(self, topic: str, after: int) -> Payload:
         """Return all that came for a topic since, in one; most subscribers lack the same."""
@@ -285,9 +285,11 @@ class Deliveries:
 
     # --- settling -------------------------------------------------------------------------------
 
-    def _finish_verification(self, job: _Verification, outcome: Response | Failure) -> None:
+    def _finish_verification(
+        self, job: _PendingVerification, outcome: FetchResponse | FetchFailure
+    ) -> None:
         intent = job.intent
-        if isinstance(outcome, Response):
+        if isinstance(outcome, FetchResponse):
             is_meant = outcome.status in _SUCCESS and bytes(job.sink.body) == job.challenge.encode()
         else:
             is_meant = False
@@ -303,9 +305,11 @@ class Deliveries:
         _LOG.info("a receiver did not confirm that it wants to %s", intent.mode)
         self._store.forget(intent)
 
-    def _finish_delivery(self, job: _Delivery, outcome: Response | Failure) -> None:
+    def _finish_delivery(
+        self, job: _PendingDelivery, outcome: FetchResponse | FetchFailure
+    ) -> None:
         subscription = job.subscription
-        status = outcome.status if isinstance(outcome, Response) else 0
+        status = outcome.status if isinstance(outcome, FetchResponse) else 0
         if status in _SUCCESS:
             self.counts["delivered"] += 1
             self._outcomes.append(DeliveryOutcome(number=subscription.number, delivered=job.last))
@@ -327,7 +331,7 @@ class Deliveries:
             self._outcomes.clear()
 
 
-def _retry_after(outcome: Response | Failure) -> float:
+def _retry_after(outcome: FetchResponse | FetchFailure) -> float:
     """Return the seconds that a receiver asks to wait, within an hour."""
-    said = outcome.headers.get("retry-after", "") if isinstance(outcome, Response) else ""
+    said = outcome.headers.get("retry-after", "") if isinstance(outcome, FetchResponse) else ""
     return float(min(leases.parse_seconds(said) or 0, leases.HOUR))

@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 
-from resourcesync.discovery.documents import Documents, fetch
+from resourcesync.discovery.documents import DocumentProvider, fetch
 from resourcesync.documents import front
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header
-from resourcesync.ports import Failure, Purpose, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.ports.subscriptions import Messenger
 from resourcesync.websub.channels import Channel, channel_of_answer, channels_of
 from resourcesync.websub.delivery import BodySink
@@ -22,7 +22,7 @@ _LATER: Final = frozenset({408, 425, 429})
 _FAULTS: Final = 500
 
 
-class Found(NamedTuple):
+class FoundChannels(NamedTuple):
     """What was found.
 
     Attributes:
@@ -35,7 +35,9 @@ class Found(NamedTuple):
     is_all: bool
 
 
-def find_channels(documents: Documents, messenger: Messenger, addresses: Iterable[str]) -> Found:
+def find_channels(
+    documents: DocumentProvider, messenger: Messenger, addresses: Iterable[str]
+) -> FoundChannels:
     """Return the channels that some documents of a Source tell of, with their hubs.
 
     Where a document names a channel and no hub, the topic is asked: its ``Link`` fields count, and
@@ -68,10 +70,10 @@ def find_channels(documents: Documents, messenger: Messenger, addresses: Iterabl
                     continue
                 known = told
             found.setdefault(known.topic, known)
-    return Found(list(found.values()), is_all)
+    return FoundChannels(list(found.values()), is_all)
 
 
-def _channels_in(documents: Documents, address: str) -> list[Channel]:
+def _channels_in(documents: DocumentProvider, address: str) -> list[Channel]:
     with fetch(documents, address) as fetched:
         document = fetched.open()
         entries = list(islice(document.entries(), _MOST_ENTRIES))
@@ -82,24 +84,30 @@ def _channels_in(documents: Documents, address: str) -> list[Channel]:
     return channels
 
 
-def _fetch_topic(messenger: Messenger, channel: Channel) -> tuple[Response | Failure, bytes]:
+def _fetch_topic(
+    messenger: Messenger, channel: Channel
+) -> tuple[FetchResponse | FetchFailure, bytes]:
     """Ask the topic of a channel for its hubs."""
     sink = BodySink()
-    request = Request(uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD)
+    request = FetchRequest(
+        uri=channel.topic, sink=sink, purpose=Purpose.MESSAGE, limit=MOST_PAYLOAD
+    )
     [outcome] = messenger.fetch([request])
     return outcome, bytes(sink.body)
 
 
-def _is_passing(outcome: Response | Failure) -> bool:
+def _is_passing(outcome: FetchResponse | FetchFailure) -> bool:
     """Whether the same question may have another answer soon."""
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, FetchFailure):
         return outcome.error.transient
     return outcome.status in _LATER or outcome.status >= _FAULTS
 
 
-def _answered(channel: Channel, outcome: Response | Failure, body: bytes) -> Channel | None:
+def _answered(
+    channel: Channel, outcome: FetchResponse | FetchFailure, body: bytes
+) -> Channel | None:
     """Return a channel with the hubs that its topic tells of."""
-    if not isinstance(outcome, Response) or outcome.status not in _SUCCESS:
+    if not isinstance(outcome, FetchResponse) or outcome.status not in _SUCCESS:
         return None
     header: Header | None = None
     if body:

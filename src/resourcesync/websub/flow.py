@@ -7,7 +7,7 @@ _MINUTE: Final = 60.0
 _REMEMBERED: Final = 10_000
 
 
-class Allowance:
+class RateLimiter:
     """A bucket for each of at most 10,000 askers, full at first, refilled as time goes by.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from resourcesync.ports import Clock
 
 
-class Hints:
+class HintThrottle:
     """Says which mirrors should poll; a flood of reasons is one hint now and one later.
 
     Args:

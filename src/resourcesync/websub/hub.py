@@ -11,16 +11,16 @@ from typing import Final
 
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import HubStore, Intent, Payload
+from resourcesync.ports.subscriptions import HubStore, Payload, SubscriptionIntent
 from resourcesync.websub import leases, messages, payloads
-from resourcesync.websub.flow import Allowance
-from resourcesync.websub.messages import Answer, Mode, SubscriptionRequest
+from resourcesync.websub.flow import RateLimiter
+from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import METHODS, is_signed
 
 _MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
 _LATER: Final = 60
-_STORED: Final = Answer(status=202, text="The receiver will be asked.")
+_STORED: Final = TextResponse(status=202, text="The receiver will be asked.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +66,12 @@ class Hub:
         self._rules = rules
         self._read_topic = look
         self._wake = wake
-        self._peers = Allowance(rules.per_peer)
-        self._origins = Allowance(rules.per_origin)
-        self._pings = Allowance(rules.pings)
-        self._submissions = Allowance(60 * rules.pings)
+        self._peers = RateLimiter(rules.per_peer)
+        self._origins = RateLimiter(rules.per_origin)
+        self._pings = RateLimiter(rules.pings)
+        self._submissions = RateLimiter(60 * rules.pings)
 
-    def handle_form(self, body: bytes, peer: str) -> Answer:
+    def handle_form(self, body: bytes, peer: str) -> TextResponse:
         """Answer a form: a wish to subscribe or to unsubscribe, or a ping.
 
         Args:
@@ -80,25 +80,25 @@ class Hub:
         """
         fields = messages.read_fields(body)
         if fields is None:
-            return Answer(status=400, text="This is no form.")
-        if fields.get("hub.mode") == Mode.PUBLISH:
+            return TextResponse(status=400, text="This is no form.")
+        if fields.get("hub.mode") == HubMode.PUBLISH:
             return self._ping(fields.get("hub.topic") or fields.get("hub.url", ""))
         wish = messages.read_subscription_request(fields)
-        return wish if isinstance(wish, Answer) else self._handle_request(wish, peer)
+        return wish if isinstance(wish, TextResponse) else self._handle_request(wish, peer)
 
-    def _handle_request(self, wish: SubscriptionRequest, peer: str) -> Answer:
+    def _handle_request(self, wish: SubscriptionRequest, peer: str) -> TextResponse:
         rules, now = self._rules, self._clock.monotonic()
         if wish.topic not in rules.topics:
-            return Answer(status=404, text="This hub does not serve that topic.")
+            return TextResponse(status=404, text="This hub does not serve that topic.")
         if wish.secret and not rules.accepts_secrets:
-            return Answer(status=400, text="Send hub.secret over https only.")
+            return TextResponse(status=400, text="Send hub.secret over https only.")
         origin = messages.origin_of(wish.callback)
         if not self._peers.acquire(peer, now) or not self._origins.acquire(origin, now):
-            return Answer(status=429, text="Too many requests.", retry_after=_LATER)
+            return TextResponse(status=429, text="Too many requests.", retry_after=_LATER)
         if self._is_full(wish.mode):
-            return Answer(status=503, text="Too many subscriptions.", retry_after=_LATER)
+            return TextResponse(status=503, text="Too many subscriptions.", retry_after=_LATER)
         self._store.add_intent(
-            Intent(
+            SubscriptionIntent(
                 mode=wish.mode.value,
                 topic=wish.topic,
                 callback=wish.callback,
@@ -111,64 +111,64 @@ class Hub:
         self._wake()
         return _STORED
 
-    def _is_full(self, mode: Mode) -> bool:
+    def _is_full(self, mode: HubMode) -> bool:
         """Whether no more of such wishes are taken; who wants to leave is heard for longer."""
         rules, waiting = self._rules, self._store.count_intents()
-        if mode is Mode.UNSUBSCRIBE:
+        if mode is HubMode.UNSUBSCRIBE:
             return waiting >= 2 * rules.most_intents
         return (
             waiting >= rules.most_intents
             or self._store.count_subscriptions() >= rules.most_subscriptions
         )
 
-    def outcome(self, body: bytes) -> Answer | None:
+    def outcome(self, body: bytes) -> TextResponse | None:
         """Return the answer to a wish that was stored; ``None`` while it is to wait for it.
 
         PubSubHubbub 0.3 lets one ask for an answer after the receiver confirmed.
         """
         wish = messages.read_subscription_request(messages.read_fields(body) or {})
-        if isinstance(wish, Answer) or not wish.waits:
+        if isinstance(wish, TextResponse) or not wish.waits:
             return _STORED
         if self._store.has_intent(wish.topic, wish.callback):
             return None
         is_there = self._store.find(wish.topic, wish.callback) is not None
-        if is_there is (wish.mode is Mode.SUBSCRIBE):
-            return Answer(status=204)
-        return Answer(status=409, text="The receiver did not confirm it.")
+        if is_there is (wish.mode is HubMode.SUBSCRIBE):
+            return TextResponse(status=204)
+        return TextResponse(status=409, text="The receiver did not confirm it.")
 
-    def _ping(self, topic: str) -> Answer:
+    def _ping(self, topic: str) -> TextResponse:
         if topic not in self._rules.topics:
-            return Answer(status=404, text="This hub does not serve that topic.")
+            return TextResponse(status=404, text="This hub does not serve that topic.")
         if not self._pings.acquire(topic, self._clock.monotonic()):
-            return Answer(status=429, text="Too many pings.", retry_after=_LATER)
+            return TextResponse(status=429, text="Too many pings.", retry_after=_LATER)
         body = self._read_topic(topic)
         if body is None or payloads.kind_of(body) is None:
-            return Answer(status=404, text="There is no notification at that topic.")
+            return TextResponse(status=404, text="There is no notification at that topic.")
         self._accept(topic, body, messages.XML)
-        return Answer(status=204)
+        return TextResponse(status=204)
 
-    def submit(self, submission: Submission) -> Answer:
+    def submit(self, submission: Submission) -> TextResponse:
         """Take what a publisher submits for the subscribers of a topic (Notification §4.1)."""
         body = submission.body
         media_type = submission.media_type.partition(";")[0].strip().lower()
         if media_type not in _MEDIA_TYPES:
-            return Answer(status=406, text="A notification is application/xml.")
+            return TextResponse(status=406, text="A notification is application/xml.")
         topics, hubs = messages.read_links(submission.link)
         if len(topics) != 1 or not hubs:
-            return Answer(status=400, text="The Link field needs one self, and hub.")
+            return TextResponse(status=400, text="The Link field needs one self, and hub.")
         [topic] = topics
         if topic not in self._rules.topics:
-            return Answer(status=403, text="This hub does not serve that topic.")
+            return TextResponse(status=403, text="This hub does not serve that topic.")
         if not self._may_submit(submission):
-            return Answer(status=403, text="The submission is not signed by the publisher.")
+            return TextResponse(status=403, text="The submission is not signed by the publisher.")
         if not self._submissions.acquire(topic, self._clock.monotonic()):
-            return Answer(status=429, text="Too many notifications.", retry_after=1)
+            return TextResponse(status=429, text="Too many notifications.", retry_after=1)
         if len(body) > messages.MOST_PAYLOAD:
-            return Answer(status=413, text="A notification has at most 1 MiB.")
+            return TextResponse(status=413, text="A notification has at most 1 MiB.")
         if payloads.kind_of(body) is None:
-            return Answer(status=400, text="This is no notification.")
+            return TextResponse(status=400, text="This is no notification.")
         self._accept(topic, body, media_type)
-        return Answer(status=204)
+        return TextResponse(status=204)
 
     def _may_submit(self, submission: Submission) -> bool:
         rules = self._rules

@@ -54,7 +54,7 @@ def delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> f
     return float(min(_FIRST_DELAY * 2**doublings, longest) * (0.5 + chance / 2))
 
 
-class SteadyTime:
+class MonotonicTime:
     """Time for leases, in microseconds, that no change of the machine's clock sets back.
 
     Args:

@@ -28,7 +28,7 @@ _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 _PLAIN: Final = re.compile(r"[!-~]*")
 
 
-class Mode(StrEnum):
+class HubMode(StrEnum):
     """The value of ``hub.mode``."""
 
     SUBSCRIBE = "subscribe"
@@ -38,7 +38,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class TextResponse:
     """What is answered to a request, as plain text.
 
     Attributes:
@@ -71,7 +71,7 @@ class SubscriptionRequest:
         waits: Whether the answer is to wait until the wish is verified, as 0.3 could ask.
     """
 
-    mode: Mode
+    mode: HubMode
     topic: str
     callback: str
     secret: bytes = field(default=b"", repr=False)
@@ -81,7 +81,7 @@ class SubscriptionRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class HubQuery:
     """What a hub asks the receiver at a callback, or tells it (§5.2, §5.3).
 
     Attributes:
@@ -118,27 +118,27 @@ def read_fields(text: bytes) -> dict[str, str] | None:
     return found
 
 
-def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest | Answer:
+def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest | TextResponse:
     """Return what is asked for, or the answer to what nobody can do."""
     mode = fields.get("hub.mode", "")
-    if mode not in {Mode.SUBSCRIBE, Mode.UNSUBSCRIBE}:
-        return Answer(status=400, text="hub.mode must be subscribe or unsubscribe.")
+    if mode not in {HubMode.SUBSCRIBE, HubMode.UNSUBSCRIBE}:
+        return TextResponse(status=400, text="hub.mode must be subscribe or unsubscribe.")
     topic, callback = fields.get("hub.topic", ""), fields.get("hub.callback", "")
     fault = callback_fault(callback)
     if not topic or fault:
-        return Answer(status=400, text=fault or "hub.topic is missing.")
+        return TextResponse(status=400, text=fault or "hub.topic is missing.")
     secret = fields.get("hub.secret")
     if secret is not None and not _is_secret(secret):
-        return Answer(status=400, text="hub.secret must be a text of 1 to 199 bytes.")
+        return TextResponse(status=400, text="hub.secret must be a text of 1 to 199 bytes.")
     asked = fields.get("hub.lease_seconds", "")
     lease = leases.parse_seconds(asked)
     if asked and lease is None:
-        return Answer(status=400, text="hub.lease_seconds must be a whole number above 0.")
+        return TextResponse(status=400, text="hub.lease_seconds must be a whole number above 0.")
     echo = fields.get("hub.verify_token", "")
     if len(echo) > _LONGEST_SECRET or _TEXT.fullmatch(echo) is None:
-        return Answer(status=400, text="hub.verify_token is too long, or no text.")
+        return TextResponse(status=400, text="hub.verify_token is too long, or no text.")
     return SubscriptionRequest(
-        mode=Mode(mode),
+        mode=HubMode(mode),
         topic=topic,
         callback=callback,
         secret=(secret or "").encode(),
@@ -183,7 +183,7 @@ def verification_uri(wish: SubscriptionRequest, challenge: str, lease: int) -> s
     What the callback's own query says stays as it is, before ours.
     """
     said = {"hub.mode": wish.mode.value, "hub.topic": wish.topic, "hub.challenge": challenge}
-    if wish.mode is Mode.SUBSCRIBE:
+    if wish.mode is HubMode.SUBSCRIBE:
         said["hub.lease_seconds"] = str(lease)
     if wish.echo:
         said["hub.verify_token"] = wish.echo
@@ -199,7 +199,7 @@ def subscription_form(wish: SubscriptionRequest) -> bytes:
         "hub.callback": wish.callback,
         "hub.verify": "async",
     }
-    if wish.mode is Mode.SUBSCRIBE:
+    if wish.mode is HubMode.SUBSCRIBE:
         said["hub.lease_seconds"] = str(leases.granted(wish.lease))
         if wish.secret:
             said["hub.secret"] = wish.secret.decode()
@@ -211,12 +211,12 @@ def ping_form(topic: str) -> bytes:
     return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
 
 
-def read_question(query: bytes) -> Question | None:
+def read_question(query: bytes) -> HubQuery | None:
     """Return what a hub asks or tells, ``None`` for what is neither."""
     fields = read_fields(query)
     if fields is None:
         return None
-    return Question(
+    return HubQuery(
         mode=fields.get("hub.mode", ""),
         topic=fields.get("hub.topic", ""),
         challenge=fields.get("hub.challenge", ""),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.ports import Failure, Message, Purpose, Request, Response
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.subscriptions import Messenger
 from resourcesync.websub import messages
 from resourcesync.websub.delivery import BodySink
@@ -59,7 +59,7 @@ def send_notices(
     """
     fat = {_payload(it, key): it for it in notices}
     found: list[NoticeOutcome] = []
-    plain: dict[Request, Notice] = {}
+    plain: dict[FetchRequest, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if _refuses_payload(outcome):
@@ -72,7 +72,7 @@ def send_notices(
     return found
 
 
-def _payload(it: Notice, key: bytes) -> Request:
+def _payload(it: Notice, key: bytes) -> FetchRequest:
     fields = [
         ("Content-Type", messages.XML),
         ("Link", messages.link_field(it.topic, [it.hub])),
@@ -82,24 +82,24 @@ def _payload(it: Notice, key: bytes) -> Request:
     return _post(it.hub, Message(body=it.body, fields=tuple(fields)))
 
 
-def _ping(it: Notice) -> Request:
+def _ping(it: Notice) -> FetchRequest:
     fields = (("Content-Type", messages.FORM),)
     return _post(it.hub, Message(body=messages.ping_form(it.topic), fields=fields))
 
 
-def _post(hub: str, message: Message) -> Request:
-    return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+def _post(hub: str, message: Message) -> FetchRequest:
+    return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
 
-def _refuses_payload(outcome: Response | Failure) -> bool:
+def _refuses_payload(outcome: FetchResponse | FetchFailure) -> bool:
     return (
-        isinstance(outcome, Response)
+        isinstance(outcome, FetchResponse)
         and outcome.status in _REFUSED
         and (outcome.status != _TOO_MANY)
     )
 
 
-def _problem(outcome: Response | Failure) -> str:
-    if isinstance(outcome, Failure):
+def _problem(outcome: FetchResponse | FetchFailure) -> str:
+    if isinstance(outcome, FetchFailure):
         return outcome.error.message
     return "" if outcome.status in _SUCCESS else f"it answers {outcome.status}"

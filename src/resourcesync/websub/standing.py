@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import Follower, Following
+from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 
 
-class Standing(StrEnum):
+class SubscriptionStatus(StrEnum):
     """What a subscription is to an operator."""
 
     VERIFIED = "verified"
@@ -23,7 +23,7 @@ class Standing(StrEnum):
     ENDING = "ending"
 
 
-class Fault(StrEnum):
+class DeliveryFault(StrEnum):
     """Why a delivery was refused."""
 
     SIGNATURE = "signature"
@@ -36,7 +36,7 @@ class Fault(StrEnum):
     """It came to a former callback, as happens after each renewal, or is of what is being ended."""
 
 
-class Trouble(StrEnum):
+class SubscriptionProblem(StrEnum):
     """What keeps a subscription from being verified, or renewed."""
 
     AWAY = "away"
@@ -48,7 +48,7 @@ class Trouble(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribed:
+class SubscriptionReport:
     """A subscription of a mirror to a channel, as it stands.
 
     Attributes:
@@ -66,34 +66,34 @@ class Subscribed:
     mirror: str
     topic: str
     hub: str
-    standing: Standing
+    standing: SubscriptionStatus
     until: datetime | None = None
     why: str = ""
     accepted: int = 0
     last: datetime | None = None
-    refusals: tuple[tuple[Fault, int], ...] = ()
+    refusals: tuple[tuple[DeliveryFault, int], ...] = ()
 
     @property
     def refused(self) -> int:
         """How many deliveries were refused; not those that came to a former callback."""
-        return sum(number for fault, number in self.refusals if fault is not Fault.ENDED)
+        return sum(number for fault, number in self.refusals if fault is not DeliveryFault.ENDED)
 
     @property
     def late(self) -> int:
         """How many came to a former callback."""
-        return dict(self.refusals).get(Fault.ENDED, 0)
+        return dict(self.refusals).get(DeliveryFault.ENDED, 0)
 
 
 @dataclass(slots=True)
-class _Row:
+class _SubscriptionCounts:
     accepted: int = 0
     last: datetime | None = None
-    trouble: Trouble | None = None
+    trouble: SubscriptionProblem | None = None
     why: str = ""
-    refusals: Counter[Fault] = field(default_factory=Counter)
+    refusals: Counter[DeliveryFault] = field(default_factory=Counter)
 
 
-class Ledger:
+class SubscriptionLedger:
     """Counts what becomes of subscriptions; asked and told by several threads.
 
     Attributes:
@@ -108,27 +108,29 @@ class Ledger:
     def __init__(self, clock: Clock) -> None:
         self.version = 0
         self._clock = clock
-        self._rows: dict[tuple[str, str], _Row] = {}
+        self._rows: dict[tuple[str, str], _SubscriptionCounts] = {}
 
-    def count_accepted(self, follower: Follower) -> None:
+    def count_accepted(self, follower: ChannelSubscription) -> None:
         """Count a delivery that was signed as agreed."""
         row = self._row(follower)
         row.accepted, row.last = row.accepted + 1, self._clock.now()
 
-    def refused(self, follower: Follower, fault: Fault) -> None:
+    def refused(self, follower: ChannelSubscription, fault: DeliveryFault) -> None:
         """Count a delivery that was refused."""
         refusals = self._row(follower).refusals
         refusals[fault] += 1
-        if fault is not Fault.ENDED and not refusals[fault] & (refusals[fault] - 1):
+        if fault is not DeliveryFault.ENDED and not refusals[fault] & (refusals[fault] - 1):
             self.version += 1
 
-    def troubled(self, follower: Follower, trouble: Trouble, why: str) -> None:
+    def troubled(
+        self, follower: ChannelSubscription, trouble: SubscriptionProblem, why: str
+    ) -> None:
         """Note what keeps a subscription from being verified."""
         row = self._row(follower)
         row.trouble, row.why = trouble, why
         self.version += 1
 
-    def verified(self, follower: Follower) -> None:
+    def verified(self, follower: ChannelSubscription) -> None:
         """Note that a hub verified a subscription."""
         row = self._row(follower)
         row.trouble, row.why = None, ""
@@ -138,24 +140,26 @@ class Ledger:
         """Note that a subscription is wanted, or is no longer."""
         self.version += 1
 
-    def reports(self, followers: Iterable[Follower]) -> list[Subscribed]:
+    def reports(self, followers: Iterable[ChannelSubscription]) -> list[SubscriptionReport]:
         """Return how all subscriptions stand, and forget those that are no more."""
         now = to_microseconds(self._clock.now())
         found = sorted(followers, key=_key)
         for key in set(self._rows) - set(map(_key, found)):
             self._rows.pop(key, None)
-        return [_subscribed(it, self._rows.get(_key(it), _Row()), now) for it in found]
+        return [
+            _subscribed(it, self._rows.get(_key(it), _SubscriptionCounts()), now) for it in found
+        ]
 
-    def _row(self, follower: Follower) -> _Row:
-        return self._rows.setdefault(_key(follower), _Row())
+    def _row(self, follower: ChannelSubscription) -> _SubscriptionCounts:
+        return self._rows.setdefault(_key(follower), _SubscriptionCounts())
 
 
-def _key(follower: Follower) -> tuple[str, str]:
+def _key(follower: ChannelSubscription) -> tuple[str, str]:
     return follower.name, follower.topic
 
 
-def _subscribed(it: Follower, row: _Row, now: int) -> Subscribed:
-    return Subscribed(
+def _subscribed(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionReport:
+    return SubscriptionReport(
         mirror=it.name,
         topic=it.topic,
         hub=it.hub,
@@ -168,10 +172,14 @@ def _subscribed(it: Follower, row: _Row, now: int) -> Subscribed:
     )
 
 
-def _standing(it: Follower, row: _Row, now: int) -> Standing:
-    if it.state is Following.LEAVING:
-        return Standing.ENDING
+def _standing(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionStatus:
+    if it.state is FollowerState.LEAVING:
+        return SubscriptionStatus.ENDING
     is_in_use = bool(it.token) and it.lease_until > now
-    if is_in_use and row.trouble is not Trouble.DENIED:
-        return Standing.VERIFIED  # a renewal that fails takes nothing away before its end
-    return Standing.PENDING if row.trouble in {None, Trouble.AWAY} else Standing.REFUSED
+    if is_in_use and row.trouble is not SubscriptionProblem.DENIED:
+        return SubscriptionStatus.VERIFIED  # a renewal that fails takes nothing away before its end
+    return (
+        SubscriptionStatus.PENDING
+        if row.trouble in {None, SubscriptionProblem.AWAY}
+        else SubscriptionStatus.REFUSED
+    )

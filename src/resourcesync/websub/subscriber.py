@@ -14,16 +14,26 @@ from typing import Final
 
 from resourcesync.discovery.addresses import join
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Failure, Message, Purpose, Request, Response
-from resourcesync.ports.subscriptions import Follower, FollowerStore, Following, Messenger
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
+from resourcesync.ports.subscriptions import (
+    ChannelSubscription,
+    FollowerState,
+    Messenger,
+    SubscriberStore,
+)
 from resourcesync.websub import leases, messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.hinting import Hints
+from resourcesync.websub.hinting import HintThrottle
 from resourcesync.websub.leases import MICROSECONDS
-from resourcesync.websub.messages import Answer, Mode, SubscriptionRequest
+from resourcesync.websub.messages import HubMode, SubscriptionRequest, TextResponse
 from resourcesync.websub.signatures import STRONG, is_signed
-from resourcesync.websub.standing import Fault, Ledger, Subscribed, Trouble
+from resourcesync.websub.standing import (
+    DeliveryFault,
+    SubscriptionLedger,
+    SubscriptionProblem,
+    SubscriptionReport,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -38,10 +48,10 @@ _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
 _LEFT: Final = 3
 """How often a hub is asked to end a subscription, before we only cease to answer it."""
-_NOT_FOUND: Final = Answer(status=404, text="Not found.")
-_ACCEPTED: Final = Answer(status=202)
+_NOT_FOUND: Final = TextResponse(status=404, text="Not found.")
+_ACCEPTED: Final = TextResponse(status=202)
 _NOT_VERIFIED: Final = "the hub did not ask back within ten minutes: can it reach the callback?"
-_GONE: Final = Answer(status=410, text="No longer subscribed.")
+_GONE: Final = TextResponse(status=410, text="No longer subscribed.")
 
 
 def _nothing() -> None:
@@ -75,7 +85,7 @@ class Subscriber:
 
     def __init__(  # noqa: PLR0913 - its ports, and what the operator chose
         self,
-        store: FollowerStore,
+        store: SubscriberStore,
         messenger: Messenger,
         clock: Clock,
         *,
@@ -96,15 +106,15 @@ class Subscriber:
         self._methods = methods
         self._bodies: dict[bytes, None] = {}
         self.counts: Counter[str] = Counter()
-        self._hints = Hints(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
-        self.ledger = Ledger(clock)
+        self._hints = HintThrottle(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
+        self.ledger = SubscriptionLedger(clock)
         for it in store.followers():  # what kept a hub from us may be mended by now
-            if it.state in {Following.WANTED, Following.REQUESTED}:
-                store.save(replace(it, state=Following.WANTED, due=0), it)
-            elif it.state is Following.ACTIVE and it.base != self._base:
+            if it.state in {FollowerState.WANTED, FollowerState.REQUESTED}:
+                store.save(replace(it, state=FollowerState.WANTED, due=0), it)
+            elif it.state is FollowerState.ACTIVE and it.base != self._base:
                 store.save(replace(it, due=0), it)  # its hub delivers to where we were
 
-    def standings(self) -> list[Subscribed]:
+    def standings(self) -> list[SubscriptionReport]:
         """Return how all subscriptions stand.
 
         Raises:
@@ -127,9 +137,9 @@ class Subscriber:
         for topic, hub in wanted.items():
             before = known.get(topic)
             if before is None:
-                self._store.save(Follower(name=name, topic=topic, hub=hub))
-            elif before.state is Following.LEAVING or before.hub != hub:
-                fresh = replace(before, hub=hub, state=Following.WANTED, attempts=0, due=0)
+                self._store.save(ChannelSubscription(name=name, topic=topic, hub=hub))
+            elif before.state is FollowerState.LEAVING or before.hub != hub:
+                fresh = replace(before, hub=hub, state=FollowerState.WANTED, attempts=0, due=0)
                 self._store.save(fresh, before)
         for topic, before in known.items():
             if is_all and topic not in wanted:
@@ -143,11 +153,13 @@ class Subscriber:
                 self._leave(it)
         self.ledger.moved()
 
-    def _leave(self, before: Follower) -> None:
+    def _leave(self, before: ChannelSubscription) -> None:
         if not before.token:
             self._store.remove(before)
-        elif before.state is not Following.LEAVING:
-            self._store.save(replace(before, state=Following.LEAVING, attempts=0, due=0), before)
+        elif before.state is not FollowerState.LEAVING:
+            self._store.save(
+                replace(before, state=FollowerState.LEAVING, attempts=0, due=0), before
+            )
 
     # --- what is to be done ---------------------------------------------------------------------
 
@@ -171,10 +183,12 @@ class Subscriber:
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
 
-    def _prepare_request(self, before: Follower) -> tuple[Follower, SubscriptionRequest] | None:
+    def _prepare_request(
+        self, before: ChannelSubscription
+    ) -> tuple[ChannelSubscription, SubscriptionRequest] | None:
         """Store what is asked for before it is asked: the hub may verify it at once."""
         now = self._now()
-        if before.state is Following.LEAVING:
+        if before.state is FollowerState.LEAVING:
             if before.attempts >= _LEFT or before.lease_until <= now:
                 self._store.remove(before)
                 self.ledger.moved()
@@ -183,25 +197,25 @@ class Subscriber:
                 before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
             )
             wish = SubscriptionRequest(
-                mode=Mode.UNSUBSCRIBE,
+                mode=HubMode.UNSUBSCRIBE,
                 topic=before.topic,
                 callback=(before.base or self._base) + before.token,
             )
         else:
-            lost = before.attempts + (before.state is Following.REQUESTED)
-            if before.state is Following.REQUESTED:
-                self.ledger.troubled(before, Trouble.AWAY, _NOT_VERIFIED)
+            lost = before.attempts + (before.state is FollowerState.REQUESTED)
+            if before.state is FollowerState.REQUESTED:
+                self.ledger.troubled(before, SubscriptionProblem.AWAY, _NOT_VERIFIED)
             token, secret = self._token(), self._token()
             after = replace(
                 before,
-                state=Following.REQUESTED,
+                state=FollowerState.REQUESTED,
                 next_token=token,
                 next_secret=secret.encode(),
                 attempts=lost,
                 due=now + _CONFIRMED_WITHIN + int(self._wait(lost) * MICROSECONDS),
             )
             wish = SubscriptionRequest(
-                mode=Mode.SUBSCRIBE,
+                mode=HubMode.SUBSCRIBE,
                 topic=before.topic,
                 callback=self._base + token,
                 secret=secret.encode(),
@@ -209,17 +223,19 @@ class Subscriber:
             )
         return (after, wish) if self._store.save(after, before) else None
 
-    def _send_requests(self, asked: Sequence[tuple[Follower, SubscriptionRequest]]) -> None:
+    def _send_requests(
+        self, asked: Sequence[tuple[ChannelSubscription, SubscriptionRequest]]
+    ) -> None:
         """Send requests to hubs; a hub that leads elsewhere is followed a few times (§5.1)."""
         left = {self._request(follower.hub, wish): (follower, wish) for follower, wish in asked}
         for _ in range(_MOST_REDIRECTS + 1):
-            again: dict[Request, tuple[Follower, SubscriptionRequest]] = {}
+            again: dict[FetchRequest, tuple[ChannelSubscription, SubscriptionRequest]] = {}
             for outcome in self._messenger.fetch(list(left)):
                 follower, wish = left[outcome.request]
                 hub = _elsewhere(outcome)
                 if hub:
                     again[self._request(hub, wish)] = follower, wish
-                elif not (isinstance(outcome, Response) and outcome.status in range(200, 300)):
+                elif not (isinstance(outcome, FetchResponse) and outcome.status in range(200, 300)):
                     self._refused(follower, outcome)
             if not again:
                 return
@@ -227,25 +243,27 @@ class Subscriber:
         for follower, _ in left.values():
             self._refused(follower, None)
 
-    def _request(self, hub: str, wish: SubscriptionRequest) -> Request:
+    def _request(self, hub: str, wish: SubscriptionRequest) -> FetchRequest:
         message = Message(
             body=messages.subscription_form(wish), fields=(("Content-Type", messages.FORM),)
         )
-        return Request(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+        return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
-    def _refused(self, asked: Follower, outcome: Response | Failure | None) -> None:
-        if isinstance(outcome, Failure):
+    def _refused(
+        self, asked: ChannelSubscription, outcome: FetchResponse | FetchFailure | None
+    ) -> None:
+        if isinstance(outcome, FetchFailure):
             _LOG.warning("the hub %s: %s", asked.hub, outcome.error)
-            trouble, why = Trouble.AWAY, outcome.error.message
+            trouble, why = SubscriptionProblem.AWAY, outcome.error.message
         else:
             status = "too many redirects" if outcome is None else outcome.status
             _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
-            trouble, why = Trouble.NO, f"the hub refuses it: {status}"
+            trouble, why = SubscriptionProblem.NO, f"the hub refuses it: {status}"
         self.ledger.troubled(asked, trouble, why)
-        if asked.state is Following.LEAVING:
+        if asked.state is FollowerState.LEAVING:
             return
         attempts = asked.attempts + 1
-        state = Following.WANTED
+        state = FollowerState.WANTED
         self._store.save(
             replace(asked, state=state, attempts=attempts, due=self._later(attempts)), asked
         )
@@ -263,35 +281,35 @@ class Subscriber:
 
     # --- what hubs ask and tell -----------------------------------------------------------------
 
-    def verify(self, token: str, query: bytes) -> Answer:
+    def verify(self, token: str, query: bytes) -> TextResponse:
         """Answer a hub that asks whether this is wanted; only to what we asked for (§5.3)."""
         question = messages.read_question(query)
         follower = self._store.find_token(token)
         if question is None or follower is None or question.topic != follower.topic:
             return _NOT_FOUND
-        if question.mode == Mode.DENIED:
+        if question.mode == HubMode.DENIED:
             return self._denied(follower, token, question.reason)
         if not 0 < len(question.challenge) <= messages.MOST_CHALLENGE:
             return _NOT_FOUND
-        if question.mode == Mode.SUBSCRIBE:
-            is_ours = follower.state is Following.REQUESTED and token == follower.next_token
+        if question.mode == HubMode.SUBSCRIBE:
+            is_ours = follower.state is FollowerState.REQUESTED and token == follower.next_token
             is_done = is_ours and self._confirm(follower, question.lease)
-        elif question.mode == Mode.UNSUBSCRIBE:
-            is_done = follower.state is Following.LEAVING and token == follower.token
+        elif question.mode == HubMode.UNSUBSCRIBE:
+            is_done = follower.state is FollowerState.LEAVING and token == follower.token
             if is_done:
                 self._store.remove(follower)
                 self.ledger.moved()
         else:
             is_done = False
-        return Answer(status=200, text=question.challenge) if is_done else _NOT_FOUND
+        return TextResponse(status=200, text=question.challenge) if is_done else _NOT_FOUND
 
-    def _confirm(self, follower: Follower, lease: str | None) -> bool:
+    def _confirm(self, follower: ChannelSubscription, lease: str | None) -> bool:
         asked = leases.parse_seconds(lease or "")
         granted = leases.granted(asked)
         now = self._now()
         active = replace(
             follower,
-            state=Following.ACTIVE,
+            state=FollowerState.ACTIVE,
             token=follower.next_token,
             secret=follower.next_secret,
             next_token="",
@@ -309,27 +327,29 @@ class Subscriber:
         self._hints.give(follower.name)  # what came before the subscription is not missed
         return True
 
-    def _denied(self, follower: Follower, token: str, reason: str) -> Answer:
+    def _denied(self, follower: ChannelSubscription, token: str, reason: str) -> TextResponse:
         """Believe a denial so far as to ask again later; nothing is given up for it."""
         if token not in {follower.token, follower.next_token}:
             return _NOT_FOUND
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
-        self.ledger.troubled(follower, Trouble.DENIED, f"the hub ended it: {reason[:200]}")
-        if follower.state in {Following.REQUESTED, Following.ACTIVE}:
+        self.ledger.troubled(
+            follower, SubscriptionProblem.DENIED, f"the hub ended it: {reason[:200]}"
+        )
+        if follower.state in {FollowerState.REQUESTED, FollowerState.ACTIVE}:
             attempts = follower.attempts + 1
             again = replace(
-                follower, state=Following.WANTED, attempts=attempts, due=self._later(attempts)
+                follower, state=FollowerState.WANTED, attempts=attempts, due=self._later(attempts)
             )
             self._store.save(again, follower)
-        return Answer(status=200)
+        return TextResponse(status=200)
 
     def knows(self, token: str) -> bool:
         """Whether a delivery to a callback is worth reading."""
         follower = self._store.find_token(token)
         return follower is not None and token in {follower.token, follower.next_token}
 
-    def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> Answer:
+    def deliver(self, token: str, signatures: Sequence[str], body: bytes) -> TextResponse:
         """Take a delivery; the callback tells which subscription it is of, nothing else (§7).
 
         Args:
@@ -341,20 +361,20 @@ class Subscriber:
         if follower is None:
             self.counts["unknown"] += 1
             return _NOT_FOUND
-        if token == follower.previous_token or follower.state is Following.LEAVING:
-            self.ledger.refused(follower, Fault.ENDED)
+        if token == follower.previous_token or follower.state is FollowerState.LEAVING:
+            self.ledger.refused(follower, DeliveryFault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret
         if not is_signed(secret, body, signatures, self._methods):
             self.counts["discarded"] += 1
-            self.ledger.refused(follower, Fault.SIGNATURE)
+            self.ledger.refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED
         self.ledger.count_accepted(follower)
         every = _REPLAY_EVERY if self._came_before(token, body) else None
         self._hints.give(follower.name, every)
         return _ACCEPTED
 
-    def refuse(self, token: str, fault: Fault) -> None:
+    def refuse(self, token: str, fault: DeliveryFault) -> None:
         """Count a delivery whose body was not taken."""
         follower = self._store.find_token(token)
         if follower is not None:
@@ -371,9 +391,9 @@ class Subscriber:
         return is_known
 
 
-def _elsewhere(outcome: Response | Failure) -> str:
+def _elsewhere(outcome: FetchResponse | FetchFailure) -> str:
     """Return the hub that an answer leads to; empty when it leads nowhere."""
-    if not isinstance(outcome, Response) or outcome.status not in _REDIRECTS:
+    if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
         return ""
     target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
     here = outcome.request.uri[:6].lower()

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(options: AccountOptions) -> Iterator[Account]:
+def opened(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open an account.
 
     Raises:

@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Account, AccountOptions, WritableAccount
+from resourcesync.ports.accounts import AccountOptions, ResourceAccount, WritableAccount
 from resourcesync.ports.catalogue import Posted
 from resourcesync.wiring import catalogues
 from resourcesync.wiring.account_opening import opened
@@ -89,7 +89,7 @@ def import_lines(
             return _sum(map(account.post, _lots(differing)))
 
 
-class _ReadWriteAccount(Account, WritableAccount, Protocol):
+class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
     """An account that tells and takes."""
 
 

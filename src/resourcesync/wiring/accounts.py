@@ -10,14 +10,19 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FEW, Loss, PostedCatalogue
+from resourcesync.adapters.catalogue import FEW, LossLimit, PostedCatalogue
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch, PublishedAccount
+from resourcesync.ports.accounts import (
+    AccountOptions,
+    ChangeBatch,
+    PublishedAccount,
+    ResourceAccount,
+)
 from resourcesync.ports.catalogue import Posted
-from resourcesync.source.scan import Left
+from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import catalogues, plugins, publishing
 from resourcesync.wiring.account_entries import PublishableFilter
 from resourcesync.wiring.account_opening import closing, opened
@@ -31,7 +36,7 @@ from resourcesync.wiring.account_values import (
 )
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
@@ -48,7 +53,7 @@ POLL_INTERVAL: Final = 4 * 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class FollowedAccount:
     """How an account is followed.
 
     Attributes:
@@ -76,8 +81,8 @@ def is_address(text: str) -> bool:
 
 
 def publish_account(
-    followed: Followed, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
-) -> Published:
+    followed: FollowedAccount, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
+) -> PublicationResult:
     """Bring our catalogue in step with what another system says, and publish it.
 
     Args:
@@ -97,13 +102,13 @@ def publish_account(
 
 
 def publish_continuously(
-    followed: Followed,
+    followed: FollowedAccount,
     chosen: Mapping[str, object],
     *,
     clock: Clock,
     asked: PublishRequest,
     every: float,
-) -> Iterator[Published]:
+) -> Iterator[PublicationResult]:
     """Publish, follow the changes, and publish them, again and again.
 
     This ends by itself only when the other system closed its feed. A feed that never rests is
@@ -134,8 +139,8 @@ def publish_continuously(
 
 @contextmanager
 def _following(
-    followed: Followed, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
-) -> Iterator["_Follower"]:
+    followed: FollowedAccount, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
+) -> Iterator["_AccountFollower"]:
     check_address(followed.address)
     if asked.dry_run:
         raise ConfigurationError("what other systems say is recorded: there is no dry run")
@@ -168,10 +173,12 @@ def _following(
         if not known_url:  # a first run that fails has said it all the same
             catalogue.write_notes(initial_notes(url, followed.values))
         chosen = {**chosen, "url": url}
-        yield _Follower(followed, chosen, account, catalogue, clock, base_uri=options.base_uri)
+        yield _AccountFollower(
+            followed, chosen, account, catalogue, clock, base_uri=options.base_uri
+        )
 
 
-class _Follower:
+class _AccountFollower:
     """An account, and the catalogue that follows it.
 
     Attributes:
@@ -180,9 +187,9 @@ class _Follower:
 
     def __init__(
         self,
-        followed: Followed,
+        followed: FollowedAccount,
         chosen: Mapping[str, object],
-        account: Account,
+        account: ResourceAccount,
         catalogue: PostedCatalogue,
         clock: Clock,
         *,
@@ -202,7 +209,7 @@ class _Follower:
         if not is_feed:
             self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
         self._sayable = PublishableFilter()
-        self._warnings: list[Left] = []
+        self._warnings: list[LeftFile] = []
         self._told: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
         self.is_over = False
@@ -252,9 +259,9 @@ class _Follower:
         self._warn(f"{error.message}: all is read again")
 
     def _warn(self, reason: str) -> None:
-        self._warnings.append(Left(code="log-lost", reason=reason))
+        self._warnings.append(LeftFile(code="log-lost", reason=reason))
 
-    def publish(self, counts: Posted, asked: PublishRequest) -> Published:
+    def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
         """Publish what the catalogue says now.
 
         Raises:
@@ -270,7 +277,7 @@ class _Follower:
         self._note(_PUBLISHED, str(self._left))
         found = replace(done.scan, **{it.name: getattr(counts, it.name) for it in fields(Posted)})
         omitted, omissions = self._sayable.pop_omissions()
-        told = [Left(code=code, reason=reason) for code, reason in self._told]
+        told = [LeftFile(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *told), []
         return replace(done, scan=replace(found, omitted=omitted, left=left), omissions=omissions)
 
@@ -337,7 +344,7 @@ class _Follower:
             self._left += done.created - done.deleted
         return done
 
-    def _loss(self) -> Loss | None:
+    def _loss(self) -> LossLimit | None:
         """Return how much is gone of what was published last, half of which may be.
 
         A mere feed tells of each deletion, and cannot be asked what there is: it is believed.
@@ -347,7 +354,7 @@ class _Follower:
         if self._left is None:
             self._left = self._catalogue.count()
         known = int(self._catalogue.note(_PUBLISHED) or self._left)
-        return Loss(known, known - self._left, max(FEW, int(known * _MOST_GONE)))
+        return LossLimit(known, known - self._left, max(FEW, int(known * _MOST_GONE)))
 
     def _note(self, key: str, value: str) -> None:
         if self._catalogue.note(key) != value:

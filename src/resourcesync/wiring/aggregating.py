@@ -18,7 +18,7 @@ from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
-from resourcesync.destination.changelog import ChangeReader
+from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.entries import ENTRIES_KNOWN
 from resourcesync.destination.mappers import NAMES
 from resourcesync.destination.plan import CONTRADICTING, is_forgotten
@@ -30,10 +30,10 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.ports.changes import Logged, LoggedKind
+from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.linking import EntryLink
-from resourcesync.ports.mirror import Copy, MirrorState
-from resourcesync.source.aggregation import Upstream, links_of
+from resourcesync.ports.mirror import Copy, MirrorStateStore
+from resourcesync.source.aggregation import UpstreamEntry, links_of
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
 from resourcesync.wiring.published import named_by
@@ -44,7 +44,7 @@ SCHEME: Final = "mirror:"
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
 _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
-_APPEARED: Final = frozenset({LoggedKind.CREATED, LoggedKind.DELETED})
+_APPEARED: Final = frozenset({MirrorChangeKind.CREATED, MirrorChangeKind.DELETED})
 _AT_ONCE: Final = 5_000
 _POLL_SECONDS: Final = 1.0
 _SECOND: Final = 1_000_000
@@ -99,7 +99,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
 
 
-def _check_ready(state: MirrorState, folder: Path) -> None:
+def _check_ready(state: MirrorStateStore, folder: Path) -> None:
     if state.note(ENTRIES_KNOWN) is not None:
         return
     raise ConfigurationError(
@@ -128,7 +128,7 @@ class MirrorAccount:
     can_list_resources = True
 
     def __init__(
-        self, path: Path, state: MirrorState, base_uri: str, clock: Clock, *, all_hops: bool
+        self, path: Path, state: MirrorStateStore, base_uri: str, clock: Clock, *, all_hops: bool
     ) -> None:
         self._path = path
         self._state = state
@@ -168,7 +168,7 @@ class MirrorAccount:
         named = named_by(self._state)
         cursor = self._cursor(after, named)
         while True:
-            reader = ChangeReader(state=self._state, cursor=cursor, touched=True)
+            reader = ChangeLogReader(state=self._state, cursor=cursor, touched=True)
             rows = reader.new()
             while batch := list(islice(rows, _AT_ONCE)):
                 if named_by(self._state) != named:
@@ -192,12 +192,12 @@ class MirrorAccount:
                 return cursor
         raise _lost(position)
 
-    def _latest_changes(self, rows: Sequence[Logged]) -> list[Change]:
+    def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
         teller = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
-        last: dict[str, Logged] = {}
+        last: dict[str, LoggedChange] = {}
         for row in rows:
-            if row.kind == LoggedKind.TOUCHED and not self._has_new_links(row):
+            if row.kind == MirrorChangeKind.TOUCHED and not self._has_new_links(row):
                 continue
             last.pop(row.uri, None)
             last[row.uri] = row
@@ -208,7 +208,7 @@ class MirrorAccount:
             told += [teller.updated(uri, rows[-1].time) for uri in linking]
         return [change for change in told if change is not None]
 
-    def _has_new_links(self, row: Logged) -> bool:
+    def _has_new_links(self, row: LoggedChange) -> bool:
         return self._state.entry_changed(row.uri) == row.seq
 
 
@@ -228,7 +228,7 @@ def _lost(position: str) -> DiscontinuityError:
 class _EntryBuilder:
     """Says of copies what the new Source says of them."""
 
-    def __init__(self, state: MirrorState, base: str, *, all_hops: bool) -> None:
+    def __init__(self, state: MirrorStateStore, base: str, *, all_hops: bool) -> None:
         self._state = state
         self._base = base
         self._named = named_by(state)
@@ -236,9 +236,9 @@ class _EntryBuilder:
         self._has_entries = state.has_entries()
         self._has_contradicting = state.pending_coded(CONTRADICTING) > 0
 
-    def change(self, row: Logged) -> Change | None:
+    def change(self, row: LoggedChange) -> Change | None:
         """Return what became of a copy; ``None`` when a later change of it will tell."""
-        if row.kind == LoggedKind.DELETED:
+        if row.kind == MirrorChangeKind.DELETED:
             return self._deleted(row.uri, row.path, row.time)
         return self.updated(row.uri, row.time)
 
@@ -266,7 +266,7 @@ class _EntryBuilder:
         if self._contradicts(copy):
             return None
         text = self._state.entry_links(copy.uri) if self._has_entries else ""
-        upstream = Upstream(
+        upstream = UpstreamEntry(
             uri=copy.uri,
             modified=copy.lastmod,
             hash=copy.listed,
@@ -307,7 +307,7 @@ class _EntryBuilder:
         pending = self._state.pending_of(copy.uri)
         return pending is not None and pending.code == CONTRADICTING
 
-    def _check_no_loop(self, upstream: Upstream) -> None:
+    def _check_no_loop(self, upstream: UpstreamEntry) -> None:
         ours = next((hop for hop in upstream.hops if hop.startswith(self._base)), None)
         if ours is not None:
             raise ConfigurationError(

@@ -22,7 +22,7 @@ from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import documents, publishing
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
-from resourcesync.wiring.publishing import Published, PublishRequest, Settings
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest, Settings
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -160,7 +160,7 @@ def publish(
     *,
     clock: Clock,
     asked: PublishRequest,
-) -> Published:
+) -> PublicationResult:
     """Publish what a catalogue says; no folder is looked at.
 
     Args:
@@ -206,7 +206,7 @@ def publish(
                 from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
 
                 told = notifying.notify_after(catalogue, store, settings, clock, path)
-        return Published(
+        return PublicationResult(
             settings=settings,
             scan=found,
             elsewhere=_elsewhere(catalogue, settings.url) if done.first else (),
@@ -232,7 +232,7 @@ def _elsewhere(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
 
 def publish_lines(
     lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
-) -> Published:
+) -> PublicationResult:
     """Publish the resources that are told line by line; the catalogue lies with the documents.
 
     Args:

@@ -8,9 +8,9 @@ from typing import Final
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Catalogue, Clock, DocumentStore
+from resourcesync.ports import CatalogueStore, Clock, DocumentStore
 from resourcesync.source import naming
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 from resourcesync.wiring import catalogues, documents, machine, notifying, publishing
 from resourcesync.wiring.notifying import Notified
 from resourcesync.wiring.publish_settings import Settings
@@ -29,7 +29,7 @@ class Channels:
         folder: Where its key is.
     """
 
-    catalogue: Catalogue
+    catalogue: CatalogueStore
     documents: DocumentStore
     settings: Settings
     folder: Path
@@ -51,7 +51,7 @@ class Channels:
             raise ConfigurationError("this Source has no channel yet", hint=_FIRST)
         with contextlib.closing(stream):
             body = stream.read()
-        return Naming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
+        return SourceNaming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from resourcesync.wiring import plugins, states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ByteComparison:
     """What a comparison found.
 
     Attributes:
@@ -42,7 +42,7 @@ class Comparison:
         return self.equal == self.files and not self.surplus
 
 
-def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Comparison:
+def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> ByteComparison:
     """Compare what of a tree is published with what a mirror holds.
 
     Args:
@@ -75,7 +75,7 @@ def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> Co
             differences.append(path)
     surplus = [path for path in _files(mirror, set()) if path not in wanted]
     filecmp.clear_cache()
-    return Comparison(
+    return ByteComparison(
         files=files,
         bytes=size,
         equal=files - len(differences),

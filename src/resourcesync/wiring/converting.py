@@ -47,7 +47,7 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class ConversionOptions:
     """How a document is converted.
 
     Attributes:
@@ -64,7 +64,9 @@ class Manner:
     leave_out: bool = False
 
 
-def convert(source: str, target: Path | None, manner: Manner, *, clock: Clock) -> Converted:
+def convert(
+    source: str, target: Path | None, manner: ConversionOptions, *, clock: Clock
+) -> Converted:
     """Convert a document; nothing is written before all of it was converted.
 
     A list that is shorter than its Source wrote it would have others delete what it lacks, so

@@ -60,7 +60,7 @@ def read_credentials(
         ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
             be had. The message never has the secret.
     """
-    return _understood(_Table(name, dict(table), home, environ))
+    return _understood(_AuthTable(name, dict(table), home, environ))
 
 
 def read_proxy_secret(
@@ -72,7 +72,7 @@ def read_proxy_secret(
         ConfigurationError: It is of another type, names an origin, has a mistake, or the secret
             cannot be had. The message never has the secret.
     """
-    read = _Table(name, dict(table), "", environ)
+    read = _AuthTable(name, dict(table), "", environ)
     if read.pop_text("type") != "basic":
         raise read.wrong("type", "must be basic for a proxy")
     user, password = read.pop_text("username"), read.pop_secret("password")
@@ -86,11 +86,11 @@ def check_credentials(name: str, table: Mapping[str, object]) -> None:
     Raises:
         ConfigurationError: A key is missing, unknown or of the wrong kind.
     """
-    _understood(_UnaskedTable(name, dict(table), "", None))
+    _understood(_AuthTableWithoutSecrets(name, dict(table), "", None))
 
 
-def _understood(read: "_Table") -> Credentials:
-    readers: dict[object, Callable[[_Table], tuple[tuple[str, str], ...]]] = {
+def _understood(read: "_AuthTable") -> Credentials:
+    readers: dict[object, Callable[[_AuthTable], tuple[tuple[str, str], ...]]] = {
         "bearer": _bearer,
         "basic": _basic,
         "header": _header,
@@ -105,7 +105,7 @@ def _understood(read: "_Table") -> Credentials:
     return Credentials(origin=read.origin, fields=fields)
 
 
-class _Table:
+class _AuthTable:
     """One table of the configuration, whose keys are taken one by one."""
 
     def __init__(
@@ -165,7 +165,7 @@ class _Table:
             raise self.wrong(key, "is unknown")
 
 
-class _UnaskedTable(_Table):
+class _AuthTableWithoutSecrets(_AuthTable):
     """The same, with something harmless in place of each secret."""
 
     def _read(self, key: str, kind: str, place: object) -> str:
@@ -229,36 +229,36 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-def _bearer(table: _Table) -> tuple[tuple[str, str], ...]:
+def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     token = table.pop_secret("token")
     if not _BEARER.fullmatch(token):
         raise table.wrong("token", "leads to what is no bearer token (RFC 6750 §2.1)")
     return (("Authorization", f"Bearer {token}"),)
 
 
-def _basic(table: _Table) -> tuple[tuple[str, str], ...]:
+def _basic(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     return _basic_fields(table, table.pop_text("username"), table.pop_secret("password"))
 
 
-def _basic_fields(table: _Table, user: str, password: str) -> tuple[tuple[str, str], ...]:
+def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
     if ":" in user:
         raise table.wrong("username", "must not have a colon (RFC 7617 §2)")
     word = b64encode(f"{user}:{password}".encode()).decode("ascii")
     return (("Authorization", f"Basic {word}"),)
 
 
-def _header(table: _Table) -> tuple[tuple[str, str], ...]:
+def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     name, value = table.pop_text("name"), table.pop_secret("value")
     if not (value.isascii() and value.isprintable()):
         raise table.wrong("value", "leads to characters that cannot be sent")
     return (config.parse_header(f"{name}: {value}"),)
 
 
-def _netrc(table: _Table) -> tuple[tuple[str, str], ...]:
+def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     return table.pop_netrc_entry()
 
 
-def _netrc_fields(table: _Table, path: Path) -> tuple[tuple[str, str], ...]:
+def _netrc_fields(table: _AuthTable, path: Path) -> tuple[tuple[str, str], ...]:
     """Read a ``.netrc``; its ``default`` entry is left alone, since it is for just any host."""
     import netrc  # noqa: PLC0415 - few mirrors have one
 

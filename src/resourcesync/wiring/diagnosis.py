@@ -49,7 +49,7 @@ _RENEW: Final = {
 }
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """What is said of one thing that was looked at.
 
     Attributes:
@@ -66,7 +66,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineFacts:
     """What was found on the machine.
 
     Attributes:
@@ -99,7 +99,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FolderFacts:
     """What was found in the folder of a mirror, or where one is to be.
 
     Attributes:
@@ -140,7 +140,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class SourceFacts:
     """What was found at a Source.
 
     Attributes:
@@ -168,39 +168,41 @@ class Reach:
     crawl_delay: float | None = None
 
 
-def judge_machine(machine: Machine) -> Iterator[Verdict]:
+def judge_machine(machine: MachineFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a machine."""
     for name, version in machine.versions.items():
         yield _version(name, version)
     if not machine.http2:
         text = "libcurl has no HTTP/2: more connections, slower where the way is long"
-        yield Verdict("http2", "warning", text, _RENEW["libcurl"])
+        yield CheckResult("http2", "warning", text, _RENEW["libcurl"])
     yield _descriptors(machine.descriptors)
     if machine.now.year < _OLDEST_NOW:
         text = f"the clock says {machine.now:%Y-%m-%d}: it was never set"
-        yield Verdict("clock", "problem", text, "set the clock, for example with NTP")
+        yield CheckResult("clock", "problem", text, "set the clock, for example with NTP")
     if machine.scratch_room is None:
         text = f"nothing can be written to {machine.scratch}"
-        yield Verdict("temporary", "problem", text, "set TMPDIR to a folder that can be written")
+        yield CheckResult(
+            "temporary", "problem", text, "set TMPDIR to a folder that can be written"
+        )
     else:
         yield _room("temporary", machine.scratch, machine.scratch_room)
     yield from _configuration(machine)
     for name in machine.unused_proxies:
         text = f"{name} is set, but not obeyed: no proxy is used"
         hint = f"use --proxy URL, or `proxy` in the configuration file; or unset {name}"
-        yield Verdict("proxy", "warning", text, hint)
+        yield CheckResult("proxy", "warning", text, hint)
     if machine.ca_fault:
         text = f"the file of authorities {machine.ca_file} cannot be used: {machine.ca_fault}"
         hint = "mend it, or name another: --ca-file FILE, `ca_file` or SSL_CERT_FILE"
-        yield Verdict("authorities", "problem", text, hint)
+        yield CheckResult("authorities", "problem", text, hint)
 
 
-def _version(name: str, version: str) -> Verdict:
+def _version(name: str, version: str) -> CheckResult:
     check, found = name.lower(), parse_version(version)
     for least, level, reason in _KNOWN.get(name, ()):
         if found < least:
-            return Verdict(check, level, f"{name} {version}: {reason}", _RENEW[name])
-    return Verdict(check, "ok", f"{name} {version}")
+            return CheckResult(check, level, f"{name} {version}: {reason}", _RENEW[name])
+    return CheckResult(check, "ok", f"{name} {version}")
 
 
 def parse_version(text: str) -> Version:
@@ -214,53 +216,55 @@ def parse_version(text: str) -> Version:
     return tuple(numbers)
 
 
-def _descriptors(most: int | None) -> Verdict:
+def _descriptors(most: int | None) -> CheckResult:
     if most is None:
-        return Verdict("descriptors", "ok", "any number of files may be open")
+        return CheckResult("descriptors", "ok", "any number of files may be open")
     text = f"{most:,} files may be open at a time"
     if most < _FEW_DESCRIPTORS:
-        return Verdict("descriptors", "warning", f"only {text}", "ulimit -n 1024")
-    return Verdict("descriptors", "ok", text)
+        return CheckResult("descriptors", "warning", f"only {text}", "ulimit -n 1024")
+    return CheckResult("descriptors", "ok", text)
 
 
-def _configuration(machine: Machine) -> Iterator[Verdict]:
+def _configuration(machine: MachineFacts) -> Iterator[CheckResult]:
     check = "configuration"
     if not machine.config:
-        yield Verdict(check, "ok", "there is no configuration file; none is needed")
+        yield CheckResult(check, "ok", "there is no configuration file; none is needed")
         return
     for mistake in machine.mistakes:
-        yield Verdict(check, "problem", mistake, "resourcesync config check")
+        yield CheckResult(check, "problem", mistake, "resourcesync config check")
     for warning in machine.warnings:
-        yield Verdict(check, "warning", warning, "set it where the pulls run")
+        yield CheckResult(check, "warning", warning, "set it where the pulls run")
     if not machine.mistakes:
-        yield Verdict(check, "ok", f"{machine.config}: no mistake")
+        yield CheckResult(check, "ok", f"{machine.config}: no mistake")
 
 
-def _room(check: str, folder: str, room: int) -> Verdict:
+def _room(check: str, folder: str, room: int) -> CheckResult:
     text = f"{_amount(room)} free in {folder}"
     if room < LEAST_ROOM:
-        return Verdict(check, "problem", f"only {text}", "make room")
+        return CheckResult(check, "problem", f"only {text}", "make room")
     if room < LITTLE_ROOM:
-        return Verdict(check, "warning", f"only {text}", "make room before a large pull")
-    return Verdict(check, "ok", text)
+        return CheckResult(check, "warning", f"only {text}", "make room before a large pull")
+    return CheckResult(check, "ok", text)
 
 
 def _amount(size: int) -> str:
     return f"{size / _GB:,.1f} GB" if size >= _GB else f"{size / _MB:,.1f} MB"
 
 
-def judge_place(place: Place) -> Iterator[Verdict]:
+def judge_place(place: FolderFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a mirror's folder."""
     folder = place.folder
     if place.made_in:
         text = f"{folder} is not there yet: looked at {place.made_in}, where it will be made"
-        yield Verdict("folder", "ok", text)
+        yield CheckResult("folder", "ok", text)
         folder = place.made_in
     if place.refusal:
         text = f"nothing can be written to {folder}: {place.refusal}"
-        yield Verdict("writing", "problem", text, "mend its permissions, or name another folder")
+        yield CheckResult(
+            "writing", "problem", text, "mend its permissions, or name another folder"
+        )
     else:
-        yield Verdict("writing", "ok", f"{folder} can be written")
+        yield CheckResult("writing", "ok", f"{folder} can be written")
     yield from _names(place)
     yield _room("room", folder, place.room)
     yield from _inodes(place)
@@ -268,110 +272,118 @@ def judge_place(place: Place) -> Iterator[Verdict]:
         yield from _check_state(place)
 
 
-def _names(place: Place) -> Iterator[Verdict]:
+def _names(place: FolderFacts) -> Iterator[CheckResult]:
     if place.is_case_sensitive is None:
         return
     if place.is_case_sensitive and place.preserves_unicode_forms:
-        yield Verdict("names", "ok", "the file system tells all names apart")
+        yield CheckResult("names", "ok", "the file system tells all names apart")
         return
     what = (
         "upper and lower case" if not place.is_case_sensitive else "the Unicode forms of a letter"
     )
     text = f"the file system does not tell {what} apart; names are chosen so that they differ"
-    yield Verdict("names", "ok", text)
+    yield CheckResult("names", "ok", text)
 
 
-def _inodes(place: Place) -> Iterator[Verdict]:
+def _inodes(place: FolderFacts) -> Iterator[CheckResult]:
     if place.inodes is None:
         return
     text = f"{place.inodes:,} more files can be made"
     if place.inodes < _LEAST_INODES:
-        yield Verdict("inodes", "problem", f"only {text}", "delete files, or use another disk")
+        yield CheckResult("inodes", "problem", f"only {text}", "delete files, or use another disk")
     elif place.inodes < _LITTLE_INODES:
-        yield Verdict("inodes", "warning", f"only {text}", "look whether that is enough")
+        yield CheckResult("inodes", "warning", f"only {text}", "look whether that is enough")
     else:
-        yield Verdict("inodes", "ok", text)
+        yield CheckResult("inodes", "ok", text)
 
 
-def _check_state(place: Place) -> Iterator[Verdict]:
+def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
     if place.damage:
         hint = f"move {place.folder}/.resourcesync/state.db away and pull again: copies are kept"
-        yield Verdict("memory", "problem", place.damage, hint)
+        yield CheckResult("memory", "problem", place.damage, hint)
     else:
-        yield Verdict("memory", "ok", "the mirror's memory is whole")
+        yield CheckResult("memory", "ok", "the mirror's memory is whole")
     if not place.has_marker:
         text = f"{place.folder} is not the folder that its memory tells of"
-        yield Verdict("marker", "problem", text, "mount the disk, or restore the folder")
+        yield CheckResult("marker", "problem", text, "mount the disk, or restore the folder")
     if place.holder:
         text = f"a run holds the mirror: {place.holder}"
-        yield Verdict("lock", "warning", text, "wait until it ends; a run that died holds nothing")
+        yield CheckResult(
+            "lock", "warning", text, "wait until it ends; a run that died holds nothing"
+        )
     else:
-        yield Verdict("lock", "ok", "no run holds the mirror")
+        yield CheckResult("lock", "ok", "no run holds the mirror")
     if place.stale:
         files = "1 temporary file" if place.stale == 1 else f"{place.stale:,} temporary files"
         text = f"{files} of dead runs, {_amount(place.stale_bytes)}"
-        yield Verdict("stale", "warning", text, f"the next pull of {place.folder} removes them")
+        yield CheckResult("stale", "warning", text, f"the next pull of {place.folder} removes them")
     if place.parts:
         parts = "1 part" if place.parts == 1 else f"{place.parts:,} parts"
         text = f"{parts} of resources in {place.folder}/.resourcesync/tmp (.part), "
         text += f"{_amount(place.part_bytes)}: the next pull goes on with them"
-        yield Verdict("parts", "ok", text)
+        yield CheckResult("parts", "ok", text)
 
 
-def judge_reach(reach: Reach) -> Iterator[Verdict]:
+def judge_reach(reach: SourceFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a Source."""
     if reach.proxy:
         text = f"{reach.origin} is asked through the proxy {reach.proxy}; not looked at from here"
-        yield Verdict("proxy", "ok", text)
+        yield CheckResult("proxy", "ok", text)
         return
     if reach.failure:
         check = "tls" if reach.is_tls_failure else "reach"
         hint = "the Source must renew it; if its authority is your own: --ca-file FILE"
         text = f"{reach.origin} does not answer: {reach.failure}"
-        yield Verdict(check, "problem", text, hint if reach.is_tls_failure else "try again later")
+        yield CheckResult(
+            check, "problem", text, hint if reach.is_tls_failure else "try again later"
+        )
         return
-    yield Verdict("reach", "ok", f"{reach.origin} answers")
+    yield CheckResult("reach", "ok", f"{reach.origin} answers")
     yield from _tls(reach)
     yield from _clock(reach)
     if reach.robots_refuse:
         text = "robots.txt keeps us out of this address"
-        yield Verdict("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
+        yield CheckResult("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
     elif reach.crawl_delay:
         text = (
             f"robots.txt asks for {reach.crawl_delay:g} s between requests"
             f" (at most {LONGEST_DELAY:g} s are kept): pulls take long"
         )
-        yield Verdict("robots", "warning", text, "ask the Source for a dump, or for less delay")
+        yield CheckResult("robots", "warning", text, "ask the Source for a dump, or for less delay")
     else:
-        yield Verdict("robots", "ok", "robots.txt lets us in")
+        yield CheckResult("robots", "ok", "robots.txt lets us in")
 
 
-def _tls(reach: Reach) -> Iterator[Verdict]:
+def _tls(reach: SourceFacts) -> Iterator[CheckResult]:
     if not reach.tls:
-        yield Verdict("tls", "warning", "no TLS: anybody on the way can change what is sent")
+        yield CheckResult("tls", "warning", "no TLS: anybody on the way can change what is sent")
         return
     if reach.expires is None or reach.now is None:
-        yield Verdict("tls", "ok", reach.tls)
+        yield CheckResult("tls", "ok", reach.tls)
         return
     days = (reach.expires - reach.now) // timedelta(days=1)
     text = f"{reach.tls}, the certificate ends in {days} {'day' if days == 1 else 'days'}"
     if days < _DAYS:
-        yield Verdict("tls", "warning", text, "tell the Source to renew it")
+        yield CheckResult("tls", "warning", text, "tell the Source to renew it")
     else:
-        yield Verdict("tls", "ok", text)
+        yield CheckResult("tls", "ok", text)
 
 
-def _clock(reach: Reach) -> Iterator[Verdict]:
+def _clock(reach: SourceFacts) -> Iterator[CheckResult]:
     if reach.date is None or reach.now is None:
-        yield Verdict("clock", "warning", "the Source does not say what time it is (Date)")
+        yield CheckResult("clock", "warning", "the Source does not say what time it is (Date)")
         return
     skew = reach.now - reach.date
     seconds = abs(skew).total_seconds()
     way = "ahead of" if skew > timedelta() else "behind"
     text = f"our clock is {seconds:,.0f} s {way} the Source's"
     if abs(skew) > _WRONG:
-        yield Verdict("clock", "problem", text, "set the clock that is wrong, for example by NTP")
+        yield CheckResult(
+            "clock", "problem", text, "set the clock that is wrong, for example by NTP"
+        )
     elif abs(skew) > _SKEW:
-        yield Verdict("clock", "warning", text, "set the clock that is wrong, for example by NTP")
+        yield CheckResult(
+            "clock", "warning", text, "set the clock that is wrong, for example by NTP"
+        )
     else:
-        yield Verdict("clock", "ok", "our clock and the Source's agree")
+        yield CheckResult("clock", "ok", "our clock and the Source's agree")

@@ -12,13 +12,13 @@ import msgspec
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.ordering import Spool
+from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.uris import normalise
 from resourcesync.discovery.accounts import (
-    AccountReader,
+    ListingComparison,
+    ListingReader,
     ListingRow,
     ListingSummary,
-    Verdict,
     judge,
     latest_rows,
 )
@@ -40,7 +40,7 @@ class Sign(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Difference:
     """One resource that there is something to say of."""
 
     sign: Sign
@@ -49,7 +49,7 @@ class Found:
 
 
 @dataclass(slots=True, kw_only=True)
-class Comparison:
+class ResourceComparison:
     """The two accounts, read whole, and what the comparison has counted so far.
 
     Attributes:
@@ -69,14 +69,14 @@ class Comparison:
     different: int = 0
     only_a: int = 0
     only_b: int = 0
-    _spools: tuple[Spool[ListingRow], ...] = field(default=())
+    _spools: tuple[ExternalSorter[ListingRow], ...] = field(default=())
 
     @property
     def is_equal(self) -> bool:
         """Whether both tell of the same resources, as far as they tell."""
         return not (self.different or self.only_a or self.only_b)
 
-    def findings(self) -> Iterator[Found]:
+    def findings(self) -> Iterator[Difference]:
         """Compare; yield all but what is the same, in URI order.
 
         Raises:
@@ -87,24 +87,24 @@ class Comparison:
             match difference:
                 case Created(told):
                     self.only_b += 1
-                    yield Found(Sign.ONLY_B, told.uri, "only in B")
+                    yield Difference(Sign.ONLY_B, told.uri, "only in B")
                 case Deleted(told):
                     self.only_a += 1
-                    yield Found(Sign.ONLY_A, told.uri, "only in A")
+                    yield Difference(Sign.ONLY_A, told.uri, "only in A")
                 case Updated(one, other) | Same(one, other):
                     yield from self._judge(one, other)
 
-    def _judge(self, one: ListingRow, other: ListingRow) -> Iterator[Found]:
+    def _judge(self, one: ListingRow, other: ListingRow) -> Iterator[Difference]:
         verdict, reason = judge(one, other)
         match verdict:
-            case Verdict.DIFFERENT:
+            case ListingComparison.DIFFERENT:
                 self.different += 1
-                yield Found(Sign.DIFFERENT, one.uri, reason)
-            case Verdict.UNPROVEN:
+                yield Difference(Sign.DIFFERENT, one.uri, reason)
+            case ListingComparison.UNPROVEN:
                 self.same += 1
                 self.unproven += 1
-                yield Found(Sign.UNPROVEN, one.uri, reason)
-            case Verdict.SAME:
+                yield Difference(Sign.UNPROVEN, one.uri, reason)
+            case ListingComparison.SAME:
                 self.same += 1
 
 
@@ -114,7 +114,9 @@ def _never(one: ListingRow, other: ListingRow) -> bool:
 
 
 @contextmanager
-def open_comparison(a: str, b: str, *, network: Network, clock: Clock) -> Iterator[Comparison]:
+def open_comparison(
+    a: str, b: str, *, network: Network, clock: Clock
+) -> Iterator[ResourceComparison]:
     """Read two accounts; memory does not grow with their size.
 
     Args:
@@ -135,11 +137,11 @@ def open_comparison(a: str, b: str, *, network: Network, clock: Clock) -> Iterat
             _read_target(target, spool, network, clock)
             for target, spool in zip((a, b), spools, strict=True)
         ]
-        yield Comparison(a=tellings[0], b=tellings[1], _spools=spools)
+        yield ResourceComparison(a=tellings[0], b=tellings[1], _spools=spools)
 
 
-def _new_spool() -> Spool[ListingRow]:
-    return Spool(
+def _new_spool() -> ExternalSorter[ListingRow]:
+    return ExternalSorter(
         key=lambda told: told.uri,
         dump=msgspec.msgpack.Encoder().encode,
         load=msgspec.msgpack.Decoder(ListingRow).decode,
@@ -148,7 +150,7 @@ def _new_spool() -> Spool[ListingRow]:
 
 
 def _read_target(
-    target: str, spool: Spool[ListingRow], network: Network, clock: Clock
+    target: str, spool: ExternalSorter[ListingRow], network: Network, clock: Clock
 ) -> ListingSummary:
     if not is_address(target) and is_mirror(Path(target)):
         return _read_mirror(Path(target), spool)
@@ -158,7 +160,7 @@ def _read_target(
         spool.add(told if plain == told.uri else told._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
-        return AccountReader(documents, add, network.allow_origins).read(first)
+        return ListingReader(documents, add, network.allow_origins).read(first)
 
 
 def _plain(uri: str) -> str:
@@ -169,7 +171,7 @@ def _plain(uri: str) -> str:
         return uri
 
 
-def _read_mirror(folder: Path, spool: Spool[ListingRow]) -> ListingSummary:
+def _read_mirror(folder: Path, spool: ExternalSorter[ListingRow]) -> ListingSummary:
     telling = ListingSummary(documents=[str(folder)])
     with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():

@@ -7,12 +7,12 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Catalogue, Clock, DocumentStore
-from resourcesync.ports.contents import Contents
-from resourcesync.source.dumps import Dumped, DumpPublisher
+from resourcesync.ports import CatalogueStore, Clock, DocumentStore
+from resourcesync.ports.contents import ResourceContents
+from resourcesync.source.dumps import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign import refuse_foreign_dumps
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
 
 DEFAULT_PACKAGE: Final = PackageSize().max_bytes
 _MOST_ENTRIES: Final = 10_000
@@ -35,7 +35,7 @@ class DumpRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packing:
+class DumpOptions:
     """How dumps are made.
 
     Attributes:
@@ -51,18 +51,18 @@ class Packing:
     max_package: int
     keep: float
     archive: float
-    limits: Limits
+    limits: PageLimits
     dialect: Dialect
 
 
 def dump(
     asked: DumpRequest,
-    packing: Packing,
-    catalogue: Catalogue,
+    packing: DumpOptions,
+    catalogue: CatalogueStore,
     documents: DocumentStore,
-    contents: Contents,
+    contents: ResourceContents,
     clock: Clock,
-) -> Dumped:
+) -> DumpOutcome:
     """Pack what is not packed yet.
 
     Raises:
@@ -84,7 +84,7 @@ def dump(
         catalogue,
         documents,
         contents,
-        names=Naming(base_uri=packing.url),
+        names=SourceNaming(base_uri=packing.url),
         clock=clock,
         size=PackageSize(
             max_bytes=packing.max_package,

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from resourcesync.distributed.crew import SLICE_ROWS
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.ports.engines import Engine
+from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.wiring import plugins
 
 _FORMS: Final = (
@@ -38,7 +38,7 @@ class Workers:
 
 
 @contextmanager
-def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[Engine]:
+def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[ExecutionEngine]:
     """Open an engine; it is closed after the block.
 
     Args:
@@ -68,7 +68,7 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
         yield engine
 
 
-def _opened(name: str, address: str, workers: int | None) -> Engine:
+def _opened(name: str, address: str, workers: int | None) -> ExecutionEngine:
     factory = plugins.load(plugins.ENGINES, name)
     try:
         engine: Any = factory(address, workers)
@@ -78,7 +78,7 @@ def _opened(name: str, address: str, workers: int | None) -> Engine:
         raise _unusable(name, f"{type(error).__name__}: {error}"[:500]) from error
     if not all(callable(getattr(engine, method, None)) for method in _METHODS):
         raise _unusable(name, f"it gives something that is no engine: {type(engine).__name__}")
-    return cast("Engine", engine)
+    return cast("ExecutionEngine", engine)
 
 
 def _unusable(name: str, why: str) -> ConfigurationError:

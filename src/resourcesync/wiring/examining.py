@@ -26,7 +26,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetching import Purpose
 from resourcesync.wiring import states
-from resourcesync.wiring.diagnosis import Machine, Place, Reach
+from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.wiring.mirrors import Network, origin_of
 
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "http_proxy", "ALL_PROXY", "all_proxy")
@@ -41,7 +41,7 @@ def inspect_machine(
     config_file: str,
     mistakes: tuple[str, ...],
     warnings: tuple[str, ...],
-) -> Machine:
+) -> MachineFacts:
     """Look at the machine.
 
     Args:
@@ -52,7 +52,7 @@ def inspect_machine(
         warnings: What is doubtful in it.
     """
     scratch = tempfile.gettempdir()
-    return Machine(
+    return MachineFacts(
         versions={
             "resourcesync": __version__,
             "Python": platform.python_version(),
@@ -83,12 +83,12 @@ def _descriptors() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def inspect_folder(folder: Path, clock: Clock) -> Place:
+def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     """Look at a mirror's folder, or where one is to be: at the nearest folder that is there."""
     if not os.path.lexists(folder):
         there = next(it for it in folder.absolute().parents if os.path.lexists(it))
         found_there = probe_file_system(there)
-        return Place(
+        return FolderFacts(
             folder=str(folder),
             is_mirror=False,
             made_in=str(there),
@@ -104,7 +104,7 @@ def inspect_folder(folder: Path, clock: Clock) -> Place:
     left = temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
     holder = _holder(own / "lock")
     damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
-    return Place(
+    return FolderFacts(
         folder=str(folder),
         is_mirror=is_mirror,
         refusal=found.refusal,
@@ -165,7 +165,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def inspect_source(address: str, network: Network, clock: Clock) -> Reach:
+def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
     """Ask a Source once.
 
     Args:
@@ -178,11 +178,11 @@ def inspect_source(address: str, network: Network, clock: Clock) -> Reach:
     """
     origin = origin_of(address)
     if network.proxy:
-        return Reach(origin=origin, proxy=network.proxy)
+        return SourceFacts(origin=origin, proxy=network.proxy)
     found = probe(origin, ca_file=network.ca_file)
     rules = read_rules(found.robots)
     refuses = network.robots == "obey" and rules.refuse(address, Purpose.DISCOVERY) is not None
-    return Reach(
+    return SourceFacts(
         origin=origin,
         failure=found.failure,
         is_tls_failure=found.is_tls_failure,

@@ -10,8 +10,8 @@ from typing import Final
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
 from resourcesync.discovery.documents import DocumentFetcher
-from resourcesync.discovery.search import Documents
-from resourcesync.discovery.tree import MAX_DEPTH, Node, Sum, Tree
+from resourcesync.discovery.search import DocumentProvider
+from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Fetcher
 from resourcesync.wiring.mirrors import Network
@@ -55,7 +55,9 @@ def no_such_file(target: str) -> ConfigurationError:
 
 
 @contextmanager
-def open_documents(target: str, network: Network, clock: Clock) -> Iterator[tuple[Documents, str]]:
+def open_documents(
+    target: str, network: Network, clock: Clock
+) -> Iterator[tuple[DocumentProvider, str]]:
     """Open what gets the documents of a target; yield it with the address to begin at.
 
     Args:
@@ -80,7 +82,7 @@ def open_documents(target: str, network: Network, clock: Clock) -> Iterator[tupl
 
 def explore(
     target: str, *, network: Network, clock: Clock, depth: int = MAX_DEPTH
-) -> Iterator[Node | Sum]:
+) -> Iterator[SourceNode | PartsTotal]:
     """Yield the documents of a Source, each before those that it lists.
 
     Args:
@@ -96,5 +98,5 @@ def explore(
         StorageError: A file cannot be read.
     """
     with open_documents(target, network, clock) as (documents, first):
-        tree = Tree(documents, depth=depth, allowed=network.allow_origins)
+        tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
         yield from tree.walk(first)

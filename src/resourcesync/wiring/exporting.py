@@ -16,14 +16,14 @@ from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoreCopyInspector
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.reports import Finding, FindingKind
+from resourcesync.destination.reports import AuditFinding, FindingKind
 from resourcesync.documents.packages.checking import running_digest
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
-from resourcesync.ports.mirror import Copy, Task
+from resourcesync.ports.mirror import Copy, PendingTask
 from resourcesync.wiring import plugins, states, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
 
@@ -55,7 +55,7 @@ class Exported:
     missing: int
     is_begun: bool = False
     damaged: int = 0
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
 
 
 def export_mirror(
@@ -145,7 +145,7 @@ class _ExportedCopies:
         self._state = state
         self._look = look
         self._report = report
-        self._findings: list[Finding] = []
+        self._findings: list[AuditFinding] = []
         self._damaged = self._taken = self._bytes = 0
         self._last = ""
         self._total = state.count()
@@ -231,7 +231,9 @@ class _ExportedCopies:
             size=0 if failed else size,
             source=self.source,
             as_of=self.as_of,
-            missing=self._state.pending_count(Task.FETCH, met_before=_ALL, listed_before=_ALL),
+            missing=self._state.pending_count(
+                PendingTask.FETCH, met_before=_ALL, listed_before=_ALL
+            ),
             is_begun=self._is_begun,
             damaged=self._damaged,
             findings=tuple(self._findings),
@@ -255,7 +257,7 @@ class _ExportedCopies:
         elif self._is_news(copy):
             kind, reason = FindingKind.FAILED, "a pull changed it meanwhile"
         self._damaged += 1
-        found = Finding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
+        found = AuditFinding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
         if len(self._findings) < _MAX_FINDINGS:
             self._findings.append(found)
         fields = {"kind": kind.value, "uri": copy.uri, "path": copy.path, "reason": reason}

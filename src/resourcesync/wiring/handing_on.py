@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from resourcesync.adapters.programs import feed
-from resourcesync.destination.changelog import ChangeReader
-from resourcesync.ports.changes import Logged
+from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.ports.changes import LoggedChange
 from resourcesync.wiring import mirrors
 
 
@@ -21,7 +21,7 @@ class ChangeForwarder:
     """
 
     def __init__(
-        self, consumer: str, command: tuple[str, ...], line: Callable[[Logged], bytes]
+        self, consumer: str, command: tuple[str, ...], line: Callable[[LoggedChange], bytes]
     ) -> None:
         self._consumer, self._command, self._line = consumer, command, line
 
@@ -43,10 +43,10 @@ class ChangeForwarder:
         with mirrors.open_changes(folder) as opened:
             before = opened.consumers.cursor(self._consumer)
             anew = f"--consumer {self._consumer} --restart"
-            reader = ChangeReader(state=opened.state, cursor=before, restart_hint=anew)
+            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=anew)
             count = 0
 
-            def counted(change: Logged) -> bytes:
+            def counted(change: LoggedChange) -> bytes:
                 nonlocal count
                 count += 1
                 return self._line(change)

@@ -10,7 +10,7 @@ from typing import Final
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
 from resourcesync.ports import Clock
-from resourcesync.server.figures import Figure
+from resourcesync.server.figures import Metric
 from resourcesync.server.hub import HubApplication, HubWorker
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub
@@ -75,16 +75,16 @@ class OpenHub:
     deliveries: Deliveries
     store: FileHub
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Metric]:
         """Yield how many are subscribed, and what became of deliveries and wishes."""
         subscribed = float(self.store.count_subscriptions())
-        yield Figure(
+        yield Metric(
             name="resourcesync_subscriptions",
             kind="gauge",
             what="Subscriptions to the channels of this Source.",
             values=(((), subscribed),),
         )
-        yield Figure(
+        yield Metric(
             name="resourcesync_notifications_total",
             kind="counter",
             what="Deliveries and wishes of this hub since it was started, by outcome.",

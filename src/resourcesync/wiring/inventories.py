@@ -18,13 +18,13 @@ from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.source.foreign import refuse_foreign
 from resourcesync.source.inventory import Inventory
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 from resourcesync.source.policy import ChangeLists
 from resourcesync.wiring import documents, publishing
-from resourcesync.wiring.inventory_publication import Place, TablePublication
-from resourcesync.wiring.inventory_tables import Table
+from resourcesync.wiring.inventory_publication import PublicationTarget, TablePublication
+from resourcesync.wiring.inventory_tables import SourceTable
 from resourcesync.wiring.publish_settings import Settings, decode_settings
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 TABLES: Final = "tables:"
 """What begins the address of a table where a folder could be named."""
@@ -61,7 +61,7 @@ class TableSource:
     engine: str = ""
 
 
-class _Copies(msgspec.Struct):
+class _CopyManifest(msgspec.Struct):
     """The part of that list that is needed."""
 
     parts: list[dict[str, object]]
@@ -69,7 +69,7 @@ class _Copies(msgspec.Struct):
 
 def publish_table(
     source: TableSource, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
-) -> Published:
+) -> PublicationResult:
     """Publish a table, or bring what was published in step with it.
 
     Args:
@@ -103,7 +103,7 @@ def publish_table(
         if _is_elsewhere(settings, known):
             refuse_foreign(store)
             inventory = _reset_inventory(inventory)
-        place = Place(
+        place = PublicationTarget(
             folder=folder,
             store=store,
             address=_address(source.root, settings.out),
@@ -170,7 +170,7 @@ def _is_elsewhere(settings: Settings, known: Settings) -> bool:
     """Whether the documents are at other places than before, or were at none."""
     if not known.url or settings.out != known.out:
         return True
-    return Naming(base_uri=settings.url).base_uri != Naming(base_uri=known.url).base_uri
+    return SourceNaming(base_uri=settings.url).base_uri != SourceNaming(base_uri=known.url).base_uri
 
 
 def _reset_inventory(inventory: Inventory) -> Inventory:
@@ -197,11 +197,11 @@ def _address(root: Path, out: str) -> str:
     return out if documents.is_store(out) else str((root / out).absolute())
 
 
-def _table(address: str, settings: Settings) -> Table:
+def _table(address: str, settings: Settings) -> SourceTable:
     values = dict(settings.originals_with)
     memory = values.pop(_MEMORY_OPTION, _DEFAULT_MEMORY)
     files = _files(address)
-    return Table(
+    return SourceTable(
         source=SuppliedTable(files=files, columns=values),
         signature=_signature(files, values),
         read_signature=lambda: _signature(_files(address), values),
@@ -238,7 +238,7 @@ def _files(address: str) -> list[Path]:
 
 def _parts(folder: Path) -> list[Path]:
     try:
-        told = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_Copies)
+        told = msgspec.json.decode((folder / _COPIES).read_bytes(), type=_CopyManifest)
     except (OSError, msgspec.MsgspecError) as error:
         raise StorageError(f"cannot read {folder / _COPIES}: {error}") from error
     return [folder / Path(str(part["name"])).name for part in told.parts]

@@ -14,26 +14,34 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, DocumentStore, Omission
 from resourcesync.source import clearing
 from resourcesync.source.believing import check_silence, is_behind
-from resourcesync.source.inventory import Inventory, Rows, Sheet, Task, concluded, is_much, pieces
+from resourcesync.source.inventory import (
+    ChangeRows,
+    Inventory,
+    PendingPublication,
+    RowDocument,
+    concluded,
+    is_much,
+    pieces,
+)
 from resourcesync.source.inventory_lists import write_heads
-from resourcesync.source.ledger import Plan
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.policy import Step, is_rebase_due
+from resourcesync.source.ledger import PublicationPlan
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.policy import PublicationStep, is_rebase_due
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.source.shelf import Shelf, Written
-from resourcesync.wiring.inventory_tables import Found, Table, find
+from resourcesync.source.shelf import DocumentWriter, WrittenDocument
+from resourcesync.wiring.inventory_tables import SourceTable, TableUpdate, find
 from resourcesync.wiring.inventory_units import ListUnit, do_units
 from resourcesync.wiring.publish_settings import Settings
-from resourcesync.wiring.publishing import Published, PublishRequest
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _SECOND: Final = 1_000_000
 _MENDING: Final = "mending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PublicationTarget:
     """Where a table is published.
 
     Attributes:
@@ -60,17 +68,17 @@ class TablePublication:
     """
 
     def __init__(
-        self, place: Place, settings: Settings, inventory: Inventory, clock: Clock
+        self, place: PublicationTarget, settings: Settings, inventory: Inventory, clock: Clock
     ) -> None:
         self._place = place
         self._settings = settings
         self._inventory = self._stored = inventory
         self._clock = clock
-        self._naming = Naming(base_uri=settings.url)
-        self._written: list[Written] = []
+        self._naming = SourceNaming(base_uri=settings.url)
+        self._written: list[WrittenDocument] = []
         self._counts = Differences()
 
-    def go_on(self, step: Step) -> None:
+    def go_on(self, step: PublicationStep) -> None:
         """Do what was begun, and write again what is not as it was written.
 
         Where the lists start over, neither counts.
@@ -82,7 +90,7 @@ class TablePublication:
             EngineError: Some lists were not written.
             StorageError: Something could not be read or written.
         """
-        is_anew = step is Step.INITIALISE
+        is_anew = step is PublicationStep.INITIALISE
         if is_anew:
             self._inventory = replace(self._inventory, under_way=None)
         elif self._inventory.under_way is not None:
@@ -91,7 +99,7 @@ class TablePublication:
         if self._inventory.plan is not None and not is_anew:
             self._mend(self._inventory.plan)
 
-    def publish(self, table: Table, asked: PublishRequest) -> Published:
+    def publish(self, table: SourceTable, asked: PublishRequest) -> PublicationResult:
         """Publish what the table says now.
 
         Raises:
@@ -103,12 +111,14 @@ class TablePublication:
         is_first = self._inventory.plan is None
         now = self._clock.now()
         step, floor = self._step(now, asked.step)
-        begins = is_first or step is Step.INITIALISE
+        begins = is_first or step is PublicationStep.INITIALISE
         asked = replace(asked, step=step)
         found = find(table, self._inventory, self._place.folder, to_microseconds(now), asked)
         task = self._task(found, table, max(to_microseconds(now), floor), begins=begins)
-        rebases = begins or step is Step.REBASE or not self._inventory.pages
-        task = replace(task, rebases=rebases or (step is Step.DUE and self._is_due(task)))
+        rebases = begins or step is PublicationStep.REBASE or not self._inventory.pages
+        task = replace(
+            task, rebases=rebases or (step is PublicationStep.DUE and self._is_due(task))
+        )
         settings = msgspec.json.encode(self._settings).decode()
         self._inventory = replace(self._inventory, settings=settings)
         if task.rebases or task.changes is not None:
@@ -120,31 +130,33 @@ class TablePublication:
 
     # --- deciding ------------------------------------------------------------------------------
 
-    def _step(self, now: datetime, step: Step) -> tuple[Step, int]:
+    def _step(self, now: datetime, step: PublicationStep) -> tuple[PublicationStep, int]:
         """Return what to do, and the moment that all new times are later than."""
         if self._inventory.plan is None:
             return step, 0
         latest = from_microseconds(self._inventory.latest)
-        is_meant = step in (Step.REBASE, Step.INITIALISE)
+        is_meant = step in (PublicationStep.REBASE, PublicationStep.INITIALISE)
         if is_behind(latest, now, is_meant=is_meant):
-            return Step.INITIALISE, 0
+            return PublicationStep.INITIALISE, 0
         if not is_meant:
             check_silence(latest, now)
         return step, self._inventory.latest + 1
 
-    def _task(self, found: Found, table: Table, at: int, *, begins: bool) -> Task:
+    def _task(
+        self, found: TableUpdate, table: SourceTable, at: int, *, begins: bool
+    ) -> PendingPublication:
         changes, differences = None, found.differences
         plan = self._inventory.plan
         if found.changed and plan is not None and not begins:
             at = max(at, plan.open.reached + found.changed)
-            changes = Rows(
+            changes = ChangeRows(
                 file=found.changes,
                 count=found.changed,
                 before=plan.open.last,
                 since=plan.open.start,
                 at=at,
             )
-        return Task(
+        return PendingPublication(
             name=str(found.stamp),
             at=at,
             table=found.table,
@@ -162,7 +174,7 @@ class TablePublication:
             described_by=self._settings.described_by,
         )
 
-    def _is_due(self, task: Task) -> bool:
+    def _is_due(self, task: PendingPublication) -> bool:
         plan = self._inventory.plan
         if plan is None or is_rebase_due(plan, self._settings.policy, task.at):
             return True
@@ -171,7 +183,7 @@ class TablePublication:
 
     # --- doing ---------------------------------------------------------------------------------
 
-    def _do(self, task: Task) -> None:
+    def _do(self, task: PendingPublication) -> None:
         folder = self._place.folder
         folder.make(task.name)
         sheets = tuple(self._sheets(self._units(task), task.table))
@@ -179,7 +191,7 @@ class TablePublication:
             self._inventory,
             task,
             sheets,
-            Naming(base_uri=task.base_uri).documents_uri,
+            SourceNaming(base_uri=task.base_uri).documents_uri,
             to_microseconds(self._clock.now()),
         )
         self._conclude(after, task.base_uri, task.described_by)
@@ -187,7 +199,7 @@ class TablePublication:
             *(sum(pair) for pair in zip(self._counts[:3], _counts_of(task), strict=True))
         )
 
-    def _record_unchanged(self, found: Found, task: Task) -> None:
+    def _record_unchanged(self, found: TableUpdate, task: PendingPublication) -> None:
         """Take note that nothing is to be listed; what is told of the same bytes may be new."""
         keeps = not found.differences.touched
         after = replace(
@@ -201,7 +213,7 @@ class TablePublication:
     def _conclude(self, after: Inventory, base_uri: str, described_by: str) -> None:
         """Write what leads to the lists, remember it all, and remove what is of no use any more."""
         store, now = self._place.store, to_microseconds(self._clock.now())
-        shelf = Shelf(store, Naming(base_uri=base_uri), after.documents)
+        shelf = DocumentWriter(store, SourceNaming(base_uri=base_uri), after.documents)
         heads = write_heads(shelf, after, described_by)
         self._written += shelf.written
         listed = {it.name for it in (*after.pages, *after.lists)}
@@ -220,7 +232,7 @@ class TablePublication:
         self._place.folder.write(msgspec.json.encode(inventory))
         self._inventory = self._stored = inventory
 
-    def _units(self, task: Task) -> list[ListUnit]:
+    def _units(self, task: PendingPublication) -> list[ListUnit]:
         units = []
         if task.rebases:
             units = [
@@ -235,7 +247,12 @@ class TablePublication:
         return units
 
     def _unit(
-        self, task: Task, name: str, file: str, rows: tuple[int, int], changes: Rows | None
+        self,
+        task: PendingPublication,
+        name: str,
+        file: str,
+        rows: tuple[int, int],
+        changes: ChangeRows | None,
     ) -> ListUnit:
         folder = self._place.folder
         return ListUnit(
@@ -251,14 +268,14 @@ class TablePublication:
             outcome=str(folder.outcome(task.name, name).absolute()),
         )
 
-    def _sheets(self, units: Sequence[ListUnit], table: str) -> list[Sheet]:
+    def _sheets(self, units: Sequence[ListUnit], table: str) -> list[RowDocument]:
         place = self._place
         sheets = do_units(units, place.store, place.engine, self._clock)
         for it in sheets:
             is_page = it.file == table
             kind = Capability.RESOURCE_LIST if is_page else Capability.CHANGE_LIST
             self._written.append(
-                Written(
+                WrittenDocument(
                     name=it.name,
                     uri=self._naming.uri(it.name),
                     capability=kind,
@@ -270,13 +287,13 @@ class TablePublication:
 
     # --- mending -------------------------------------------------------------------------------
 
-    def _mend(self, plan: Plan) -> None:
+    def _mend(self, plan: PublicationPlan) -> None:
         """Write again what somebody altered or removed, as it was.
 
         A page that cannot be, since its table is gone, leads to a new Resource List.
         """
         inventory = self._inventory
-        shelf = Shelf(self._place.store, self._naming, inventory.documents)
+        shelf = DocumentWriter(self._place.store, self._naming, inventory.documents)
         sheets = (*inventory.pages, *inventory.lists)
         harmed = [it for it in sheets if not shelf.is_unharmed(it.name)]
         rows = {it.file: it for it in inventory.changes}
@@ -300,7 +317,9 @@ class TablePublication:
             lists=tuple(replace(it, known=known[it.name]) for it in inventory.lists),
         )
 
-    def _mending(self, plan: Plan, number: int, sheet: Sheet, changes: Rows | None) -> ListUnit:
+    def _mending(
+        self, plan: PublicationPlan, number: int, sheet: RowDocument, changes: ChangeRows | None
+    ) -> ListUnit:
         """Return the unit that writes one document again."""
         folder, name = self._place.folder, f"{number}"
         return ListUnit(
@@ -312,17 +331,17 @@ class TablePublication:
             changes=changes,
             place=self._place.address,
             base_uri=plan.base_uri,
-            limits=Limits(),
+            limits=PageLimits(),
             outcome=str(folder.outcome(_MENDING, name).absolute()),
         )
 
-    def _report(self, taken: ImportCounts, *, is_first: bool) -> Published:
+    def _report(self, taken: ImportCounts, *, is_first: bool) -> PublicationResult:
         created, updated, deleted, _ = self._counts
         omissions = [Omission(name=uri[:300], reason=fault) for uri, fault in taken.faults]
         if taken.repeated:
             told = f"{taken.repeated:,} rows are of URIs that others are of too: the newest counts"
             omissions.append(Omission(name="the table", reason=told))
-        return Published(
+        return PublicationResult(
             settings=self._settings,
             scan=ScanReport(files=self._inventory.rows, omitted=taken.refused + taken.repeated),
             publication=Publication(
@@ -345,5 +364,5 @@ def _lost() -> StorageError:
     )
 
 
-def _counts_of(task: Task) -> tuple[int, int, int]:
+def _counts_of(task: PendingPublication) -> tuple[int, int, int]:
     return task.created, task.updated, task.deleted

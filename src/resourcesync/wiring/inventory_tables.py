@@ -17,7 +17,7 @@ from resourcesync.adapters.inventory import (
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
-from resourcesync.source.policy import Step
+from resourcesync.source.policy import PublicationStep
 from resourcesync.source.saying import fault_of
 from resourcesync.wiring import catalogues
 from resourcesync.wiring.publishing import PublishRequest
@@ -26,7 +26,7 @@ _FEW_GONE: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class SourceTable:
     """The table as it is told now.
 
     Attributes:
@@ -43,7 +43,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class TableUpdate:
     """The table in our form, compared with the one before.
 
     Attributes:
@@ -71,8 +71,12 @@ class Found:
 
 
 def find(
-    table: Table, inventory: Inventory, folder: InventoryFolder, now: int, asked: PublishRequest
-) -> Found:
+    table: SourceTable,
+    inventory: Inventory,
+    folder: InventoryFolder,
+    now: int,
+    asked: PublishRequest,
+) -> TableUpdate:
     """Take the table, unless it is the one that was published, and compare it with that.
 
     Args:
@@ -88,9 +92,11 @@ def find(
     """
     used = inventory.files
     stamp = next(it for it in count(now) if _table_of(it) not in used)
-    is_anew = asked.step is Step.INITIALISE
+    is_anew = asked.step is PublicationStep.INITIALISE
     if table.signature == inventory.told and inventory.plan is not None and not is_anew:
-        return Found(stamp=stamp, table=inventory.table, imported=ImportCounts(rows=inventory.rows))
+        return TableUpdate(
+            stamp=stamp, table=inventory.table, imported=ImportCounts(rows=inventory.rows)
+        )
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
     with opened(folder.spill, table.memory) as connection:
@@ -100,11 +106,11 @@ def find(
         if not taken.rows and not asked.allow_empty:
             raise _empty()
         if last is None:
-            return Found(stamp=stamp, table=into.name, imported=taken)
+            return TableUpdate(stamp=stamp, table=into.name, imported=taken)
         found = compare(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
         raise _too_many_gone(found.deleted, inventory.rows)
-    return Found(stamp=stamp, table=into.name, imported=taken, differences=found)
+    return TableUpdate(stamp=stamp, table=into.name, imported=taken, differences=found)
 
 
 def _table_of(stamp: int) -> str:

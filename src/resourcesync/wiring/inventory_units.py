@@ -19,12 +19,12 @@ from resourcesync.adapters.inventory import (
 )
 from resourcesync.errors import EngineError, StateError
 from resourcesync.ports import Clock, DocumentStore
-from resourcesync.ports.engines import Outcome, Share
-from resourcesync.source.inventory import Rows, Sheet
+from resourcesync.ports.engines import HostShare, UnitOutcome
+from resourcesync.source.inventory import ChangeRows, RowDocument
 from resourcesync.source.inventory_lists import write_changes, write_pages
-from resourcesync.source.naming import Naming
-from resourcesync.source.paging import Limits
-from resourcesync.source.shelf import Shelf
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.shelf import DocumentWriter
 from resourcesync.wiring import documents, engines
 
 _FEW: Final = 100_000
@@ -54,15 +54,15 @@ class ListUnit:
     start: int
     stop: int
     at: int
-    changes: Rows | None
+    changes: ChangeRows | None
     place: str
     base_uri: str
-    limits: Limits
+    limits: PageLimits
     outcome: str
     host: str = ""
 
 
-def write_lists(unit: ListUnit, share: Share) -> Outcome:
+def write_lists(unit: ListUnit, share: HostShare) -> UnitOutcome:
     """Write the lists of a unit, unless that was done.
 
     Raises:
@@ -70,13 +70,15 @@ def write_lists(unit: ListUnit, share: Share) -> Outcome:
     """
     del share  # nobody is asked
     if done_sheets(unit) is None:
-        shelf = Shelf(documents.shared_documents_at(unit.place), Naming(base_uri=unit.base_uri), {})
+        shelf = DocumentWriter(
+            documents.shared_documents_at(unit.place), SourceNaming(base_uri=unit.base_uri), {}
+        )
         sheets = _written(unit, shelf)
         write_whole(Path(unit.outcome), msgspec.json.encode(sheets))
-    return Outcome(name=unit.name, rows=unit.stop - unit.start)
+    return UnitOutcome(name=unit.name, rows=unit.stop - unit.start)
 
 
-def _written(unit: ListUnit, shelf: Shelf) -> list[Sheet]:
+def _written(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
     path = Path(unit.file)
     if unit.changes is None:
         rows = read_resources(path, unit.start, unit.stop)
@@ -85,7 +87,7 @@ def _written(unit: ListUnit, shelf: Shelf) -> list[Sheet]:
     return write_changes(shelf, told, unit.changes, unit.start, limits=unit.limits)
 
 
-def done_sheets(unit: ListUnit) -> list[Sheet] | None:
+def done_sheets(unit: ListUnit) -> list[RowDocument] | None:
     """Return the documents of a unit; ``None`` when it was not done.
 
     Raises:
@@ -96,7 +98,7 @@ def done_sheets(unit: ListUnit) -> list[Sheet] | None:
     if content is None:
         return None
     try:
-        return msgspec.json.decode(content, type=list[Sheet])
+        return msgspec.json.decode(content, type=list[RowDocument])
     except msgspec.MsgspecError as error:
         raise StateError(
             f"{unit.outcome} is damaged", hint="remove it, and publish again"
@@ -105,7 +107,7 @@ def done_sheets(unit: ListUnit) -> list[Sheet] | None:
 
 def do_units(
     units: Sequence[ListUnit], store: DocumentStore, engine: str, clock: Clock
-) -> list[Sheet]:
+) -> list[RowDocument]:
     """Do the units that were not done yet; return the documents of all, in their order.
 
     Args:
@@ -121,7 +123,7 @@ def do_units(
     left = [unit for unit in units if not _is_done(unit, store)]
     if left:
         _do(left, engine, clock)
-    sheets: list[Sheet] = []
+    sheets: list[RowDocument] = []
     for unit in units:
         found = done_sheets(unit)
         if found is None:
@@ -144,13 +146,13 @@ def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
 def _do(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
     if not engine and sum(unit.stop - unit.start for unit in units) <= _FEW:
         for unit in units:
-            write_lists(unit, Share())
+            write_lists(unit, HostShare())
         return
-    from resourcesync.distributed.politeness import Manners  # noqa: PLC0415 - few are so large
+    from resourcesync.distributed.politeness import HostLimits  # noqa: PLC0415 - few are so large
     from resourcesync.distributed.running import run  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
-        outcomes = run(opened, write_lists, units, manners=Manners(), clock=clock)
+        outcomes = run(opened, write_lists, units, manners=HostLimits(), clock=clock)
         failed = [(it.name, it.failed[1]) for it in outcomes if it.failed is not None]
     if failed:
         name, why = failed[0]

@@ -7,9 +7,9 @@ from typing import Final
 
 from resourcesync.adapters.local_documents import LocalDocuments
 from resourcesync.discovery.addresses import join
-from resourcesync.discovery.search import Documents
+from resourcesync.discovery.search import DocumentProvider
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.opening_packages import ListedPackage
@@ -29,7 +29,7 @@ Announced = tuple[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class DocumentWalk:
     """One target, while its documents are judged.
 
     Attributes:
@@ -45,7 +45,7 @@ class Walk:
         is_forgetful: Whether more is listed than is kept, so that not all of it is compared.
     """
 
-    documents: Documents
+    documents: DocumentProvider
     store: MarkStore
     sample: Sample | None
     is_local: bool
@@ -122,7 +122,7 @@ class Walk:
                     first.uri = above
                     return
 
-    def placed(self, finding: Finding) -> Finding:
+    def placed(self, finding: RuleFinding) -> RuleFinding:
         """Name the file where the document is on this machine."""
         place = self.places.get(finding.uri, finding.uri)
         return finding if place == finding.uri else replace(finding, uri=place)

@@ -7,15 +7,15 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.contents import Readable
-from resourcesync.source.contents import Opening
+from resourcesync.ports.contents import OriginalReader
+from resourcesync.source.contents import OpenOriginal
 from resourcesync.source.dump_ledger import read_dumps
 from resourcesync.source.ledger import read_plan
-from resourcesync.source.link_rules import ReadableOriginals
-from resourcesync.source.naming import Naming
-from resourcesync.source.patches import Patches
+from resourcesync.source.link_rules import ScannableOriginals
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.patches import PatchGenerator
 from resourcesync.source.policy import GRACE
-from resourcesync.source.version_retention import Retention, retain
+from resourcesync.source.version_retention import VersionRetention, retain
 from resourcesync.source.versions import (
     VersionedContents,
     VersionedOriginals,
@@ -46,7 +46,7 @@ class StoredTreeVersions(TreeVersions):
         self,
         root: Path,
         asked: VersionOptions,
-        names: Naming,
+        names: SourceNaming,
         catalogue: FileCatalogue,
         clock: Clock,
     ) -> None:
@@ -55,7 +55,7 @@ class StoredTreeVersions(TreeVersions):
         self._clock = clock
         self._index = catalogue.versions()
         self._store = FolderVersions(asked.place(root))
-        patches = Patches(plugins.patch_makers, plugins.patch_formats())
+        patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
         self._keeper = VersionRecorder(
             self._index,
             self._store,
@@ -75,11 +75,11 @@ class StoredTreeVersions(TreeVersions):
         """Make durable what was kept, before the catalogue records it."""
         self._keeper.flush()
 
-    def originals(self, originals: ReadableOriginals) -> ReadableOriginals:
+    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
         """Return originals that are kept when they are read."""
         return VersionedOriginals(originals, self._keeper)
 
-    def contents(self, originals: Readable, opening: Opening) -> VersionedContents:
+    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> VersionedContents:
         """Return the bytes of these originals, and of what they were."""
         return VersionedContents(originals, opening, self._store)
 
@@ -92,7 +92,9 @@ class StoredTreeVersions(TreeVersions):
         self.flush()
         now = to_microseconds(self._clock.now())
         if self._asked.is_public:
-            retention = Retention(keep=int(self._asked.keep * 1_000_000), least=self._asked.least)
+            retention = VersionRetention(
+                keep=int(self._asked.keep * 1_000_000), least=self._asked.least
+            )
             retain(self._index, self._store, retention, self._reach(now), now)
         else:
             until = now + 1 if packed else now - _PATIENCE

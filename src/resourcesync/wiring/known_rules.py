@@ -9,7 +9,7 @@ from resourcesync.adapters.http.robots import GOOD_FOR
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState, Step
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
 _LOG: Final = logging.getLogger(__name__)
 _NOTE: Final = "robots"
@@ -18,7 +18,7 @@ _MOST_ORIGINS: Final = 8
 _SECOND: Final = 1_000_000
 
 
-class MirrorRules:
+class StoredRobotsRules:
     """The rules of the origins that a mirror asks (``KnownRules``).
 
     Args:
@@ -26,7 +26,7 @@ class MirrorRules:
         clock: Time.
     """
 
-    def __init__(self, state: MirrorState, clock: Clock) -> None:
+    def __init__(self, state: MirrorStateStore, clock: Clock) -> None:
         self._state = state
         self._clock = clock
 
@@ -51,7 +51,7 @@ class MirrorRules:
             known[origin] = to_microseconds(self._clock.now()), text
         kept = dict(list(known.items())[-_MOST_ORIGINS:])
         try:
-            self._state.commit(Step(notes={_NOTE: msgspec.json.encode(kept).decode()}))
+            self._state.commit(StateTransaction(notes={_NOTE: msgspec.json.encode(kept).decode()}))
         except ResourceSyncError as error:  # whoever fetches meets the disk soon enough
             _LOG.warning("what robots.txt said is not remembered: %s", error)
 

@@ -12,19 +12,26 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import Validators, format_http_date
-from resourcesync.server.exchange import Exchange, Headers, Reply, Request, refuse, refuse_request
-from resourcesync.server.guarding import DROP, Limits
+from resourcesync.server.conditions import ResponseValidators, format_http_date
+from resourcesync.server.exchange import (
+    Headers,
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
+from resourcesync.server.guarding import DROP, ConnectionLimits
 from resourcesync.server.mounting import path_within
-from resourcesync.server.representations import Representation
+from resourcesync.server.representations import InMemoryRepresentation
 from resourcesync.server.running import ServerThread
 from resourcesync.simulator.live import LiveSettings, LiveSource
 from resourcesync.simulator.living import LiveAnswer, ScenarioSource
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.world import unfollowed
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 
-_LIMITS: Final = Limits(connections=100)
+_LIMITS: Final = ConnectionLimits(connections=100)
 _AT_A_TIME: Final = 8
 """Answers that are in memory at the same time; further ones wait."""
 _PACKAGES: Final = 2
@@ -37,7 +44,7 @@ _NO_CACHE: Final = (b"cache-control", b"no-cache")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LiveAddress:
     """Where and how a live Source is served.
 
     Attributes:
@@ -72,7 +79,7 @@ class LiveApplication:
         """Answer GET and HEAD, or let the connection drop."""
         if scope["type"] != "http":
             return
-        exchange = Exchange(Request.read(scope, path_within(scope)), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path_within(scope)), receive, send)
         refusal = refuse_request(exchange.request)
         if self.answer is None:
             refusal = refusal or refuse(503, "The Source is not there yet.", (b"retry-after", b"1"))
@@ -98,21 +105,21 @@ class LiveApplication:
         # In a thread: what is due by now happens first, which may be a publication.
         return await asyncio.to_thread(self.answer, path, is_uncached)
 
-    def _reply(self, answer: LiveAnswer, request: Request) -> Reply:
+    def _reply(self, answer: LiveAnswer, request: HttpRequest) -> HttpReply:
         headers: Headers = ((b"content-type", answer.media_type.encode("latin-1")), _NO_CACHE)
         if answer.lastmod is not None and answer.lastmod <= self._clock.now():
             date = format_http_date(int(answer.lastmod.timestamp()))
             headers += ((b"last-modified", date.encode("ascii")),)
         if answer.status != _OK:
             headers += ((b"content-length", b"%d" % len(answer.body)),)
-            return Reply(status=answer.status, headers=headers, body=answer.body)
+            return HttpReply(status=answer.status, headers=headers, body=answer.body)
         # By its tag alone: resources change more than once in a second.
-        validators = Validators(etag=answer.etag)
-        found = Representation(body=answer.body, validators=validators, headers=headers)
+        validators = ResponseValidators(etag=answer.etag)
+        found = InMemoryRepresentation(body=answer.body, validators=validators, headers=headers)
         return found.answer(request)
 
 
-class Serving:
+class RunningSimulation:
     """A live Source that is being served.
 
     Attributes:
@@ -129,8 +136,8 @@ class Serving:
 
 
 def serve_live(
-    what: LiveSettings | Scenario, place: Place, *, seed: int, clock: Clock
-) -> AbstractContextManager[Serving]:
+    what: LiveSettings | Scenario, place: LiveAddress, *, seed: int, clock: Clock
+) -> AbstractContextManager[RunningSimulation]:
     """Serve a live Source while the ``with`` block runs.
 
     Args:
@@ -144,13 +151,13 @@ def serve_live(
             be simulated.
     """
     if place.base_uri:
-        place = replace(place, base_uri=Naming(base_uri=place.base_uri).base_uri)
-    return _Live(what, place, seed, clock)
+        place = replace(place, base_uri=SourceNaming(base_uri=place.base_uri).base_uri)
+    return _LiveSimulation(what, place, seed, clock)
 
 
-class _Live(AbstractContextManager[Serving]):
+class _LiveSimulation(AbstractContextManager[RunningSimulation]):
     def __init__(
-        self, what: LiveSettings | Scenario, place: Place, seed: int, clock: Clock
+        self, what: LiveSettings | Scenario, place: LiveAddress, seed: int, clock: Clock
     ) -> None:
         self._what = what
         self._place = place
@@ -162,7 +169,7 @@ class _Live(AbstractContextManager[Serving]):
         host, port = place.host, place.port
         self._server = ServerThread(self._application, host=host, port=port, limits=_LIMITS)
 
-    def __enter__(self) -> Serving:
+    def __enter__(self) -> RunningSimulation:
         self._server.__enter__()  # first: only then the port is known, which the lists tell
         try:
             return self._begin(self._root())
@@ -184,7 +191,7 @@ class _Live(AbstractContextManager[Serving]):
             )
         return uri
 
-    def _begin(self, uri: str) -> Serving:
+    def _begin(self, uri: str) -> RunningSimulation:
         what, clock, application = self._what, self._clock, self._application
         if isinstance(what, Scenario):
             time, source = self._world.enter_context(unfollowed(what, uri))
@@ -193,13 +200,13 @@ class _Live(AbstractContextManager[Serving]):
             )
             application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
             self._stop = living.stop
-            return Serving(uri, living.pass_on)
+            return RunningSimulation(uri, living.pass_on)
         start, elapsed = clock.now(), self._pace()
         numbered = LiveSource(what, uri, self._seed, start)
         application.answer = lambda path, _uncached: numbered.answer(
             path.rstrip("/"), start + timedelta(seconds=elapsed())
         )
-        return Serving(uri, lambda: None)
+        return RunningSimulation(uri, lambda: None)
 
     def _pace(self) -> Callable[[], float]:
         began, clock, speed = self._clock.monotonic(), self._clock, self._place.speed

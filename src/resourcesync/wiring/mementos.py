@@ -7,9 +7,9 @@ from typing import Final
 from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.server.app import LinksOf
-from resourcesync.server.files import Folder
-from resourcesync.server.mementos import Mementos, Versioned
-from resourcesync.source.naming import FOLDER, Naming, is_sitemap
+from resourcesync.server.files import ServedFolder
+from resourcesync.server.mementos import MementoApplication, ServedVersions
+from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
 from resourcesync.source.versions import PLACE, VersionNames
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import CATALOGUE
@@ -22,7 +22,7 @@ _NO_RESOURCES: Final = (FOLDER, ".well-known/")
 
 def mementos(
     root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
-) -> Mementos:
+) -> MementoApplication:
     """Return the application that answers where versions are.
 
     Args:
@@ -31,11 +31,11 @@ def mementos(
         url: Where the tree is published.
         is_published: Tells of a path in the tree whether the file there is published.
     """
-    names = Naming(base_uri=url)
-    return Mementos(
-        Versioned(
+    names = SourceNaming(base_uri=url)
+    return MementoApplication(
+        ServedVersions(
             index=FileVersionReader(root / CATALOGUE),
-            contents=Folder(asked.place(root)),
+            contents=ServedFolder(asked.place(root)),
             names=VersionNames(naming=names),
             uri_of=lambda path: _uri_of(names, path),
             is_published=is_published,
@@ -51,7 +51,7 @@ def with_timegate(url: str, is_published: Callable[[str], bool], links: LinksOf)
         is_published: Tells of a path in the tree whether the file there is published.
         links: Gives the others.
     """
-    naming = Naming(base_uri=url)
+    naming = SourceNaming(base_uri=url)
     names = VersionNames(naming=naming)
 
     def more(path: str) -> Sequence[str]:
@@ -65,5 +65,5 @@ def with_timegate(url: str, is_published: Callable[[str], bool], links: LinksOf)
     return more
 
 
-def _uri_of(names: Naming, path: str) -> str:
+def _uri_of(names: SourceNaming, path: str) -> str:
     return names.base_uri + "/".join(map(to_segment, path.split("/")))

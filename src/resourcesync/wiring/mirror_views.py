@@ -27,16 +27,16 @@ from resourcesync.destination.runs import read_failed
 from resourcesync.destination.uris import encoded
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.ports.changes import LoggedKind
-from resourcesync.ports.mirror import MirrorState, RunRow, Task
+from resourcesync.ports.changes import MirrorChangeKind
+from resourcesync.ports.mirror import MirrorStateStore, PendingTask, RunRow
 from resourcesync.server.dashboard.views import (
-    Awaited,
-    Brief,
-    Cause,
-    Change,
-    Detail,
+    AppliedChange,
+    AwaitedChange,
+    EndedPull,
     ListSpan,
-    Ran,
+    MirrorDetail,
+    MirrorSummary,
+    PendingCause,
 )
 from resourcesync.wiring import mirrors, plugins, states
 
@@ -76,8 +76,12 @@ def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
 
 
 def read_detail(
-    folder: Path, brief: Brief, since: datetime, until: datetime, notices: Sequence[datetime]
-) -> Detail:
+    folder: Path,
+    brief: MirrorSummary,
+    since: datetime,
+    until: datetime,
+    notices: Sequence[datetime],
+) -> MirrorDetail:
     """Return what happened to a mirror in a window of time.
 
     Args:
@@ -88,7 +92,7 @@ def read_detail(
         notices: When notifications came.
     """
     if not mirrors.is_mirror(folder):
-        return Detail(brief=brief, since=since, until=until)
+        return MirrorDetail(brief=brief, since=since, until=until)
     first = to_microseconds(since)
     with _reading(folder) as state:
         runs = tuple(map(_ran, state.runs(first, _MOST_RUNS)))
@@ -96,24 +100,26 @@ def read_detail(
         if runs and runs[-1].is_first:
             begin = to_microseconds(runs[-1].ended) + 1
         arrivals = state.arrivals(begin, _MOST_CHANGES)
-        return Detail(
+        return MirrorDetail(
             brief=brief,
             since=since,
             until=until,
             runs=runs,
             changes=tuple(
-                Change(
+                AppliedChange(
                     time=from_microseconds(it.time), kind=it.kind, uri=it.uri, dated=_at(it.dated)
                 )
                 for it in arrivals
-                if it.kind != LoggedKind.TOUCHED
+                if it.kind != MirrorChangeKind.TOUCHED
             ),
             is_cut=len(arrivals) >= _MOST_CHANGES,
             lists=tuple(_lists(state)),
             awaited=tuple(_awaited(state, first)),
             notices=tuple(it for it in notices if since <= it <= until),
             causes=tuple(
-                Cause(code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due))
+                PendingCause(
+                    code=code, count=count, uri=uri, reason=reason, due=from_microseconds(due)
+                )
                 for code, count, uri, reason, due in state.causes()
             ),
         )
@@ -130,20 +136,20 @@ def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
             yield ListSpan(uri=it.uri, since=since, until=_at(it.until))
 
 
-def _awaited(state: MirrorState, first: int) -> Iterator[Awaited]:
-    for row in islice(state.pending(Task.FETCH), _MOST_AWAITED):
+def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
+    for row in islice(state.pending(PendingTask.FETCH), _MOST_AWAITED):
         if row.lastmod is not None and row.lastmod >= first:
-            yield Awaited(uri=row.loc, dated=from_microseconds(row.lastmod))
+            yield AwaitedChange(uri=row.loc, dated=from_microseconds(row.lastmod))
 
 
-def _ran(row: RunRow) -> Ran:
+def _ran(row: RunRow) -> EndedPull:
     report = None
     if row.mode:
         try:
             report = msgspec.json.decode(row.counts, type=RunReport)
         except msgspec.MsgspecError:  # of a version that counted otherwise
             report = None
-    return Ran(
+    return EndedPull(
         run=row.run,
         started=from_microseconds(row.started),
         ended=from_microseconds(row.ended),
@@ -153,7 +159,7 @@ def _ran(row: RunRow) -> Ran:
     )
 
 
-def read_run(folder: Path, run: str) -> Ran | None:
+def read_run(folder: Path, run: str) -> EndedPull | None:
     """Return one pull of a mirror; ``None`` when it is not remembered."""
     with _reading(folder) as state:
         row = state.run_called(run)
@@ -170,7 +176,9 @@ def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
         return "" if identity is None else identity.source, memory.audits
 
 
-def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tuple[Change, ...]]:
+def read_resource(
+    folder: Path, names: Sequence[str]
+) -> tuple[Explanation, tuple[AppliedChange, ...]]:
     """Return what is known here of one resource, and the changes of it, the newest first.
 
     Nobody is asked, and its file is not read: that it is as it was put there follows from its
@@ -189,7 +197,7 @@ def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tupl
             known.path = names[uris.index(uri)].removeprefix("./").removeprefix("/")
         recall(state, known)
         history = [
-            Change(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
+            AppliedChange(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
             for it in islice(state.changes_of(uri), _HISTORY)
         ]
     _probe_file(folder, known)
@@ -198,7 +206,7 @@ def read_resource(folder: Path, names: Sequence[str]) -> tuple[Explanation, tupl
     return known, tuple(history)
 
 
-def _uri_of(state: MirrorState, name: str) -> str:
+def _uri_of(state: MirrorStateStore, name: str) -> str:
     identity = SyncState(state).identity
     try:
         if "://" in name or identity is None:

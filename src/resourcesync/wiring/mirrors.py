@@ -26,8 +26,8 @@ from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.options import Equipment
-from resourcesync.destination.reports import Finding, FindingKind, MirrorStatus
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.reports import AuditFinding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.errors import (
     ConfigurationError,
@@ -36,10 +36,10 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import plugins, states, stores, transports
 from resourcesync.wiring.credentials import Credentials
-from resourcesync.wiring.known_rules import MirrorRules
+from resourcesync.wiring.known_rules import StoredRobotsRules
 from resourcesync.wiring.opening import open_parts, opened
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.ways import ways_of
@@ -224,7 +224,7 @@ def open_destination(
     with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
         state, local = open_parts(mirror)
         timed, network = Deadline(clock), _as_before(network, SyncState(state))
-        address, rules = source or _followed(SyncState(state)), MirrorRules(state, clock)
+        address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
             transports.open_fetcher(address, network.settings, timed, rules, report) as (
@@ -234,7 +234,7 @@ def open_destination(
             ways_of(mirror, home, source, network, timed, report) as ways,
         ):
             yield Destination(
-                Equipment(
+                Dependencies(
                     folder=str(home.folder),
                     fetcher=fetcher,
                     copies=copies,
@@ -266,7 +266,7 @@ def _of_the_disk(
     }
 
 
-def _has_distinct_names(folder: Path, state: MirrorState) -> bool:
+def _has_distinct_names(folder: Path, state: MirrorStateStore) -> bool:
     """Whether a file system takes no two names for one; a mirror that has its names knows."""
     if SyncState(state).identity is not None:
         return True
@@ -311,7 +311,7 @@ def read_status(folder: Path) -> MirrorStatus:
 class OpenChanges:
     """A mirror's log of changes, open for reading, and who has read how far."""
 
-    state: MirrorState
+    state: MirrorStateStore
     consumers: Consumers
 
 
@@ -335,7 +335,7 @@ def audit_files(folder: Path) -> AuditFiles:
     return AuditFiles(folder / OWN_FOLDER)
 
 
-def findings_of(folder: Path, audit: str) -> list[Finding]:
+def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
     """Return what an audit of a mirror found; ``last`` is the newest one.
 
     Raises:
@@ -344,14 +344,14 @@ def findings_of(folder: Path, audit: str) -> list[Finding]:
         StorageError: It cannot be read.
     """
     return [
-        Finding(
+        AuditFinding(
             kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
         )
         for row in audit_files(folder).findings(audit)
     ]
 
 
-def last_findings(folder: Path) -> list[Finding]:
+def last_findings(folder: Path) -> list[AuditFinding]:
     """Return what the last audit found that found anything; nothing when there was none.
 
     Raises:

@@ -20,10 +20,10 @@ from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from resourcesync.ports import Catalogue, Clock, DocumentStore
+from resourcesync.ports import CatalogueStore, Clock, DocumentStore
 from resourcesync.source import naming
-from resourcesync.source.ledger import Record, read_record
-from resourcesync.source.naming import Naming
+from resourcesync.source.ledger import PublicationRecord, read_record
+from resourcesync.source.naming import SourceNaming
 from resourcesync.websub import messages, payloads, publisher
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 from resourcesync.wiring import hubs
@@ -71,7 +71,7 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
+class _HubPosition:
     """Up to where a hub was told.
 
     Attributes:
@@ -86,7 +86,7 @@ class _Mark:
 
 
 def notify(
-    catalogue: Catalogue,
+    catalogue: CatalogueStore,
     documents: DocumentStore,
     settings: "Settings",
     clock: Clock,
@@ -134,7 +134,7 @@ def notify(
 
 
 def notify_after(
-    catalogue: Catalogue,
+    catalogue: CatalogueStore,
     documents: DocumentStore,
     settings: "Settings",
     clock: Clock,
@@ -156,15 +156,15 @@ class _Outbox:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: CatalogueStore,
         documents: DocumentStore,
         settings: "Settings",
-        record: Record,
+        record: PublicationRecord,
         now: datetime,
     ) -> None:
         self._catalogue = catalogue
         self._store = documents
-        self._names = Naming(base_uri=settings.url)
+        self._names = SourceNaming(base_uri=settings.url)
         self._hubs = settings.hubs
         self._dialect = Dialect(settings.dialect)
         self._now = now
@@ -173,7 +173,7 @@ class _Outbox:
         with catalogue.snapshot() as snapshot:
             until = to_microseconds(snapshot.at)
         digests = {name: known.digest for name, known in record.documents.items() if name in _HEADS}
-        self.present = _Mark(seq=record.listed, until=until, documents=digests)
+        self.present = _HubPosition(seq=record.listed, until=until, documents=digests)
 
     def place_empty(self) -> None:
         """Put a notification of nothing at each topic where there is none yet: it has the hubs."""
@@ -182,7 +182,7 @@ class _Outbox:
         if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
             self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
 
-    def notices(self, marks: Mapping[str, _Mark]) -> Iterator[Notice]:
+    def notices(self, marks: Mapping[str, _HubPosition]) -> Iterator[Notice]:
         """Compose what is to be told, put it at the topics, and yield it for each hub."""
         behind = [hub for hub, mark in marks.items() if mark.seq < self.present.seq]
         if behind:
@@ -199,7 +199,7 @@ class _Outbox:
         for hub in behind:
             yield Notice(hub=hub, topic=topic, body=body)
 
-    def _compose_changes(self, marks: list[_Mark]) -> bytes:
+    def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
         """Return the newest of the changes that one of the hubs lacks, as many as may be."""
         after = min(mark.seq for mark in marks)
         newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
@@ -222,7 +222,7 @@ class _Outbox:
                 return body
             changes = changes[len(changes) // 2 :]
 
-    def _compose_documents(self, marks: list[_Mark]) -> bytes:
+    def _compose_documents(self, marks: list[_HubPosition]) -> bytes:
         now = self.present.documents
         found: dict[str, ChangeKind] = {}
         for mark in marks:
@@ -308,14 +308,14 @@ def _make_key(path: Path) -> None:
         draft.unlink()
 
 
-def _read(catalogue: Catalogue) -> dict[str, _Mark]:
+def _read(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
     text = catalogue.note(_NOTE)
     try:
         found: dict[str, dict[str, Any]] = json.loads(text or "{}")
-        return {hub: _Mark(**mark) for hub, mark in found.items()}
+        return {hub: _HubPosition(**mark) for hub, mark in found.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise StateError("the note of notifications in the catalogue is damaged") from error
 
 
-def _write(catalogue: Catalogue, marks: Mapping[str, _Mark]) -> None:
+def _write(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:
     catalogue.write_notes({_NOTE: json.dumps({hub: asdict(it) for hub, it in marks.items()})})

@@ -5,24 +5,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from resourcesync.documents.packages.reading import Member as PackedMember
+from resourcesync.documents.packages.reading import ManifestMember as PackedMember
 from resourcesync.documents.packages.reading import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.resources import Change
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding, by_place
+from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import (
     MANIFEST,
-    Member,
+    PackageFile,
     judge_contents_copy,
     judge_listed_package,
     judge_manifest,
     judge_package,
 )
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
-from resourcesync.validator.summaries import DocumentSummary, ListedResource, Target
+from resourcesync.validator.summaries import DocumentSummary, ListedResource, ListedTarget
 from resourcesync.wiring.sampling import Unreached
 
 ENDINGS: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
@@ -49,11 +49,11 @@ class ListedPackage:
 
     uri: str
     dump: DocumentSummary
-    package: Target
+    package: ListedTarget
     copy: DocumentSummary | None = None
 
 
-class PackageJudge:
+class PackageValidator:
     """Judges one package.
 
     Args:
@@ -70,7 +70,7 @@ class PackageJudge:
     def __init__(
         self,
         uri: str,
-        profile: Profile,
+        profile: RuleProfile,
         listed: ListedPackage | None = None,
         store: MarkStore | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class PackageJudge:
         self.manifest: DocumentSummary | None = None
         self.members = 0
 
-    def judge(self, file: BinaryIO) -> Iterator[Finding | Unreached]:
+    def judge(self, file: BinaryIO) -> Iterator[RuleFinding | Unreached]:
         """Yield what is wrong with the package in a seekable file, wherever that stands."""
         listed = self._listed
         if listed is not None:
@@ -98,7 +98,7 @@ class PackageJudge:
         if self.manifest is not None and listed is not None and listed.copy is not None:
             yield from judge_contents_copy(self.manifest, listed.copy)
 
-    def _broken(self, error: PackageError) -> Finding | Unreached:
+    def _broken(self, error: PackageError) -> RuleFinding | Unreached:
         """Return what is said of a package that cannot be opened.
 
         What only we cannot open is no fault of it: it is over a limit of ours, or of a format that
@@ -109,9 +109,9 @@ class PackageJudge:
         if is_foreign or error.code.endswith(_OUR_LIMITS):
             return Unreached(uri=self._uri, error=error)
         rule = RULES["RM01" if error.code in _MANIFEST_FAULTS else "RM10"]
-        return Finding(rule=rule, uri=self._uri, message=error.message)
+        return RuleFinding(rule=rule, uri=self._uri, message=error.message)
 
-    def _judge_opened(self, reader: PackageReader) -> Iterator[Finding]:
+    def _judge_opened(self, reader: PackageReader) -> Iterator[RuleFinding]:
         listed: list[ListedResource] = []
         examination = validate_document(
             reader.manifest_chunks(),
@@ -128,16 +128,16 @@ class PackageJudge:
             yield from wrong  # what is wrong with its entries only follows from it
             return
         yield from findings
-        found = [Member(name=MANIFEST, length=examination.summary.size)]
+        found = [PackageFile(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)
         if examination.summary.is_index:  # its parts were read, or there was an error
             found += map(_as_listed, listed)
-        found += [Member(name=name, length=0) for name in reader.unlisted]
+        found += [PackageFile(name=name, length=0) for name in reader.unlisted]
         yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
 
     def _members(
-        self, reader: PackageReader, listed: dict[str, ListedResource], found: list[Member]
-    ) -> Iterator[Finding]:
+        self, reader: PackageReader, listed: dict[str, ListedResource], found: list[PackageFile]
+    ) -> Iterator[RuleFinding]:
         for member in reader.members():
             entry_told = member.entry
             resource = entry_told.resource if isinstance(entry_told, Change) else entry_told
@@ -176,19 +176,19 @@ def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, d
     return length, {name: digest.hexdigest() for name, digest in digests.items()}
 
 
-def _measured(member: PackedMember, entry: ListedResource) -> Member:
+def _measured(member: PackedMember, entry: ListedResource) -> PackageFile:
     length, hashes = _measure(member.chunks(), entry.hashes)
-    return Member(name=entry.path.lstrip("/"), length=length, hashes=hashes)
+    return PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes)
 
 
-def _as_listed(entry: ListedResource) -> Member:
+def _as_listed(entry: ListedResource) -> PackageFile:
     """Return a member that was judged already: it is there, and no more is said of it."""
-    return Member(name=entry.path.lstrip("/"), length=entry.length or 0)
+    return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)
 
 
-def _finding_for(entry: ListedResource, message: str) -> Finding:
+def _finding_for(entry: ListedResource, message: str) -> RuleFinding:
     place = entry.place
-    return Finding(
+    return RuleFinding(
         rule=RULES["RM07"],
         uri=entry.document,
         message=message,

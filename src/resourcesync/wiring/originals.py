@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
-from resourcesync.adapters.files import FileTreeOriginals, Judge, Rereading, Selection
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission, Original
-from resourcesync.ports.originals import ExpectantOriginals, OpenOriginals, OriginalsOptions
+from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
 from resourcesync.source import naming
-from resourcesync.source.link_rules import LinkedOriginals, ReadableOriginals, parse_rule
+from resourcesync.source.link_rules import LinkedOriginals, ScannableOriginals, parse_rule
 from resourcesync.wiring import documents, plugins, robots, stores
 from resourcesync.wiring.publish_settings import Settings
 
@@ -26,7 +26,7 @@ _METHODS: Final = ("scan", "measure", "omissions", "open")
 Opening = Callable[[str], BinaryIO | None]
 
 
-class Found(NamedTuple):
+class OpenedOriginals(NamedTuple):
     """The originals of a Source.
 
     Attributes:
@@ -35,9 +35,9 @@ class Found(NamedTuple):
         rereading: Which of them are read again though they look unchanged.
     """
 
-    originals: ReadableOriginals
+    originals: ScannableOriginals
     reading: Callable[[], AbstractContextManager[Opening]]
-    rereading: Rereading
+    rereading: RereadSchedule
 
 
 def is_address(text: str) -> bool:
@@ -47,7 +47,9 @@ def is_address(text: str) -> bool:
 
 
 @contextmanager
-def opened(root: Path, settings: Settings, clock: Clock, known: str | None) -> Iterator[Found]:
+def opened(
+    root: Path, settings: Settings, clock: Clock, known: str | None
+) -> Iterator[OpenedOriginals]:
     """Open the originals that settings tell of.
 
     Args:
@@ -59,7 +61,7 @@ def opened(root: Path, settings: Settings, clock: Clock, known: str | None) -> I
     Raises:
         ConfigurationError: No plug-in is for them, or it cannot be used; or a rule is none.
     """
-    rereading = Rereading.since(known, to_microseconds(clock.now()))
+    rereading = RereadSchedule.since(known, to_microseconds(clock.now()))
     if not settings.originals:
         tree = FileTreeOriginals(
             root,
@@ -69,21 +71,21 @@ def opened(root: Path, settings: Settings, clock: Clock, known: str | None) -> I
             algorithms=settings.algorithms,
             rereading=rereading,
         )
-        yield Found(_linked(tree, settings), tree.reading, rereading)
+        yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
         return
     with _opened(settings) as originals:
-        selected = _Selected(originals, settings)
-        yield Found(_linked(selected, settings), selected.reading, rereading)
+        selected = _SelectedOriginals(originals, settings)
+        yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
 
 
-def _linked(originals: ReadableOriginals, settings: Settings) -> ReadableOriginals:
+def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOriginals:
     if not settings.links:
         return originals
     rules = [parse_rule(text) for text in settings.links]
     return LinkedOriginals(originals, rules, settings.url)
 
 
-def selection_of(settings: Settings) -> Selection:
+def selection_of(settings: Settings) -> FileSelection:
     """Return what of a tree is published: never the documents themselves."""
     outs = [it for it in (settings.out, *settings.earlier) if not documents.is_store(it)]
     skip = frozenset(
@@ -93,7 +95,7 @@ def selection_of(settings: Settings) -> Selection:
     )
     if settings.robots and settings.out == ".":
         skip |= {robots.NAME}
-    return Selection(
+    return FileSelection(
         include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
     )
 
@@ -158,16 +160,16 @@ def _bad(scheme: str, got: str) -> ConfigurationError:
     )
 
 
-class _Selected:
+class _SelectedOriginals:
     """Originals of a plug-in, without those that are not to be published; their order is held."""
 
     def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
         self._originals = originals
-        self.expect = originals.expect if isinstance(originals, ExpectantOriginals) else None
+        self.expect = originals.expect if isinstance(originals, PrefetchingOriginals) else None
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
-        self._judge = Judge(
-            Selection(
+        self._judge = PathFilter(
+            FileSelection(
                 include=settings.include,
                 exclude=settings.exclude,
                 skip=_documents_in(settings),

@@ -12,8 +12,8 @@ from resourcesync.documents import reading
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.server.dashboard.views import Document
-from resourcesync.server.figures import Figure
+from resourcesync.server.dashboard.views import DocumentFile
+from resourcesync.server.figures import Metric
 from resourcesync.server.pages import Overview
 
 _CAPABILITY_LIST: Final = "capabilitylist.xml"
@@ -67,7 +67,7 @@ class SourceStatus:
             address=self._address, lists=lists, resources=self._count(last), changes=last[0]
         )
 
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[Metric]:
         """Yield the figures of the Source.
 
         Raises:
@@ -75,20 +75,20 @@ class SourceStatus:
             StorageError: It, or the catalogue, cannot be read.
         """
         overview = self.overview()
-        yield Figure(
+        yield Metric(
             name="resourcesync_build_info",
             kind="gauge",
             what="The version of this program.",
             values=(((("version", __version__),), 1),),
         )
-        yield Figure(
+        yield Metric(
             name="resourcesync_source_last_publish_timestamp_seconds",
             kind="gauge",
             what="When a head of the documents was last written.",
             values=(((), self._written()),),
         )
         counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
-        yield Figure(
+        yield Metric(
             name="resourcesync_source_entries",
             kind="gauge",
             what="Resources now, and changes since the first publication.",
@@ -99,7 +99,7 @@ class SourceStatus:
             ),
         )
 
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[DocumentFile, ...]:
         """Return the documents of the tree, those written last first; at most 500.
 
         Raises:
@@ -112,7 +112,7 @@ class SourceStatus:
             raise StorageError(f"cannot look into {self._documents}: {error.strerror}") from error
         found.sort(key=lambda one: (-one[1].st_mtime, one[0]))
         return tuple(
-            Document(
+            DocumentFile(
                 name=name,
                 size=info.st_size,
                 written=datetime.fromtimestamp(info.st_mtime, UTC),

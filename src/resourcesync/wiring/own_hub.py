@@ -11,7 +11,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.source import naming
-from resourcesync.source.naming import Naming
+from resourcesync.source.naming import SourceNaming
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
 from resourcesync.websub.rules import HubRules
 from resourcesync.wiring import catalogues, hubs, notifying
@@ -69,7 +69,7 @@ def open_own_hub(
             f"the lists of {root} name no hub that could be served here",
             hint=f"resourcesync publish {root} --hub {base}hub --notify",
         )
-    names = Naming(base_uri=base)
+    names = SourceNaming(base_uri=base)
     topics = {names.uri(name): name for name in naming.CHANNELS.values()}
     documents = FolderDocuments(out)
 
@@ -102,7 +102,7 @@ def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
     Raises:
         StorageError: The catalogue cannot be read.
     """
-    served, names = hubs_of(root), Naming(base_uri=base)
+    served, names = hubs_of(root), SourceNaming(base_uri=base)
     fields = {
         os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI
         for name in naming.CHANNELS.values()

@@ -7,13 +7,13 @@ import msgspec
 
 from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Catalogue
-from resourcesync.source.paging import Limits
+from resourcesync.ports import CatalogueStore
+from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import ChangeLists, Policy
 from resourcesync.wiring.versioning import VersionOptions
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.dumping import Packing
+    from resourcesync.wiring.dumping import DumpOptions
 
 _SECOND: Final = 1_000_000
 
@@ -58,8 +58,8 @@ class Settings:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ("sha-256",)
-    max_entries: int = Limits().max_entries
-    max_bytes: int = Limits().max_bytes
+    max_entries: int = PageLimits().max_entries
+    max_bytes: int = PageLimits().max_bytes
     described_by: str = ""
     change_lists: str = ChangeLists.APPEND.value
     rotate: float = 0
@@ -99,16 +99,16 @@ class Settings:
         )
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PageLimits:
         """The most that one document holds."""
-        return Limits(max_entries=self.max_entries, max_bytes=self.max_bytes)
+        return PageLimits(max_entries=self.max_entries, max_bytes=self.max_bytes)
 
     @property
-    def packing(self) -> "Packing":
+    def packing(self) -> "DumpOptions":
         """How dumps are made."""
         from resourcesync.wiring import dumping  # noqa: PLC0415 - few publications need it
 
-        return dumping.Packing(
+        return dumping.DumpOptions(
             url=self.url,
             max_package=self.max_package or dumping.DEFAULT_PACKAGE,
             keep=self.keep,
@@ -135,7 +135,7 @@ class Settings:
         return (self.algorithms, self.links, self.versions)
 
 
-def read_settings(catalogue: Catalogue, note: str) -> Settings:
+def read_settings(catalogue: CatalogueStore, note: str) -> Settings:
     """Return the settings that are remembered in a note, or those of the first time.
 
     Raises:

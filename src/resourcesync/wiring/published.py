@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.catalogue import read_note
-from resourcesync.adapters.files import Judge, Selection
+from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.mappers import NAMES
@@ -14,7 +14,7 @@ from resourcesync.destination.owners import owner_of
 from resourcesync.destination.readdressing import uri_at
 from resourcesync.destination.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.ports.mirror import MirrorState
+from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import plugins, robots, states
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
 
@@ -68,7 +68,9 @@ def published_files(root: Path) -> Callable[[str], bool]:
     if is_aggregated(root):
         return _published_copies(root)
     settings = published_settings(root)
-    judge = Judge(Selection(include=settings.include, exclude=settings.exclude, hidden=True))
+    judge = PathFilter(
+        FileSelection(include=settings.include, exclude=settings.exclude, hidden=True)
+    )
 
     def is_published(path: str) -> bool:
         return path == robots.NAME or judge.of_path(tuple(path.split("/"))) is None
@@ -131,7 +133,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     return file_at
 
 
-def named_by(state: MirrorState) -> str:
+def named_by(state: MirrorStateStore) -> str:
     """Return the base of a mirror whose copies keep what follows it in their URIs; else nothing.
 
     Where the operator chose other places, or the mirror has the names of older versions, the place

@@ -11,18 +11,18 @@ import msgspec
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.ports import Catalogue, Clock, DocumentStore, Omission
+from resourcesync.ports import CatalogueStore, Clock, DocumentStore, Omission
 from resourcesync.source.believing import check_clock
 from resourcesync.source.ledger import read_plan, read_record
-from resourcesync.source.naming import CHANNELS, Naming
-from resourcesync.source.policy import Step
-from resourcesync.source.publisher import Publication, Publisher
+from resourcesync.source.naming import CHANNELS, SourceNaming
+from resourcesync.source.policy import PublicationStep
+from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import originals, robots
 from resourcesync.wiring.catalogue_rows import naming_the_remedy
 from resourcesync.wiring.documents import documents_at, is_store, locked_documents
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
-from resourcesync.wiring.rehearsing import Unrecorded
+from resourcesync.wiring.rehearsing import ReadOnlyCatalogue
 from resourcesync.wiring.versioning import (
     NOTHING,
     RetentionCounts,
@@ -31,16 +31,16 @@ from resourcesync.wiring.versioning import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.ports.contents import Contents, Readable
-    from resourcesync.source.dumps import Dumped
+    from resourcesync.ports.contents import OriginalReader, ResourceContents
+    from resourcesync.source.dumps import DumpOutcome
     from resourcesync.wiring.dumping import DumpRequest
     from resourcesync.wiring.notifying import Notified
 
 __all__ = [
     "CATALOGUE",
     "NOTE",
+    "PublicationResult",
     "PublishRequest",
-    "Published",
     "Settings",
     "decode_settings",
     "publish_tree",
@@ -56,7 +56,7 @@ _SHOWN_OMISSIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublicationResult:
     """What publishing found and did.
 
     Attributes:
@@ -75,7 +75,7 @@ class Published:
     settings: Settings
     scan: ScanReport
     publication: Publication
-    dumped: "Dumped | None" = None
+    dumped: "DumpOutcome | None" = None
     retained: RetentionCounts = NOTHING
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
@@ -94,7 +94,7 @@ class PublishRequest:
         dumps: What is to be dumped too.
     """
 
-    step: Step = Step.DUE
+    step: PublicationStep = PublicationStep.DUE
     dry_run: bool = False
     allow_empty: bool = False
     dumps: "DumpRequest | None" = None
@@ -102,7 +102,7 @@ class PublishRequest:
 
 def publish_tree(
     root: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest | None = None
-) -> Published:
+) -> PublicationResult:
     """Publish a tree, or bring what was published in step with it.
 
     Args:
@@ -133,7 +133,7 @@ def publish_tree(
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(_REREAD)
         found = held.enter_context(originals.opened(root, settings, clock, reread))
-        tree = _Tree(root, settings, catalogue, store, found, clock)
+        tree = _TreePublication(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
 
 
@@ -146,16 +146,16 @@ def _check_robots(root: Path, settings: Settings) -> None:
     robots.check(root / settings.out, settings.url)
 
 
-class _Tree:
+class _TreePublication:
     """A tree, and all that publishing it needs."""
 
     def __init__(
         self,
         root: Path,
         settings: Settings,
-        catalogue: Catalogue,
+        catalogue: CatalogueStore,
         documents: DocumentStore,
-        found: originals.Found,
+        found: originals.OpenedOriginals,
         clock: Clock,
     ) -> None:
         self._root = root
@@ -169,7 +169,7 @@ class _Tree:
         self._contents = _contents(found, self._originals, self._past)
         self._publisher = publisher_of(catalogue, documents, settings, clock)
 
-    def publish(self, asked: PublishRequest, *, anew: bool) -> Published:
+    def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
         """Look at the tree; unless in a dry run, write what follows."""
         now = self._clock.now()
         step = check_clock(self._catalogue, now, asked.step)
@@ -192,7 +192,7 @@ class _Tree:
             self._past.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             told = self._notify()
         omissions = filter(_is_reported, self._originals.omissions())
-        return Published(
+        return PublicationResult(
             settings=self._settings,
             scan=found,
             publication=done,
@@ -203,14 +203,14 @@ class _Tree:
             notified=told,
         )
 
-    def _dump(self, asked: "DumpRequest | None") -> "Dumped | None":
+    def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
         if asked is None:
             return None
         from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
 
         plan = read_plan(self._catalogue)
         packing = self._settings.packing
-        if plan is not None and plan.base_uri != Naming(base_uri=self._settings.url).base_uri:
+        if plan is not None and plan.base_uri != SourceNaming(base_uri=self._settings.url).base_uri:
             # Lists that start over go on from no dump that is older.
             self._publisher.publish()
         with self._contents as bytes_of:
@@ -235,10 +235,10 @@ class _Tree:
 
 
 def _open_versions(
-    root: Path, settings: Settings, catalogue: Catalogue, clock: Clock
+    root: Path, settings: Settings, catalogue: CatalogueStore, clock: Clock
 ) -> TreeVersions:
     """Return what keeps what the tree was, if that is to be kept; a dry run keeps nothing."""
-    names = Naming(base_uri=settings.url)
+    names = SourceNaming(base_uri=settings.url)
     if not isinstance(catalogue, FileCatalogue) or not is_retention_enabled(
         settings.version_options, names, catalogue
     ):
@@ -250,17 +250,17 @@ def _open_versions(
 
 @contextmanager
 def _contents(
-    found: originals.Found, readable: "Readable", past: TreeVersions
-) -> Iterator["Contents"]:
+    found: originals.OpenedOriginals, readable: "OriginalReader", past: TreeVersions
+) -> Iterator["ResourceContents"]:
     with found.reading() as opening:
         yield past.contents(readable, opening)
 
 
 def publisher_of(
-    catalogue: Catalogue, documents: DocumentStore, settings: Settings, clock: Clock
-) -> Publisher:
+    catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, clock: Clock
+) -> ListPublisher:
     """Return what publishes a catalogue."""
-    return Publisher(
+    return ListPublisher(
         catalogue,
         documents,
         base_uri=settings.url,
@@ -278,14 +278,14 @@ def _is_reported(omission: Omission) -> bool:
 
 
 @contextmanager
-def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue]:
+def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = root / CATALOGUE
     if not dry_run:
         with naming_the_remedy(path), closing(FileCatalogue(path, clock)) as catalogue:
             yield catalogue
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:
-            yield Unrecorded(catalogue)
+            yield ReadOnlyCatalogue(catalogue)
     else:
         from resourcesync.adapters.memory import MemoryCatalogue  # noqa: PLC0415 - seldom needed
 
@@ -302,7 +302,7 @@ def _is_folder(root: Path) -> bool:
 def _check(root: Path, chosen: Mapping[str, object]) -> None:
     """Refuse what can be refused before anything is made, the catalogue included."""
     if chosen.get("url"):
-        Naming(base_uri=str(chosen["url"]))
+        SourceNaming(base_uri=str(chosen["url"]))
     for name in ("url", "described_by"):
         if chosen.get(name):
             check_address(str(chosen[name]))
@@ -317,7 +317,7 @@ def _refuse_foreign(documents: DocumentStore) -> None:
 
 
 def refuse_foreign(
-    catalogue: Catalogue, documents: DocumentStore, settings: Settings, known: Settings
+    catalogue: CatalogueStore, documents: DocumentStore, settings: Settings, known: Settings
 ) -> None:
     """Refuse to publish where a file of somebody else would be replaced.
 

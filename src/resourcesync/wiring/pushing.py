@@ -29,12 +29,12 @@ from resourcesync.errors import (
     ResourceSyncError,
     StorageError,
 )
-from resourcesync.ports import Clock, Failure, Request, Response
-from resourcesync.ports.subscriptions import Follower
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.subscriptions import ChannelSubscription
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.running import ServerThread
-from resourcesync.websub.finding import Found, find_channels
-from resourcesync.websub.standing import Subscribed
+from resourcesync.websub.finding import FoundChannels, find_channels
+from resourcesync.websub.standing import SubscriptionReport
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring import mirrors, sets, states
 from resourcesync.wiring.hubs import carrier, new_token
@@ -86,7 +86,7 @@ class PushState:
             StorageError: The file cannot be opened.
         """
 
-        def is_ours(it: Follower) -> bool:
+        def is_ours(it: ChannelSubscription) -> bool:
             return it.base == base if it.base else it.name in self.mirrors
 
         base = callback if callback.endswith("/") else f"{callback}/"
@@ -122,7 +122,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 @final
-class Push:
+class PushSubscriptions:
     """Subscribes mirrors to the channels of their Sources, for as long as the block runs.
 
     Args:
@@ -158,7 +158,7 @@ class Push:
         self._bell = threading.Event()
         self._held = ExitStack()
         self._store = self._held.enter_context(state.opened(callback))
-        self._messenger = _Carrier(clock)
+        self._messenger = _HubMessenger(clock)
         self._subscriber = Subscriber(
             self._store,
             self._messenger,
@@ -171,7 +171,9 @@ class Push:
             hint_every=_HINT_EVERY,
         )
         host, port = listen
-        application = _Below(urlsplit(callback).path, CallbackApplication(self._subscriber))
+        application = _PrefixApplication(
+            urlsplit(callback).path, CallbackApplication(self._subscriber)
+        )
         self._server = ServerThread(application, host=host, port=port)
         self._is_over = False
         self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
@@ -187,7 +189,7 @@ class Push:
         """Grows when ``standings`` may tell something new."""
         return self._subscriber.ledger.version
 
-    def standings(self) -> list[Subscribed]:
+    def standings(self) -> list[SubscriptionReport]:
         """Return how all subscriptions stand.
 
         Raises:
@@ -261,13 +263,13 @@ class Push:
         self._subscriber.follow(name, channels, is_all=is_all)
         self._bell.set()
 
-    def _channels(self, folder: Path, network: mirrors.Network) -> Found:
+    def _channels(self, folder: Path, network: mirrors.Network) -> FoundChannels:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
         with states.open_state(path, read_only=True) as state:
             memory = SyncState(state)
             found, identity = memory.found, memory.identity
         if found is None or identity is None:
-            return Found([], is_all=True)
+            return FoundChannels([], is_all=True)
         addresses = [it for it in (found.capability_list, found.description) if it]
         settings = network.settings(identity.source)
         dice = Random()  # noqa: S311 - jitter
@@ -292,7 +294,7 @@ class Push:
 
 
 @final
-class _Carrier:
+class _HubMessenger:
     """Carries messages to hubs; whom it trusts may change."""
 
     def __init__(self, clock: Clock) -> None:
@@ -304,7 +306,9 @@ class _Carrier:
         """Take these origins for the operator's own, from the next messages on."""
         self._trusted = origins
 
-    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
         """Send messages (``Messenger``); on one thread."""
         trusted = self._trusted
         if self._open is None or self._open[0] != trusted:
@@ -320,7 +324,7 @@ class _Carrier:
 
 
 @final
-class _Below:
+class _PrefixApplication:
     """Answers below the path of the callbacks, and at the root: proxies may cut the path off."""
 
     def __init__(self, path: str, application: ASGIApp) -> None:

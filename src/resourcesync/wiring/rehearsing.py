@@ -5,26 +5,26 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 from resourcesync.model.resources import Resource
-from resourcesync.ports import Catalogue, Catalogued, Recording, Snapshot
+from resourcesync.ports import CatalogueEntry, CatalogueRecording, CatalogueSnapshot, CatalogueStore
 
 
-class Unrecorded:
+class ReadOnlyCatalogue:
     """A catalogue that can be compared with and never changes: for a dry run."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: CatalogueStore) -> None:
         self._catalogue = catalogue
 
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded."""
         return self._catalogue.catalogued()
 
     @contextmanager
-    def record(self, now: datetime) -> Iterator[Recording]:
+    def record(self, now: datetime) -> Iterator[CatalogueRecording]:
         """Open a recording that records nothing."""
         del now
-        yield _Nothing()
+        yield _NullRecording()
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
         """Open a view of what is recorded."""
         return self._catalogue.snapshot()
 
@@ -51,7 +51,7 @@ class Unrecorded:
         """Write nothing."""
 
 
-class _Nothing:
+class _NullRecording:
     """A recording that records nothing."""
 
     def created(self, resource: Resource, fingerprint: str) -> None:

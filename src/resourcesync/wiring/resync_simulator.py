@@ -28,7 +28,7 @@ Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Configured:
+class SimulatorConfiguration:
     """What a configuration says.
 
     Attributes:
@@ -45,7 +45,7 @@ def is_configuration(path: Path) -> bool:
     return path.suffix in {".yaml", ".yml"}
 
 
-def read(path: Path) -> Configured:
+def read(path: Path) -> SimulatorConfiguration:
     """Read a configuration of the resync-simulator.
 
     Raises:
@@ -85,7 +85,7 @@ def _written(path: Path) -> object:
         raise ConfigurationError(f"{path} is no YAML: {error}"[:500]) from error
 
 
-def _understood(written: object) -> Configured:
+def _understood(written: object) -> SimulatorConfiguration:
     top = _table(written, "the file")
     if "source" not in top:
         raise _MistakeError("it has no table source")
@@ -105,7 +105,9 @@ def _understood(written: object) -> Configured:
         change_list=listed,
     )
     _check_paths(settings)
-    return Configured(settings=settings, ignored=tuple(_ignored(top, source, lists, changes)))
+    return SimulatorConfiguration(
+        settings=settings, ignored=tuple(_ignored(top, source, lists, changes))
+    )
 
 
 def _check_paths(settings: LiveSettings) -> None:

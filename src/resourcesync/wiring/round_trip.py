@@ -16,7 +16,7 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import Following
+from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.hub import HubApplication
 from resourcesync.server.running import ServerThread
@@ -80,7 +80,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         subscriber.follow("test", [Channel(topic=topic, hubs=(rules.address,))])
         subscriber.tick()
         _await(hinted, "the hub did not verify the subscription")  # it hints when it is confirmed
-        assert [it.state for it in followers.followers()] == [Following.ACTIVE]
+        assert [it.state for it in followers.followers()] == [FollowerState.ACTIVE]
         subscribed = clock.monotonic() - began
 
         hinted.clear()

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.pages import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
@@ -156,18 +156,19 @@ Answered = Callable[[str, Mapping[str, str], bytes], None]
 
 def judge_delivery(
     fetcher: Fetcher, chosen: list[ListedResource], on_answer: Answered
-) -> Iterator[Finding | Unreached]:
+) -> Iterator[RuleFinding | Unreached]:
     """Fetch resources and judge how they are delivered; nothing is kept."""
     requests = (
-        Request(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE) for listed in chosen
+        FetchRequest(uri=listed.uri, sink=Meter(listed), purpose=Purpose.RESOURCE)
+        for listed in chosen
     )
     for outcome in fetcher.fetch(requests):
         meter = outcome.request.sink
         assert isinstance(meter, Meter)
         uri = meter.listed.uri
         match outcome:
-            case Response():
-                answer = delivery.Response(
+            case FetchResponse():
+                answer = delivery.DeliveredResponse(
                     uri=uri,
                     status=outcome.status,
                     headers=outcome.headers,
@@ -178,10 +179,10 @@ def judge_delivery(
                 on_answer(uri, outcome.headers, start)
                 yield from delivery.judge_body(meter.listed, start)
                 yield from delivery.judge_resource(meter.listed, answer)
-            case Failure():
+            case FetchFailure():
                 status = getattr(outcome.error, "status", 0)
                 if status:
-                    answer = delivery.Response(uri=uri, status=status)
+                    answer = delivery.DeliveredResponse(uri=uri, status=status)
                     yield from delivery.judge_resource(meter.listed, answer)
                 else:
                     yield Unreached(uri=uri, error=outcome.error)

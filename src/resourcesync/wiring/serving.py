@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final, Literal
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.catalogue import FileChangeLog
-from resourcesync.adapters.files import FileTreeOriginals, Selection
+from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.documents import reading
@@ -18,12 +18,17 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
-from resourcesync.server.app import Application, LinksOf, Served, create_app, no_links
-from resourcesync.server.dumps import Dumps
-from resourcesync.server.events import Events
-from resourcesync.server.operations import Count, Operations
-from resourcesync.server.running import Limits, SecondApplication, ServerThread, serve_forever
-from resourcesync.source.contents import Opening, PresentContents
+from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.dumps import DumpApplication
+from resourcesync.server.events import EventApplication
+from resourcesync.server.operations import MetricsSource, OperationsApplication
+from resourcesync.server.running import (
+    ConnectionLimits,
+    SecondApplication,
+    ServerThread,
+    serve_forever,
+)
+from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.wiring.overlooking import SourceStatus
 from resourcesync.wiring.published import (
     documents_of,
@@ -35,11 +40,11 @@ from resourcesync.wiring.publishing import CATALOGUE
 
 __all__ = [
     "Application",
+    "ConnectionLimits",
     "LateApplication",
-    "Limits",
+    "PublishedTree",
     "SecondApplication",
     "ServerThread",
-    "Tree",
     "find_tree",
     "serve_forever",
 ]
@@ -48,7 +53,7 @@ _CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class PublishedTree:
     """A published tree.
 
     Attributes:
@@ -100,7 +105,7 @@ class Tree:
         names = (*self._served().documents_names, b"events")
         return "/" + os.fsdecode(b"/".join(names))
 
-    def events(self, most: int) -> Events:
+    def events(self, most: int) -> EventApplication:
         """Return the application that streams the tree's changes, to mount at ``events_path``.
 
         Args:
@@ -109,7 +114,7 @@ class Tree:
         Raises:
             ConfigurationError: The tree has no catalogue.
         """
-        return Events(self._known_log(), most=most)
+        return EventApplication(self._known_log(), most=most)
 
     @property
     def dumps_path(self) -> str:
@@ -117,7 +122,7 @@ class Tree:
         names = (*self._served().documents_names, b"dump")
         return "/" + os.fsdecode(b"/".join(names))
 
-    def dumps(self, clock: Clock) -> Dumps:
+    def dumps(self, clock: Clock) -> DumpApplication:
         """Return the application that makes a Resource Dump on demand, for ``dumps_path``.
 
         Args:
@@ -127,21 +132,21 @@ class Tree:
             ConfigurationError: The tree has no catalogue.
         """
         log = self._known_log()
-        return Dumps(
+        return DumpApplication(
             log.snapshot,
             PresentContents(*self._originals(clock)),
             uri=self.capability_list.rpartition("/")[0] + "/dump/",
             capability_list=self.capability_list,
         )
 
-    def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, Opening]:
+    def _originals(self, clock: Clock) -> tuple[FileTreeOriginals, OpenOriginal]:
         """Return the files, and what opens them by their addresses."""
         file_at = files_by_address(self.root)
         if file_at is None:
             files = FileTreeOriginals(self.root, self.base, clock=clock)
             return files, files.open
         every = FileTreeOriginals(
-            self.root, self.base, clock=clock, selection=Selection(hidden=True)
+            self.root, self.base, clock=clock, selection=FileSelection(hidden=True)
         )
 
         def open_copy(uri: str) -> BinaryIO | None:
@@ -151,18 +156,18 @@ class Tree:
 
         return every, open_copy
 
-    def operations(self, *counts: Count) -> Operations:
+    def operations(self, *counts: MetricsSource) -> OperationsApplication:
         """Return the application for those who run the server.
 
         Args:
             counts: Give further figures.
         """
         lookout = self.status()
-        return Operations(look=lookout.check, counts=(lookout.figures, *counts))
+        return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
 
-    def _served(self) -> Served:
+    def _served(self) -> ServedSource:
         file_at = files_by_address(self.root)
-        return Served(
+        return ServedSource(
             root=self.root,
             capability_list_uri=self.capability_list,
             media_type=media_type,
@@ -198,7 +203,7 @@ def _follows_no_link(path: str) -> bool:
     return False
 
 
-def find_tree(root: Path, out: Path | None = None) -> Tree:
+def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     """Return the tree in a folder, with what its documents say of it.
 
     Args:
@@ -227,7 +232,7 @@ def find_tree(root: Path, out: Path | None = None) -> Tree:
             hint="publish the folder first: resourcesync publish DIR --url URL",
         ) from error
     if found:
-        return Tree(root=root, out=out, capability_list=found[0])
+        return PublishedTree(root=root, out=out, capability_list=found[0])
     raise ConfigurationError(
         f"the Source Description of {root} names no Capability List",
         evidence=(("file", str(description)),),

@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.set_folders import (
     read_sets,
     write_sets,
 )
-from resourcesync.discovery import Choice, OfferedSet, names_of, offered_sets
+from resourcesync.discovery import OfferedSet, SetChoice, names_of, offered_sets
 from resourcesync.discovery.sets import choose
 from resourcesync.errors import (
     ConfigurationError,
@@ -213,7 +213,7 @@ def _select_sets(
     """Return the sets that are wanted by name, or all of them."""
     if not wish.names:
         return tuple(one.uri for one in offered)
-    choices = (Choice(wanted=name, folder=str(folder)) for name in wish.names)
+    choices = (SetChoice(wanted=name, folder=str(folder)) for name in wish.names)
     return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
 
 

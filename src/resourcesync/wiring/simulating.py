@@ -26,8 +26,8 @@ from resourcesync.adapters.engines.process_pool import (
 )
 from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
-from resourcesync.simulator.measures import Measured
-from resourcesync.simulator.room import Room, room
+from resourcesync.simulator.measures import Measurement
+from resourcesync.simulator.room import TemporaryFolders, room
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.world import simulate
 from resourcesync.wiring import scenarios
@@ -43,7 +43,7 @@ FIGURES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class SimulationRun:
     """One run of one Destination.
 
     Attributes:
@@ -56,7 +56,7 @@ class Run:
     values: Mapping[str, str]
     seed: int
     destination: str
-    measured: Measured
+    measured: Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Summary:
 
     values: Mapping[str, str]
     destination: str
-    runs: tuple[Run, ...]
+    runs: tuple[SimulationRun, ...]
 
     def known(self, figure: str) -> list[float]:
         """Return a figure of all runs that have it."""
@@ -90,7 +90,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class PlannedSimulation:
     """One run that is yet to be.
 
     Attributes:
@@ -110,7 +110,7 @@ def planned(
     *,
     repeat: int = 1,
     seed: int | None = None,
-) -> list[Task]:
+) -> list[PlannedSimulation]:
     """Return the runs of a scenario with all combinations of some values, all of them checked.
 
     Args:
@@ -137,8 +137,8 @@ def planned(
 
 
 def live(
-    tasks: Sequence[Task], *, events: Path | None = None, jobs: int | None = None
-) -> Generator[Run, None, None]:
+    tasks: Sequence[PlannedSimulation], *, events: Path | None = None, jobs: int | None = None
+) -> Generator[SimulationRun, None, None]:
     """Simulate; yield the runs in order. No process is left when the iterator is closed.
 
     Args:
@@ -164,7 +164,9 @@ def live(
             yield from _shared(workers, list(zip(tasks, logs, strict=True)), within)
 
 
-def _shared(workers: int, runs: Sequence[tuple[Task, Path | None]], within: Room) -> Iterator[Run]:
+def _shared(
+    workers: int, runs: Sequence[tuple[PlannedSimulation, Path | None]], within: TemporaryFolders
+) -> Iterator[SimulationRun]:
     pool = new_pool(workers)
     try:
         with _unheard():
@@ -189,9 +191,9 @@ def _unheard(*more: signal.Signals) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def summarise(runs: Sequence[Run]) -> list[Summary]:
+def summarise(runs: Sequence[SimulationRun]) -> list[Summary]:
     """Return the runs, those together that differ in nothing but their seeds."""
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    groups: dict[tuple[object, ...], list[SimulationRun]] = {}
     for run in runs:
         groups.setdefault((*run.values.items(), run.destination), []).append(run)
     return [
@@ -200,7 +202,7 @@ def summarise(runs: Sequence[Run]) -> list[Summary]:
     ]
 
 
-def write_table(runs: Sequence[Run], path: Path) -> None:
+def write_table(runs: Sequence[SimulationRun], path: Path) -> None:
     """Write all figures of all runs as CSV.
 
     Raises:
@@ -247,7 +249,7 @@ def _write(path: Path, write: Callable[[], object]) -> None:
 
 def _tasks(
     written: dict[str, Any], swept: Mapping[str, Sequence[str]], repeat: int, seed: int | None
-) -> Iterator[Task]:
+) -> Iterator[PlannedSimulation]:
     for chosen in itertools.product(*swept.values()):
         values = dict(zip(swept, chosen, strict=True))
         table = written
@@ -259,7 +261,7 @@ def _tasks(
             for more in range(repeat):
                 told = _with_seed(scenario, first + more)
                 for place in range(len(told.destinations)):
-                    yield Task(values=values, scenario=told, destination=place)
+                    yield PlannedSimulation(values=values, scenario=told, destination=place)
         except ConfigurationError as error:
             if not values:
                 raise
@@ -278,7 +280,7 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     return told
 
 
-def _run(task: Task, path: Path | None, within: Room) -> Run:
+def _run(task: PlannedSimulation, path: Path | None, within: TemporaryFolders) -> SimulationRun:
     scenario = task.scenario
     destination = scenario.destinations[task.destination]
     head = {**task.values, "seed": scenario.seed, "destination": destination.name}
@@ -294,7 +296,7 @@ def _run(task: Task, path: Path | None, within: Room) -> Run:
             measured = simulate(scenario, destination, tell, within)
             figures = {name: getattr(measured, name) for name in FIGURES}
             _line(log, {"event": "run.end", **head, **figures})
-    return Run(
+    return SimulationRun(
         values=task.values, seed=scenario.seed, destination=destination.name, measured=measured
     )
 

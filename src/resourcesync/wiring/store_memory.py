@@ -25,8 +25,8 @@ from resourcesync.errors import LockedError, StateError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.mirror import MirrorState, Step
-from resourcesync.ports.storing import Content, Store
+from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
+from resourcesync.ports.storing import ObjectContent, Store
 
 KEY: Final = ".resourcesync/memory.db.gz"
 """Where it is in the store."""
@@ -54,7 +54,7 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     if names == before and _is_backed_up(state, change, to_microseconds(now)):
         return
     if names != before:  # first: killed in the middle, nobody could tell which are named there
-        state.commit(Step(notes={_NAMED: " ".join(sorted(names | before))}))
+        state.commit(StateTransaction(notes={_NAMED: " ".join(sorted(names | before))}))
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
     try:
@@ -71,10 +71,10 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     notes = {_NOTE: f"{change} {to_microseconds(now)}"}
     if names != before:
         notes[_NAMED] = " ".join(sorted(names))
-    state.commit(Step(notes=notes))
+    state.commit(StateTransaction(notes=notes))
 
 
-def parts_named(state: MirrorState) -> set[str]:
+def parts_named(state: MirrorStateStore) -> set[str]:
     """Return the names of the parts of a table that the memory in the store may name.
 
     Who begins with that memory needs them: they stay as long as it is there.
@@ -82,11 +82,11 @@ def parts_named(state: MirrorState) -> set[str]:
     return set((state.note(_NAMED) or "").split())
 
 
-def _parts_of(state: MirrorState) -> set[str]:
+def _parts_of(state: MirrorStateStore) -> set[str]:
     return {part.name for part in state.parts} if isinstance(state, TabledState) else set()
 
 
-def _is_backed_up(state: MirrorState, change: int, now: int) -> bool:
+def _is_backed_up(state: MirrorStateStore, change: int, now: int) -> bool:
     known, _, moment = (state.note(_NOTE) or "").partition(" ")
     if known != str(change) or not moment.isdecimal():
         return False
@@ -98,7 +98,7 @@ def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
     with guard_store("putting the mirror's memory there"):
         there = store.stat(KEY)
         replaces = None if there is None else there.version
-        if store.put(KEY, Content(stream, length, (digest,)), replaces) is None:
+        if store.put(KEY, ObjectContent(stream, length, (digest,)), replaces) is None:
             raise LockedError(
                 "somebody else put a mirror's memory into the store",
                 evidence=(("kept", "all copies, and the memory here"),),

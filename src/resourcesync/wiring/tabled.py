@@ -11,18 +11,18 @@ from typing import Final
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled import NOTE, TabledState
-from resourcesync.destination.pulling import Pull
+from resourcesync.destination.pulling import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
-from resourcesync.distributed.crew import Crew
+from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.incremental import SharedIncremental
-from resourcesync.distributed.politeness import Manners
+from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run
-from resourcesync.distributed.slices import Slices
+from resourcesync.distributed.slices import SliceQueue
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.engines import Engine, Outcome, Unit, Work
+from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit
 from resourcesync.ports.storing import Store
-from resourcesync.ports.tables import Part
+from resourcesync.ports.tables import TablePart
 from resourcesync.wiring import engines, states, store_memory, stores, units
 from resourcesync.wiring.engines import Workers
 from resourcesync.wiring.stores import Home
@@ -33,10 +33,10 @@ COPIES: Final = ".resourcesync/copies/"
 _LIST: Final = "copies.json"
 
 
-class TabledWays:
+class TableSyncStrategy:
     """How a Destination synchronizes whose copies are a table."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: WorkerContext) -> None:
         self._crew = crew
 
     def with_workers(self, own: Callable[[], tuple[int, int]]) -> Callable[[], tuple[int, int]]:
@@ -49,11 +49,11 @@ class TabledWays:
 
         return traffic
 
-    def baseline(self, pull: Pull) -> SharedBaseline:
+    def baseline(self, pull: SyncSession) -> SharedBaseline:
         """Return what does baseline synchronization for a pull."""
         return SharedBaseline(pull, self._crew)
 
-    def incremental(self, pull: Pull, are_others: Callable[[], bool]) -> SharedIncremental:
+    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> SharedIncremental:
         """Return what does incremental synchronization for a pull."""
         return SharedIncremental(pull, are_others, self._crew)
 
@@ -135,7 +135,7 @@ class TableInStore:
         finally:
             file.unlink(missing_ok=True)
 
-    def _write_manifest(self, parts: Sequence[Part]) -> None:
+    def _write_manifest(self, parts: Sequence[TablePart]) -> None:
         told = {"format": "parquet", "parts": [part._asdict() for part in parts]}
         with tempfile.NamedTemporaryFile(dir=self._own / "tmp", suffix=".json") as file:
             file.write(json.dumps(told, ensure_ascii=False, indent=1).encode())
@@ -174,7 +174,7 @@ def working(
     workers: Workers | None,
     clock: Clock,
     report: Reporter,
-) -> Iterator[TabledWays]:
+) -> Iterator[TableSyncStrategy]:
     """Give a Destination its ways; at the end all that changed is in the table.
 
     Args:
@@ -197,8 +197,8 @@ def working(
     table.fold()
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
-        hands = _Hands(workers, site, clock, held, report)
-        crew = Crew(
+        hands = _LazyEngine(workers, site, clock, held, report)
+        crew = WorkerContext(
             read=lambda some: hands.do(units.read_list, some),
             fetch=lambda some: hands.do(units.fetch_slice, some),
             unpack=lambda some: hands.do(units.unpack, some),
@@ -210,12 +210,12 @@ def working(
             site=site,
             slice_rows=workers.slice_rows,
         )
-        Slices(crew, clock, report).recover()
-        yield TabledWays(crew)
+        SliceQueue(crew, clock, report).recover()
+        yield TableSyncStrategy(crew)
         table.fold()  # what was changed when something failed is folded when it is opened next
 
 
-class _Hands:
+class _LazyEngine:
     """The engine, opened when the first unit is to be done: most pulls have none."""
 
     def __init__(
@@ -226,15 +226,15 @@ class _Hands:
         self._network = site.network
         self._clock = clock
         self._held = held
-        self._engine: Engine | None = None
+        self._engine: ExecutionEngine | None = None
 
-    def do(self, work: Work, some: Iterable[Unit]) -> Iterator[Outcome]:
+    def do(self, work: UnitFunction, some: Iterable[WorkUnit]) -> Iterator[UnitOutcome]:
         """Have units done."""
         if self._engine is None:
             opened = engines.open_engine(self._workers.engine)
             self._engine = self._held.enter_context(opened)
         network = self._network
-        manners = Manners(
+        manners = HostLimits(
             units=self._workers.units, rate=network.rate, jobs=network.per_host or network.jobs
         )
         return run(

@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mir
 from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-from resourcesync.ports.tables import Part
+from resourcesync.ports.tables import TablePart
 from resourcesync.wiring import states, store_memory, stores, tabled
 from resourcesync.wiring.mirrors import Network, not_a_mirror
 from resourcesync.wiring.stores import Home
@@ -20,7 +20,7 @@ from resourcesync.wiring.units import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class CopyTable:
     """The table of a mirror's copies.
 
     Attributes:
@@ -32,11 +32,11 @@ class Table:
 
     store: str
     folder: Path
-    parts: tuple[Part, ...]
+    parts: tuple[TablePart, ...]
     copies: int
 
 
-def show(home: Home) -> Table:
+def show(home: Home) -> CopyTable:
     """Return what is known of the table of a mirror.
 
     Raises:
@@ -51,7 +51,7 @@ def show(home: Home) -> Table:
         return _table(home, state)
 
 
-def make(home: Home, clock: Clock) -> Table:
+def make(home: Home, clock: Clock) -> CopyTable:
     """Make a table of the copies of a mirror whose files are in a store.
 
     Raises:
@@ -69,7 +69,7 @@ def make(home: Home, clock: Clock) -> Table:
         return _table(home, state)
 
 
-def dissolve_table(home: Home, clock: Clock) -> Table:
+def dissolve_table(home: Home, clock: Clock) -> CopyTable:
     """Have the rows of the copies in the mirror's own memory again.
 
     Raises:
@@ -102,11 +102,11 @@ def _open_locked(
             yield state, table, partial(store_memory.back_up, store, mirror, clock)
 
 
-def _table(home: Home, state: TabledState) -> Table:
+def _table(home: Home, state: TabledState) -> CopyTable:
     own = home.folder / OWN_FOLDER
     store = stores.store_of(home.folder)
     folder = states.parts_folder(own)
-    return Table(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
+    return CopyTable(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
 
 
 def _ignore_event(event: str, fields: Mapping[str, object]) -> None:

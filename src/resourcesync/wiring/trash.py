@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.scope import fits_path, parse_glob
-from resourcesync.destination.trash import Done, Tools, Trash
+from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
@@ -21,11 +21,11 @@ from resourcesync.wiring.stores import Home
 
 _TRASH: Final = "trash"
 
-Fits = Callable[[TrashRow], bool]
+TrashFilter = Callable[[TrashRow], bool]
 """Whether something in the trash is meant."""
 
 
-def trash_filter(glob: str = "", removed_before: int | None = None) -> Fits:
+def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilter:
     """Return what tells whether something is meant.
 
     Args:
@@ -56,7 +56,7 @@ def trash_filter(glob: str = "", removed_before: int | None = None) -> Fits:
     return fits
 
 
-def rows_of(folder: Path, fits: Fits) -> Iterator[tuple[TrashRow, int | None]]:
+def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | None]]:
     """Yield what is in the trash, by path, with its bytes; ``None`` for what is not there.
 
     It is read as it is at one moment, without holding the mirror: a pull may go on meanwhile.
@@ -73,7 +73,7 @@ def rows_of(folder: Path, fits: Fits) -> Iterator[tuple[TrashRow, int | None]]:
         yield row, size(row.place)
 
 
-def _snapshot(folder: Path, fits: Fits) -> Iterator[TrashRow]:
+def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
     with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
 
@@ -99,7 +99,9 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
     return on_disk
 
 
-def restore(home: Home, fits: Fits, *, dry_run: bool, report: Reporter, clock: Clock) -> Done:
+def restore(
+    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
+) -> TrashResult:
     """Bring files back from the trash; they stay until the Source lists them again.
 
     Raises:
@@ -117,7 +119,9 @@ def restore(home: Home, fits: Fits, *, dry_run: bool, report: Reporter, clock: C
         return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
 
 
-def empty(home: Home, fits: Fits, *, dry_run: bool, report: Reporter, clock: Clock) -> Done:
+def empty(
+    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
+) -> TrashResult:
     """Remove files of the trash for good.
 
     Raises:
@@ -141,7 +145,7 @@ def _opened(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Ite
             if not dry_run:
                 register_lost_trash(state, copies, clock)
             yield Trash(
-                Tools(
+                TrashDependencies(
                     copies=copies,
                     state=state,
                     clock=clock,

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Protocol
 
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.robots import Forgetful
+from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.mirror.staging import staging_in
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.distributed import package_work, work
-from resourcesync.distributed.units import Reading, SliceUnit, Terms, Unpacking
-from resourcesync.ports.engines import Outcome, Share
+from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
+from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.wiring import machine, plugins, states, stores, transports
 
 EXCHANGE = ".resourcesync/units/"
@@ -62,26 +62,26 @@ class Site:
     network: SourceNetwork
 
 
-def read_list(unit: Reading, share: Share) -> Outcome:
+def read_list(unit: ListDocumentUnit, share: HostShare) -> UnitOutcome:
     """Read a list into a file of rows."""
     with _tools(unit.terms, share) as tools:
         return work.read_list(unit, tools)
 
 
-def fetch_slice(unit: SliceUnit, share: Share) -> Outcome:
+def fetch_slice(unit: SliceUnit, share: HostShare) -> UnitOutcome:
     """Fetch a slice into the store."""
     with _tools(unit.terms, share) as tools:
         return work.fetch_slice(unit, tools)
 
 
-def unpack(unit: Unpacking, share: Share) -> Outcome:
+def unpack(unit: PackageUnit, share: HostShare) -> UnitOutcome:
     """Take from a package of a dump what is wanted."""
     with _tools(unit.terms, share) as tools:
         return package_work.unpack(unit, tools)
 
 
 @contextmanager
-def _tools(terms: Terms, share: Share) -> Iterator[work.Tools]:
+def _tools(terms: UnitOptions, share: HostShare) -> Iterator[work.WorkerTools]:
     """Open what a unit works with; bytes on their way are in a folder that ends with it."""
     site: Site = terms.site
     clock = machine.system_clock()
@@ -89,13 +89,13 @@ def _tools(terms: Terms, share: Share) -> Iterator[work.Tools]:
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         staging_in(Path(folder)) as staging,
-        transports.open_fetcher(site.source, asked.settings, clock, Forgetful()) as opened,
+        transports.open_fetcher(site.source, asked.settings, clock, NoKnownRules()) as opened,
     ):
         fetcher, traffic = opened
         store = stores.open_store(site.store)
         files = Path(folder) / "files"
         files.mkdir()
-        yield work.Tools(
+        yield work.WorkerTools(
             fetcher=fetcher,
             copies=StoredCopies(store, staging.stage_apart, clock),
             memory=lambda: SqliteMirrorState(":memory:"),

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.adapters.local_documents import documents_below
 from resourcesync.discovery.documents import FetchedDocument
-from resourcesync.discovery.search import Documents, Search, fetch, use_first
+from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
@@ -21,9 +21,9 @@ from resourcesync.errors import (
 )
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
-from resourcesync.validator.delivery import Response, judge_document_response
+from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
 from resourcesync.validator.examining import validate_document
-from resourcesync.validator.findings import Finding, by_place
+from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import (
     LARGEST,
@@ -31,16 +31,16 @@ from resourcesync.validator.notifications import (
     looks_recorded,
     read_message,
 )
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 from resourcesync.validator.together import judge_again, judge_announced, judge_together
 from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
-from resourcesync.wiring.judged_walk import Walk, leads_to
+from resourcesync.wiring.judged_walk import DocumentWalk, leads_to
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.opening_packages import ListedPackage, PackageJudge, is_package_name
+from resourcesync.wiring.opening_packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
-from resourcesync.wiring.ways_in import WaysIn
+from resourcesync.wiring.ways_in import InboundLinks
 
 _BLOCK: Final = 65_536
 _MOST_SECRET: Final = 4_096
@@ -51,7 +51,7 @@ _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class ValidationOptions:
     """How something is judged.
 
     Attributes:
@@ -64,7 +64,7 @@ class Judgement:
         hub_secret: What was agreed with the hub whose messages are judged; ``None`` for nothing.
     """
 
-    profile: Profile = Profile.RS_1_1
+    profile: RuleProfile = RuleProfile.RS_1_1
     rules: frozenset[str] = frozenset(RULES)
     live: bool = False
     sample: SampleSize | None = None
@@ -119,7 +119,7 @@ class CutShort:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class StandaloneDocument:
     """A document was judged by itself, though it leads to so many others."""
 
     uri: str
@@ -154,10 +154,20 @@ class Heard:
     kind: str
 
 
-Event = Finding | Judged | Sampled | ReadAgain | CutShort | Alone | Unopened | Heard | Unreached
+ValidationEvent = (
+    RuleFinding
+    | Judged
+    | Sampled
+    | ReadAgain
+    | CutShort
+    | StandaloneDocument
+    | Unopened
+    | Heard
+    | Unreached
+)
 
 
-class Judge:
+class Validator:
     """Judges targets.
 
     Args:
@@ -166,13 +176,13 @@ class Judge:
         clock: Time.
     """
 
-    def __init__(self, judgement: Judgement, *, network: Network, clock: Clock) -> None:
+    def __init__(self, judgement: ValidationOptions, *, network: Network, clock: Clock) -> None:
         self._judgement = judgement
         self._network = network
         self._clock = clock
         self._opened: set[Path] = set()
 
-    def judge(self, target: str) -> Iterator[Event]:
+    def judge(self, target: str) -> Iterator[ValidationEvent]:
         """Yield what is wrong with a target, and what was read.
 
         Args:
@@ -187,14 +197,14 @@ class Judge:
             ConfigurationError: There is no such file, or a setting cannot work.
         """
         for event in self._judge_any(target):
-            if not isinstance(event, Finding) or self._counts(event):
+            if not isinstance(event, RuleFinding) or self._counts(event):
                 yield event
 
-    def _counts(self, finding: Finding) -> bool:
+    def _counts(self, finding: RuleFinding) -> bool:
         rule = finding.rule
         return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
-    def _judge_any(self, target: str) -> Iterator[Event]:
+    def _judge_any(self, target: str) -> Iterator[ValidationEvent]:
         """Judge a target; in a folder that is no published tree, each document by itself."""
         try:
             yield from self._judge(target)
@@ -217,14 +227,14 @@ class Judge:
         if len(names) > most:
             yield CutShort(target, most)
 
-    def _judge(self, target: str) -> Iterator[Event]:
+    def _judge(self, target: str) -> Iterator[ValidationEvent]:
         judgement = self._judgement
         if not is_address(target) and (recorded := recorded_message(Path(target))):
             yield from self._judge_recorded(target, recorded)
             return
         with ExitStack() as held:
             fetcher: Fetcher | None = None
-            documents: Documents
+            documents: DocumentProvider
             if is_address(target):
                 opened = open_fetcher(target, self._network, self._clock)
                 fetcher = held.enter_context(opened)
@@ -236,7 +246,7 @@ class Judge:
             held.callback(store.close)
             random = Random()  # noqa: S311 - a sample, no secret
             sample = Sample(judgement.sample, random) if judgement.sample and fetcher else None
-            walk = Walk(
+            walk = DocumentWalk(
                 documents=documents,
                 store=store,
                 sample=sample,
@@ -252,9 +262,11 @@ class Judge:
             if judgement.again is not None:
                 yield from self._judge_again(walk, target, judgement.again)
 
-    def _judge_served(self, walk: Walk, fetcher: Fetcher, target: str) -> Iterator[Event]:
+    def _judge_served(
+        self, walk: DocumentWalk, fetcher: Fetcher, target: str
+    ) -> Iterator[ValidationEvent]:
         """Judge what is served beside the documents: a sample of resources, pages, robots.txt."""
-        ways = WaysIn(walk.documents, self._judgement.profile, walk.known())
+        ways = InboundLinks(walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
             chosen = walk.sample.selected()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
@@ -263,7 +275,7 @@ class Judge:
         yield from ways.judge()
         yield from ways.judge_robots(target)
 
-    def _judge_recorded(self, target: str, recorded: bytes) -> Iterator[Event]:
+    def _judge_recorded(self, target: str, recorded: bytes) -> Iterator[ValidationEvent]:
         """Judge a message of a hub, and the document that a notification brings."""
         message = read_message(recorded, target)
         yield from judge_message(message, target, self._judgement.hub_secret)
@@ -280,8 +292,8 @@ class Judge:
     # --- packages ---
 
     def _judge_package(
-        self, walk: Walk, uri: str, listed: ListedPackage | None = None
-    ) -> Generator[Event, None, DocumentSummary | None]:
+        self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
+    ) -> Generator[ValidationEvent, None, DocumentSummary | None]:
         """Yield what is wrong with a package; return its manifest."""
         fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
@@ -289,17 +301,17 @@ class Judge:
         if listed is not None:
             self._opened.add(Path(place).resolve())
         with fetched:
-            judge = PackageJudge(place, self._judgement.profile, listed, walk.store)
+            judge = PackageValidator(place, self._judgement.profile, listed, walk.store)
             for event in judge.judge(fetched.stream):
-                yield walk.placed(event) if isinstance(event, Finding) else event
+                yield walk.placed(event) if isinstance(event, RuleFinding) else event
         if judge.manifest is not None:
             yield Judged(judge.manifest, judge.manifest.uri)
             yield Sampled(place, judge.members, judge.manifest.entries)
         return judge.manifest
 
     def _judge_dumps(
-        self, walk: Walk, target: str, *, whole: bool
-    ) -> Generator[Event, None, list[DocumentSummary]]:
+        self, walk: DocumentWalk, target: str, *, whole: bool
+    ) -> Generator[ValidationEvent, None, list[DocumentSummary]]:
         """Open packages of each dump; return the manifests that no document is a copy of.
 
         On this machine they are all opened, over the network as many as the sample allows.
@@ -323,7 +335,9 @@ class Judge:
 
     # --- documents ---
 
-    def _judge_source(self, walk: Walk, target: str, first: str) -> Iterator[Event]:
+    def _judge_source(
+        self, walk: DocumentWalk, target: str, first: str
+    ) -> Iterator[ValidationEvent]:
         whole = self._judgement.whole or (walk.is_local and Path(target).is_dir())
         address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
@@ -340,9 +354,9 @@ class Judge:
             yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
         others = leads_to(walk.summaries[0])
         if others and not whole and not walk.is_local:
-            yield Alone(target, len(others))
+            yield StandaloneDocument(target, len(others))
 
-    def _first_uri(self, documents: Documents, address: str) -> str:
+    def _first_uri(self, documents: DocumentProvider, address: str) -> str:
         """Return where the first document is; one that is broken is there, too."""
         if "://" not in address:
             return address
@@ -352,7 +366,9 @@ class Judge:
         except DocumentError as error:
             return error.uri or address
 
-    def _visit(self, walk: Walk, uri: str, announced: str, *, follow: bool) -> Iterator[Event]:
+    def _visit(
+        self, walk: DocumentWalk, uri: str, announced: str, *, follow: bool
+    ) -> Iterator[ValidationEvent]:
         waiting = deque([(uri, announced)])
         walk.visited.add(uri)
         while waiting:
@@ -370,8 +386,8 @@ class Judge:
                 waiting += walk.next_ones()
 
     def _validate_fetched(
-        self, walk: Walk, fetched: FetchedDocument, announced: str
-    ) -> Iterator[Event]:
+        self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
+    ) -> Iterator[ValidationEvent]:
         sample = walk.sample
         fetched.stream.seek(0)
 
@@ -396,11 +412,13 @@ class Judge:
         if not walk.is_local:
             headers = {"content-type": fetched.media_type}
             yield from judge_document_response(
-                Response(uri=fetched.uri, status=200, headers=headers)
+                DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
             )
         yield Judged(summary, walk.places[fetched.uri])
 
-    def _judge_again(self, walk: Walk, target: str, seconds: float) -> Iterator[Event]:
+    def _judge_again(
+        self, walk: DocumentWalk, target: str, seconds: float
+    ) -> Iterator[ValidationEvent]:
         """Read Change Lists a second time: a closed one is as it was, an open one may have grown.
 
         One that became an index has moved its entries to its parts, and is not compared.

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Catalogue
-from resourcesync.ports.contents import Contents, Readable
+from resourcesync.ports import CatalogueStore
+from resourcesync.ports.contents import OriginalReader, ResourceContents
 from resourcesync.source import naming
-from resourcesync.source.contents import Opening, PresentContents
+from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_ledger import read_dumps
-from resourcesync.source.link_rules import ReadableOriginals
-from resourcesync.source.naming import Naming
+from resourcesync.source.link_rules import ScannableOriginals
+from resourcesync.source.naming import SourceNaming
 
 FOLDER: Final = ".resourcesync/versions"
 """Where versions are kept, from the tree, unless another folder is told."""
@@ -96,11 +96,11 @@ class TreeVersions:
     def flush(self) -> None:
         """Make durable what was kept: nothing."""
 
-    def originals(self, originals: ReadableOriginals) -> ReadableOriginals:
+    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
         """Return the originals, which are kept when they are read, or not."""
         return originals
 
-    def contents(self, originals: Readable, opening: Opening) -> Contents:
+    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> ResourceContents:
         """Return the bytes of these originals, and of what they were."""
         return PresentContents(originals, opening)
 
@@ -115,7 +115,9 @@ class TreeVersions:
         """
 
 
-def is_retention_enabled(asked: VersionOptions, names: Naming, catalogue: Catalogue) -> bool:
+def is_retention_enabled(
+    asked: VersionOptions, names: SourceNaming, catalogue: CatalogueStore
+) -> bool:
     """Whether what a tree was is kept: on demand, and where a Change Dump is offered.
 
     What changes is kept then until it is packed: else a file that changes twice before that would

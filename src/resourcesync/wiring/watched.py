@@ -8,7 +8,7 @@ from typing import Literal
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.proving import Rolling
+from resourcesync.destination.proving import AuditRolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.ports import Clock
 from resourcesync.watch.rota import MirrorHistory
@@ -19,7 +19,7 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+class AuditOptions:
     """How a mirror is audited.
 
     Attributes:
@@ -33,11 +33,11 @@ class Audited:
     oldest_first: bool = False
 
     @property
-    def rolling(self) -> Rolling | None:
+    def rolling(self) -> AuditRolling | None:
         """Which copies are looked at; ``None`` for all."""
         if self.method == "lists" or (self.share >= 1 and not self.oldest_first):
             return None
-        return Rolling(share=self.share, oldest_first=self.oldest_first)
+        return AuditRolling(share=self.share, oldest_first=self.oldest_first)
 
 
 def read_history(folder: Path) -> MirrorHistory:
@@ -104,7 +104,7 @@ def _longest_ago(moments: list[float | None]) -> float | None:
     return min(known, default=None) if len(known) == len(moments) else None
 
 
-def audit(folder: Path, how: Audited, network: mirrors.Network, clock: Clock) -> AuditReport:
+def audit(folder: Path, how: AuditOptions, network: mirrors.Network, clock: Clock) -> AuditReport:
     """Audit a mirror; its findings are kept for a repair.
 
     Raises:

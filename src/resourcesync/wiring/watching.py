@@ -11,14 +11,14 @@ from resourcesync.ports import Clock
 from resourcesync.ports.watching import Watcher
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import robots
-from resourcesync.wiring.publishing import Published, PublishRequest, publish_tree
+from resourcesync.wiring.publishing import PublicationResult, PublishRequest, publish_tree
 
-OnPublished = Callable[[Published], None]
+OnPublished = Callable[[PublicationResult], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class WatchIntervals:
     """How often is looked, in seconds.
 
     Attributes:
@@ -57,7 +57,7 @@ class PublishLoop:
         self,
         root: Path,
         clock: Clock,
-        pace: Pace,
+        pace: WatchIntervals,
         on_published: OnPublished,
         on_failed: OnFailed,
     ) -> None:
@@ -135,7 +135,7 @@ class PublishLoop:
             if watcher.wait(left):
                 return
 
-    def _patience(self, done: Published) -> float:
+    def _patience(self, done: PublicationResult) -> float:
         """Return the seconds after which the tree is looked at without a hint."""
         if done.scan.changing or done.publication.written:
             return self._pace.quiet

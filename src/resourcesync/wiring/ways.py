@@ -14,7 +14,7 @@ from resourcesync.wiring import states, stores
 from resourcesync.wiring.stores import Home
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.tabled import TabledWays
+    from resourcesync.wiring.tabled import TableSyncStrategy
     from resourcesync.wiring.units import SourceNetwork
 
 
@@ -40,7 +40,7 @@ def ways_of(
     network: "SourceNetwork",
     clock: Clock,
     report: Reporter,
-) -> Iterator["TabledWays | None"]:
+) -> Iterator["TableSyncStrategy | None"]:
     """Give the ways of a Destination whose copies are a table; ``None`` for others.
 
     Raises:

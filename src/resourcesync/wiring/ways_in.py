@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.links import find_target
 from resourcesync.discovery.pages import named_sitemaps
-from resourcesync.discovery.search import Documents, fetch
+from resourcesync.discovery.search import DocumentProvider, fetch
 from resourcesync.errors import (
     ResourceMissingError,
     SourceError,
@@ -17,9 +17,9 @@ from resourcesync.errors import (
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
 from resourcesync.validator.examining import summary_full, validate_document
-from resourcesync.validator.findings import Finding
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.pages import MOST_READ, is_page, page_links
-from resourcesync.validator.rule import Profile
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.sampling import Unreached
 
@@ -30,7 +30,7 @@ _CLIENT_ERRORS: Final = range(400, 500)
 _LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIST.value})
 
 
-class _Way(NamedTuple):
+class _InboundLink(NamedTuple):
     """A link that leads to a Source: from where, to where, and whether a header has it."""
 
     uri: str
@@ -59,7 +59,7 @@ class _SetMembership:
         return hash(uri) in self._found
 
 
-class WaysIn:
+class InboundLinks:
     """Collects what leads to a Source and judges where it leads.
 
     Args:
@@ -69,12 +69,15 @@ class WaysIn:
     """
 
     def __init__(
-        self, documents: Documents, profile: Profile, known: Mapping[str, DocumentSummary]
+        self,
+        documents: DocumentProvider,
+        profile: RuleProfile,
+        known: Mapping[str, DocumentSummary],
     ) -> None:
         self._documents = documents
         self._profile = profile
         self._known = known
-        self._ways: list[_Way] = []
+        self._ways: list[_InboundLink] = []
         self._fetched: dict[str, DocumentSummary | None] = {}
         self._sets: dict[str, _SetMembership | None] = {}
 
@@ -85,11 +88,11 @@ class WaysIn:
         base = base or uri
         linked = find_target(headers.get("link", ""), Relation.RESOURCESYNC, base)
         if linked is not None:
-            self._ways.append(_Way(uri, linked, is_header=True))
+            self._ways.append(_InboundLink(uri, linked, is_header=True))
         if is_page(headers.get("content-type", "")) and not headers.get("content-encoding"):
             for link in page_links(start):
                 target = _joined(base, link.href)
-                self._ways.append(_Way(uri, target, is_header=False, in_head=link.in_head))
+                self._ways.append(_InboundLink(uri, target, is_header=False, in_head=link.in_head))
 
     def fetch_page(self, address: str) -> Iterator[Unreached]:
         """Take the page at an address, if there is one and it is none of the documents."""
@@ -106,7 +109,7 @@ class WaysIn:
             if not _is_absence(error):
                 yield Unreached(uri=address, error=error)
 
-    def judge(self) -> Iterator[Finding | Unreached]:
+    def judge(self) -> Iterator[RuleFinding | Unreached]:
         """Judge the links that were taken (§6.3.3), each once."""
         for way in dict.fromkeys(self._ways):
             try:
@@ -128,7 +131,7 @@ class WaysIn:
         self._ways.clear()
         self._sets.clear()
 
-    def judge_robots(self, address: str) -> Iterator[Finding | Unreached]:
+    def judge_robots(self, address: str) -> Iterator[RuleFinding | Unreached]:
         """Judge the documents that the robots.txt of an address's origin names (§6.3.4)."""
         robots = urljoin(address, "/robots.txt")
         try:

@@ -3,7 +3,7 @@
 from resourcesync.adapters.catalogue.file import FileCatalogue
 from resourcesync.adapters.catalogue.looking import FileChangeLog
 from resourcesync.adapters.catalogue.notes import read_note
-from resourcesync.adapters.catalogue.posting import FEW, Loss, PostedCatalogue
+from resourcesync.adapters.catalogue.posting import FEW, LossLimit, PostedCatalogue
 from resourcesync.adapters.catalogue.versions import FileVersionReader, FileVersions
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "FileChangeLog",
     "FileVersionReader",
     "FileVersions",
-    "Loss",
+    "LossLimit",
     "PostedCatalogue",
     "read_note",
 ]

@@ -36,7 +36,7 @@ from resourcesync.errors import StateError
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import Catalogued, Clock
+from resourcesync.ports import CatalogueEntry, Clock
 from resourcesync.ports.catalogue import BAD_ROW
 
 LOCK_NAME: Final = "publish.lock"
@@ -120,7 +120,7 @@ class FileCatalogue:
     ) -> None:
         self.close()
 
-    def catalogued(self) -> Iterator[Catalogued]:
+    def catalogued(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order, as it was when the reading began.
 
         Raises:

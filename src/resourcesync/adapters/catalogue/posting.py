@@ -65,7 +65,7 @@ WHERE uri NOT IN (SELECT uri FROM account)
 """
 
 
-class Loss(NamedTuple):
+class LossLimit(NamedTuple):
     """How much of what was known may be gone, over several lots of changes.
 
     Attributes:
@@ -151,7 +151,7 @@ class PostedCatalogue:
         *,
         notes: Mapping[str, str] | None = None,
         keeps_times: bool = False,
-        loss: Loss | None = None,
+        loss: LossLimit | None = None,
     ) -> Posted:
         """Record what became of some resources: the rows and the changes, all or nothing.
 

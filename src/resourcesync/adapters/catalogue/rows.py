@@ -70,7 +70,7 @@ def _unclear(uri: object, error: Exception, more: object) -> StateError:
 
 
 class CataloguedRow(tuple[Any, ...]):
-    """A row with the fingerprint as its seventh column (``Catalogued``).
+    """A row with the fingerprint as its seventh column (``CatalogueEntry``).
 
     It stays a row until somebody asks for the resource: that is slow to make, and a scan asks
     for the few that changed.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.catalogue.database import guarded, reading
-from resourcesync.ports.versions import Content, Version, VersionPatch
+from resourcesync.ports.versions import ContentKey, ResourceVersion, VersionPatch
 
 _COLUMNS: Final = """
 uri, moment_us, since_us, length, sha256, media_type, patch_sha256, patch_length, patch_type
@@ -46,15 +46,15 @@ class FileVersions:
         self._connection = connection
         self._path = path
 
-    def newest(self, uri: str) -> Version | None:
+    def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest version of a resource that is kept."""
         return self._one(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)
 
-    def find(self, uri: str, moment: int) -> Version | None:
+    def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
         return self._one(_OF + " AND moment_us = ?", uri, moment)
 
-    def add(self, version: Version) -> None:
+    def add(self, version: ResourceVersion) -> None:
         """Add a version, newer than all others of its resource."""
         patch = version.patch
         with self._together():
@@ -91,7 +91,7 @@ class FileVersions:
             row = self._connection.execute("SELECT ifnull(sum(length), 0) FROM content").fetchone()
         return int(row[0])
 
-    def drop_oldest(self) -> tuple[Content, ...] | None:
+    def drop_oldest(self) -> tuple[ContentKey, ...] | None:
         """Drop the version that was followed by another the longest time ago."""
         with guarded(self._path):
             row = self._connection.execute(
@@ -100,13 +100,13 @@ class FileVersions:
             ).fetchone()
         return None if row is None else self._drop([row])
 
-    def drop_superseded(self, before: int, least: int) -> tuple[Content, ...]:
+    def drop_superseded(self, before: int, least: int) -> tuple[ContentKey, ...]:
         """Drop versions that were followed by another, or by a deletion, before a moment."""
         with guarded(self._path):
             rows = self._connection.execute(_SUPERSEDED, (before, least)).fetchall()
         return self._drop(rows)
 
-    def drop_stored_before(self, moment: int) -> tuple[Content, ...]:
+    def drop_stored_before(self, moment: int) -> tuple[ContentKey, ...]:
         """Drop the versions that were kept before a moment; return the contents not needed now."""
         with guarded(self._path):
             rows = self._connection.execute(
@@ -122,14 +122,14 @@ class FileVersions:
             ).fetchone()
         return row is not None
 
-    def _one(self, query: str, *values: object) -> Version | None:
+    def _one(self, query: str, *values: object) -> ResourceVersion | None:
         with guarded(self._path):
             row = self._connection.execute(query, values).fetchone()
         return None if row is None else _version(row)
 
-    def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[Content, ...]:
+    def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[ContentKey, ...]:
         """Drop versions, all or none; return the contents that nothing needs any more."""
-        gone: list[Content] = []
+        gone: list[ContentKey] = []
         with self._together():
             for row in rows:
                 gone += self._drop_one(row)
@@ -150,7 +150,7 @@ class FileVersions:
                 raise
             self._connection.execute("COMMIT")
 
-    def _drop_one(self, key: tuple[Any, ...]) -> list[Content]:
+    def _drop_one(self, key: tuple[Any, ...]) -> list[ContentKey]:
         row = self._connection.execute(
             "DELETE FROM version WHERE uri = ? AND moment_us = ? RETURNING sha256, patch_sha256",
             key,
@@ -176,7 +176,7 @@ class FileVersionReader:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def find(self, uri: str, moment: int) -> Version | None:
+    def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource.
 
         Raises:
@@ -184,7 +184,7 @@ class FileVersionReader:
         """
         return next(iter(self._all(_OF + " AND moment_us = ?", uri, moment)), None)
 
-    def at(self, uri: str, moment: int | None) -> Version | None:
+    def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
         """Return the version that a resource had at a moment; see ``VersionReader``.
 
         Raises:
@@ -197,12 +197,14 @@ class FileVersionReader:
         found = self._all(query, uri, moment) or self._all(first, uri)
         return next(iter(found), None)
 
-    def neighbours(self, version: Version) -> tuple[Version | None, Version | None]:
+    def neighbours(
+        self, version: ResourceVersion
+    ) -> tuple[ResourceVersion | None, ResourceVersion | None]:
         """Return the first and the last version of the same resource."""
         first = self._all(_OF + " ORDER BY moment_us LIMIT 1", version.uri)
         return next(iter(first), None), self.at(version.uri, None)
 
-    def versions(self, uri: str, after: int, most: int) -> list[Version]:
+    def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
         """Return up to so many versions kept after a moment, oldest first.
 
         Raises:
@@ -210,15 +212,15 @@ class FileVersionReader:
         """
         return self._all(_OF + " AND moment_us > ? ORDER BY moment_us LIMIT ?", uri, after, most)
 
-    def _all(self, query: str, *values: object) -> list[Version]:
+    def _all(self, query: str, *values: object) -> list[ResourceVersion]:
         with reading(self._path) as connection:
             return [_version(row) for row in connection.execute(query, values)]
 
 
-def _version(row: tuple[Any, ...]) -> Version:
+def _version(row: tuple[Any, ...]) -> ResourceVersion:
     uri, moment, since, length, sha256, media_type, patch, patch_length, patch_type, former = row
     kept = VersionPatch(sha256=patch, length=patch_length, media_type=patch_type) if patch else None
-    return Version(
+    return ResourceVersion(
         uri=uri,
         moment=moment,
         since=since,

@@ -4,14 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
-from resourcesync.adapters.elastic.changes import ChangeLog, Lookup
+from resourcesync.adapters.elastic.changes import DocumentLookup, IndexChangeLog
 from resourcesync.adapters.elastic.client import SearchServer, segment
-from resourcesync.adapters.elastic.documents import Locations, Reading
-from resourcesync.adapters.elastic.layout import Layout, Place, find_layout, make_indices
+from resourcesync.adapters.elastic.documents import Locations, ResourceDecoder
+from resourcesync.adapters.elastic.layout import (
+    DocumentLocation,
+    IndexLayout,
+    find_layout,
+    make_indices,
+)
 from resourcesync.adapters.elastic.positions import decode
-from resourcesync.adapters.elastic.posting import Poster
+from resourcesync.adapters.elastic.posting import ChangePoster
 from resourcesync.adapters.elastic.settings import IndexSettings
-from resourcesync.adapters.elastic.views import PAGE, View
+from resourcesync.adapters.elastic.views import PAGE, PointInTimeView
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -83,7 +88,7 @@ class IndexAccount:
             BadResponseError: It was made anew meanwhile, or gave other than it said.
         """
         place = self._layout().resources
-        reading, view = Reading(self._locations), self._view(place)
+        reading, view = ResourceDecoder(self._locations), self._view(place)
         with closing(view.hits(place.where(), _source=list(_FIELDS))) as hits:
             for hit in hits:
                 yield reading.resource(hit["_id"], hit["_source"])
@@ -130,7 +135,7 @@ class IndexAccount:
         except SourceNotFoundError:
             make_indices(self._server, self._settings)
             layout = self._layout()
-        poster = Poster(
+        poster = ChangePoster(
             self._server,
             layout,
             self._lookup(layout.resources),
@@ -139,14 +144,16 @@ class IndexAccount:
         )
         return poster.post(changes)
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> IndexLayout:
         return find_layout(self._server, self._settings)
 
-    def _view(self, place: Place) -> View:
-        return View(self._server, place.index, is_opensearch=self._is_opensearch, page=self._page)
+    def _view(self, place: DocumentLocation) -> PointInTimeView:
+        return PointInTimeView(
+            self._server, place.index, is_opensearch=self._is_opensearch, page=self._page
+        )
 
-    def _log(self, place: Place) -> ChangeLog:
-        return ChangeLog(
+    def _log(self, place: DocumentLocation) -> IndexChangeLog:
+        return IndexChangeLog(
             self._server,
             place,
             self._view(place),
@@ -155,13 +162,13 @@ class IndexAccount:
             clock=self._clock,
         )
 
-    def _lookup(self, place: Place) -> Lookup:
-        return Lookup(place, self._view(place), self._locations)
+    def _lookup(self, place: DocumentLocation) -> DocumentLookup:
+        return DocumentLookup(place, self._view(place), self._locations)
 
-    def _current_resources(self, layout: Layout) -> "_CurrentResources":
+    def _current_resources(self, layout: IndexLayout) -> "_CurrentResources":
         return _CurrentResources(self._lookup(layout.resources), self._locations)
 
-    def _check_set(self, place: Place) -> None:
+    def _check_set(self, place: DocumentLocation) -> None:
         """Refuse a set without resources where others have some: its name is mistyped.
 
         Raises:
@@ -183,7 +190,7 @@ class IndexAccount:
                 code="empty-account",
             )
 
-    def _check_steady(self, place: Place, total: int) -> None:
+    def _check_steady(self, place: DocumentLocation, total: int) -> None:
         """Refuse an index that became another while it was read: it is being filled."""
         answer = self._server.request(
             "POST", f"/{segment(place.index)}/_count", {"query": place.where()}
@@ -205,9 +212,9 @@ class IndexAccount:
 class _CurrentResources:
     """Tells how resources are now."""
 
-    def __init__(self, lookup: Lookup, locations: Locations) -> None:
+    def __init__(self, lookup: DocumentLookup, locations: Locations) -> None:
         self._lookup = lookup
-        self._reading = Reading(locations)
+        self._reading = ResourceDecoder(locations)
 
     def __call__(self, uris: Sequence[str]) -> Mapping[str, Resource]:
         return {

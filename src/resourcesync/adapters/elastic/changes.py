@@ -10,9 +10,9 @@ import msgspec
 
 from resourcesync.adapters.elastic.client import SearchServer, segment
 from resourcesync.adapters.elastic.documents import Locations, read_moment
-from resourcesync.adapters.elastic.layout import TIMES, Place, Query
-from resourcesync.adapters.elastic.positions import Dated, Position, advance, narrowed
-from resourcesync.adapters.elastic.views import Hit, View, check_whole
+from resourcesync.adapters.elastic.layout import TIMES, DocumentLocation, Query
+from resourcesync.adapters.elastic.positions import LogPosition, ReportedEntry, advance, narrowed
+from resourcesync.adapters.elastic.views import Hit, PointInTimeView, check_whole
 from resourcesync.errors import BadResponseError, DiscontinuityError
 from resourcesync.model import wording
 from resourcesync.model.resources import Change, Resource
@@ -31,7 +31,7 @@ ResourceLookup = Callable[[Sequence[str]], Mapping[str, Resource]]
 """Tells how some resources are now, by their URIs; those that are gone are left out."""
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """A document of the log.
 
     Attributes:
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     lastmod: datetime | None
 
 
-class Lookup:
+class DocumentLookup:
     """Finds the documents of resources by their URIs.
 
     Args:
@@ -60,7 +60,9 @@ class Lookup:
         locations: What their locations are as URIs.
     """
 
-    def __init__(self, place: Place, view: View, locations: Locations) -> None:
+    def __init__(
+        self, place: DocumentLocation, view: PointInTimeView, locations: Locations
+    ) -> None:
         self._place = place
         self._view = view
         self._locations = locations
@@ -77,7 +79,7 @@ class Lookup:
                     yield uri, hit
 
 
-class ChangeLog:
+class IndexChangeLog:
     """The log of changes of one index, read up to what is visible.
 
     Args:
@@ -92,8 +94,8 @@ class ChangeLog:
     def __init__(
         self,
         server: SearchServer,
-        place: Place,
-        view: View,
+        place: DocumentLocation,
+        view: PointInTimeView,
         *,
         locations: Locations,
         window: int,
@@ -106,22 +108,22 @@ class ChangeLog:
         self._window = window
         self._clock = clock
 
-    def position(self, look_up: ResourceLookup) -> Position:
+    def position(self, look_up: ResourceLookup) -> LogPosition:
         """Return the position after all that is visible, and true already.
 
         Args:
             look_up: Tells how resources are now.
         """
         newest, undated = self._survey()
-        empty = Position(log=self._place.identity, undated=undated)
+        empty = LogPosition(log=self._place.identity, undated=undated)
         if newest is None:
             return empty
-        entries = self._entries(Position(log="", start=self._boundary(newest)))
+        entries = self._entries(LogPosition(log="", start=self._boundary(newest)))
         if entries is None:
-            entries = self._entries(Position(log="", start=newest))
+            entries = self._entries(LogPosition(log="", start=newest))
         if entries is None:
-            return Position(log=empty.log, start=newest + 1, undated=undated)
-        known = [Dated(it.name, it.at) for it in entries]
+            return LogPosition(log=empty.log, start=newest + 1, undated=undated)
+        known = [ReportedEntry(it.name, it.at) for it in entries]
         start = narrowed(known, max(0, self._boundary(newest)))
         recent = [it for it in entries if it.at >= start]
         waiting = set()
@@ -129,9 +131,9 @@ class ChangeLog:
             states = look_up([entry.uri for entry in some])
             waiting |= {it.uri for it in some if self._is_early(it, states.get(it.uri))}
         seen = frozenset(it.name for it in recent if it.uri not in waiting)
-        return Position(log=empty.log, start=start, seen=seen, undated=undated)
+        return LogPosition(log=empty.log, start=start, seen=seen, undated=undated)
 
-    def news(self, position: Position, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
+    def news(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
         """Yield what is visible and was not told, and the position after it.
 
         Args:
@@ -143,13 +145,13 @@ class ChangeLog:
             SourceError: The server does not answer, or refuses.
         """
         entries = self._pending(position)
-        told = [Dated(it.name, it.at) for it in entries if it.name in position.seen]
+        told = [ReportedEntry(it.name, it.at) for it in entries if it.name in position.seen]
         fresh = [it for it in entries if it.name not in position.seen]
         newest = max((it.at for it in entries), default=position.start)
         boundary = self._boundary(newest)
-        names: dict[str, list[Dated]] = {}
+        names: dict[str, list[ReportedEntry]] = {}
         for entry in fresh:
-            names.setdefault(entry.uri, []).append(Dated(entry.name, entry.at))
+            names.setdefault(entry.uri, []).append(ReportedEntry(entry.name, entry.at))
         held: list[int] = []
         some: Sequence[Change] = ()
         for lot in _lots(_last_of_each(fresh)):
@@ -178,7 +180,7 @@ class ChangeLog:
         why = "what they did cannot be seen there yet"
         return (("held-back", f"{changes} held back for up to {seconds}: {why}"),)
 
-    def _pending(self, position: Position) -> list[Entry]:
+    def _pending(self, position: LogPosition) -> list[LogEntry]:
         if position.log != self._place.identity:
             raise _lost("the log of changes was made anew, or is read in another way")
         _, undated = self._survey()
@@ -200,7 +202,7 @@ class ChangeLog:
         now = to_microseconds(self._clock.now()) // _MILLI
         return min(newest, now) - self._window
 
-    def _is_early(self, entry: Entry, state: Resource | None) -> bool:
+    def _is_early(self, entry: LogEntry, state: Resource | None) -> bool:
         """Whether a change is visible, and what it did to the resource is not yet."""
         if entry.kind == ChangeKind.DELETED:
             agrees = state is None
@@ -246,7 +248,7 @@ class ChangeLog:
             yield name, {"bool": {"filter": [_exists(name)], "must_not": list(earlier)}}
             earlier.append(_exists(name))
 
-    def _entries(self, position: Position) -> list[Entry] | None:
+    def _entries(self, position: LogPosition) -> list[LogEntry] | None:
         """Return all changes from a moment on; ``None`` when there are too many."""
         since = [
             {"bool": {"filter": [condition, _since(name, position.start)]}}
@@ -265,13 +267,13 @@ class ChangeLog:
                 found.append(self._entry(hit))
         return found
 
-    def _entry(self, hit: Hit) -> Entry:
+    def _entry(self, hit: Hit) -> LogEntry:
         try:
             source, fields = hit["_source"], hit["fields"]
             times = {name: int(fields[name][0]) for name in TIMES if name in fields}
             at = times["timestamp"] if "timestamp" in times else times["datetime"]
             uri = self._locations.uri(source.get("location"))
-            return Entry(
+            return LogEntry(
                 name=hit["_id"],
                 at=at,
                 happened=times.get("datetime", at),
@@ -290,22 +292,22 @@ class ChangeLog:
         )
 
 
-def _last_of_each(entries: Iterable[Entry]) -> list[Entry]:
+def _last_of_each(entries: Iterable[LogEntry]) -> list[LogEntry]:
     """Return the last change of each resource, the oldest of them first."""
-    last: dict[str, Entry] = {}
+    last: dict[str, LogEntry] = {}
     for entry in sorted(entries, key=lambda it: (it.happened, it.at)):
         last.pop(entry.uri, None)
         last[entry.uri] = entry
     return list(last.values())
 
 
-def _lots(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _lots(entries: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
     rest = iter(entries)
     while some := list(islice(rest, AT_ONCE)):
         yield some
 
 
-def _change(entry: Entry, state: Resource | None) -> Change:
+def _change(entry: LogEntry, state: Resource | None) -> Change:
     time = from_microseconds(entry.happened * _MILLI)
     if state is None:
         return Change(kind=ChangeKind.DELETED, time=time, resource=Resource(uri=entry.uri))

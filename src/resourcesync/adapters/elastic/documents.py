@@ -15,8 +15,8 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, parse_w3c
 
-Document = Mapping[str, Any]
-Dated = Callable[[datetime], str]
+IndexDocument = Mapping[str, Any]
+DateFormatter = Callable[[datetime], str]
 """How a date is written."""
 
 _ZONE: Final = re.compile(r"([+-]\d\d)(\d\d)")
@@ -88,7 +88,7 @@ class Locations:
         return self._joined(whole[len(root) + 1 :])
 
 
-class Reading:
+class ResourceDecoder:
     """Makes resources of documents; counts what it cannot understand of them.
 
     A value that means nothing is left out; what has no location is told as it is, to be left out
@@ -99,7 +99,7 @@ class Reading:
         self._locations = locations
         self._odd = 0
 
-    def resource(self, name: str, document: Document) -> Resource:
+    def resource(self, name: str, document: IndexDocument) -> Resource:
         """Return the resource that a document tells of.
 
         Args:
@@ -190,7 +190,7 @@ def plain_date(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}+0000"
 
 
-def resource_document(resource: Resource, dated: Dated) -> dict[str, Any]:
+def resource_document(resource: Resource, dated: DateFormatter) -> dict[str, Any]:
     """Return the document that tells of a resource, but for what all documents have."""
     md5 = [str(digest) for digest in resource.digests]
     told: dict[str, Any] = {
@@ -205,7 +205,7 @@ def resource_document(resource: Resource, dated: Dated) -> dict[str, Any]:
 
 
 def change_document(
-    resource: Resource, kind: str, moment: datetime, dated: Dated
+    resource: Resource, kind: str, moment: datetime, dated: DateFormatter
 ) -> dict[str, Any]:
     """Return the document that logs a change, but for what all documents have."""
     told: dict[str, Any] = {

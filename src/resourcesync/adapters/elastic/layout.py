@@ -64,7 +64,7 @@ def requests(index: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DocumentLocation:
     """Where documents of one kind are.
 
     Attributes:
@@ -107,14 +107,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class IndexLayout:
     """Where resources are, and their changes, where these are logged."""
 
-    resources: Place
-    changes: Place | None
+    resources: DocumentLocation
+    changes: DocumentLocation | None
 
 
-def find_layout(server: SearchServer, settings: IndexSettings) -> Layout:
+def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
     """Return where the documents are.
 
     Raises:
@@ -141,7 +141,7 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> Layout:
         changes = _place(server, settings, settings.index, mapping, settings.change_type)
     if changes is not None and not changes.times:
         raise _unfit(changes.index, "neither timestamp nor datetime is a date")
-    return Layout(resources=resources, changes=changes)
+    return IndexLayout(resources=resources, changes=changes)
 
 
 def make_indices(server: SearchServer, settings: IndexSettings) -> None:
@@ -175,7 +175,7 @@ def _place(
     index: str,
     mapping: Mapping[str, Any],
     doc_type: str,
-) -> Place:
+) -> DocumentLocation:
     all_fields = [_fields(index, one) for one in mapping.values()]
     nested, times, plain = set(), set(TIMES), False
     for fields in all_fields:
@@ -190,7 +190,7 @@ def _place(
             _check_exact(index, fields, DOC_TYPE, DOC_TYPE)
     if len(nested) != 1:
         raise _unfit(index, "locations are nested in one index and not in another")
-    return Place(
+    return DocumentLocation(
         index=index,
         filters=tuple(_filters(settings, doc_type)),
         identity=f"{_identity(server, index)} {settings.meaning}",

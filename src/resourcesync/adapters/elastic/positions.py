@@ -12,7 +12,7 @@ MAX_REMEMBERED: Final = 50_000
 _VERSION: Final = 1
 
 
-class Position(msgspec.Struct, frozen=True, omit_defaults=True):
+class LogPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every change before a moment was told, and of those from it on the ones that are named.
 
     Attributes:
@@ -33,21 +33,21 @@ class Position(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode(self).decode()
 
 
-class Dated(NamedTuple):
+class ReportedEntry(NamedTuple):
     """A change that was told: its ``_id`` and its time in milliseconds."""
 
     name: str
     at: int
 
 
-def decode(text: str) -> Position:
+def decode(text: str) -> LogPosition:
     """Return the position that a text is.
 
     Raises:
         DiscontinuityError: It is none of ours.
     """
     try:
-        found = msgspec.json.decode(text, type=Position)
+        found = msgspec.json.decode(text, type=LogPosition)
     except msgspec.DecodeError as error:
         raise DiscontinuityError("the position is of another program", code="bad-position") from (
             error
@@ -58,8 +58,8 @@ def decode(text: str) -> Position:
 
 
 def advance(
-    position: Position, told: Iterable[Dated], *, boundary: int, held: int | None
-) -> Position:
+    position: LogPosition, told: Iterable[ReportedEntry], *, boundary: int, held: int | None
+) -> LogPosition:
     """Return the position after some changes.
 
     Args:
@@ -72,10 +72,10 @@ def advance(
     start = max(position.start, boundary)
     start = narrowed(known, start) if held is None else max(position.start, min(start, held))
     seen = frozenset(it.name for it in known if it.at >= start)
-    return Position(log=position.log, start=start, seen=seen, undated=position.undated)
+    return LogPosition(log=position.log, start=start, seen=seen, undated=position.undated)
 
 
-def narrowed(known: Sequence[Dated], start: int) -> int:
+def narrowed(known: Sequence[ReportedEntry], start: int) -> int:
     """Return a moment from which on no more changes are known than can be remembered.
 
     When one second has more, a latecomer of that second is given up: all is read again anyhow,

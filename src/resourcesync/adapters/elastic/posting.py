@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from resourcesync.adapters.elastic.changes import Lookup
+from resourcesync.adapters.elastic.changes import DocumentLookup
 from resourcesync.adapters.elastic.client import SearchServer, segment
 from resourcesync.adapters.elastic.documents import change_document, resource_document
-from resourcesync.adapters.elastic.layout import DOC_TYPE, Layout, Place
+from resourcesync.adapters.elastic.layout import DOC_TYPE, DocumentLocation, IndexLayout
 from resourcesync.errors import BadResponseError, ConfigurationError, SourceUnavailableError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -26,7 +26,7 @@ _BAD: Final = 400
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-class Poster:
+class ChangePoster:
     """Writes into one index.
 
     Args:
@@ -43,8 +43,8 @@ class Poster:
     def __init__(
         self,
         server: SearchServer,
-        layout: Layout,
-        lookup: Lookup,
+        layout: IndexLayout,
+        lookup: DocumentLookup,
         *,
         resource_set: str,
         clock: Clock,
@@ -127,7 +127,7 @@ class Poster:
         yield self._document(self._changes, told, now, resync_id=name)
 
     def _document(
-        self, place: Place, told: Mapping[str, Any], now: datetime, *, resync_id: str
+        self, place: DocumentLocation, told: Mapping[str, Any], now: datetime, *, resync_id: str
     ) -> bytes:
         common = {"timestamp": place.dated(now), "resync_id": resync_id}
         if self._set:
@@ -164,5 +164,5 @@ class Poster:
             )
 
 
-def _action(kind: str, place: Place, name: str) -> bytes:
+def _action(kind: str, place: DocumentLocation, name: str) -> bytes:
     return msgspec.json.encode({kind: {"_index": place.index, "_id": name}})

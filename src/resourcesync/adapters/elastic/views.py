@@ -29,7 +29,7 @@ _ORDERS: Final = ("_shard_doc", "_id")
 _log = logging.getLogger(__name__)
 
 
-class View:
+class PointInTimeView:
     """What an index held at one moment.
 
     Args:

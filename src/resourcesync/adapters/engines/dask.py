@@ -10,7 +10,7 @@ from typing import Any, Final
 from resourcesync import __version__
 from resourcesync.adapters.engines.performing import perform
 from resourcesync.errors import ConfigurationError, EngineError
-from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
 _PATIENCE: Final = 30
 """Seconds to wait for the scheduler, and for its first worker."""
@@ -59,7 +59,7 @@ class DaskEngine:
         self._slot_requests += 1
         return self._slots
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit on one of the workers.
 
         Raises:
@@ -67,7 +67,7 @@ class DaskEngine:
         """
         if self._client.status not in ("running", "connecting"):
             raise EngineError(f"the scheduler at {self._address} is gone")
-        return _Promise(self._client.submit(perform, work, unit, share, pure=False))
+        return _DaskFuture(self._client.submit(perform, work, unit, share, pure=False))
 
     def mend(self) -> bool:
         """Look for the scheduler again: it may have been restarted."""
@@ -120,15 +120,15 @@ class DaskEngine:
             )
 
 
-class _Promise:
+class _DaskFuture:
     """A future of Dask's, which says of itself that it was cancelled when the scheduler is gone."""
 
     def __init__(self, future: Any) -> None:
         self._future = future
 
-    def result(self) -> Outcome:
+    def result(self) -> UnitOutcome:
         try:
-            outcome: Outcome = self._future.result()
+            outcome: UnitOutcome = self._future.result()
         except CancelledError as error:
             raise BrokenExecutor(" ".join(f"{error}".split())[:500]) from None
         return outcome

@@ -6,9 +6,9 @@ from typing import Any
 
 from resourcesync.adapters.engines.performing import perform
 from resourcesync.errors import EngineError
-from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
-How = Callable[[Work, Any, Share], Outcome]
+UnitRunner = Callable[[UnitFunction, Any, HostShare], UnitOutcome]
 """What a worker does with the work and its unit."""
 
 
@@ -29,7 +29,7 @@ class ExecutorEngine:
         """How many units are done at a time."""
         return self._slots
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit.
 
         Raises:
@@ -45,7 +45,9 @@ class ExecutorEngine:
         """Leave the executor as it is."""
 
 
-def submit(executor: Executor, how: How, work: Work, unit: Unit, share: Share) -> Promise:
+def submit(
+    executor: Executor, how: UnitRunner, work: UnitFunction, unit: WorkUnit, share: HostShare
+) -> UnitFuture:
     """Begin a unit on an executor, in the way of its workers.
 
     Raises:

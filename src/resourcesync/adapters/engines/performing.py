@@ -5,12 +5,12 @@ from pathlib import PurePath
 
 from resourcesync import __version__
 from resourcesync.errors import EngineError, ResourceSyncError
-from resourcesync.ports.engines import Outcome, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitOutcome, WorkUnit
 
 _LONGEST = 500
 
 
-def perform(work: Work, unit: Unit, share: Share) -> Outcome:
+def perform(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
     """Do a unit; whatever goes wrong is told in a way that reaches the coordinator.
 
     Errors of others may not survive being sent, and would break the engine.

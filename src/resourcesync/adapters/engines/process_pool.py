@@ -54,7 +54,7 @@ def processors() -> int:
 
 
 @dataclass(slots=True)
-class _Life:
+class _WorkerState:
     """What a process is at.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Life:
     ended: bool = False
 
 
-_life: Final = _Life()
+_life: Final = _WorkerState()
 """Of this process, if it is one of a pool's: a signal has no other way to find it."""
 
 

@@ -10,7 +10,7 @@ from resourcesync.adapters.engines.process_pool import (
     processors,
 )
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
 
 class ProcessEngine:
@@ -32,7 +32,7 @@ class ProcessEngine:
         """How many processes there are, at most."""
         return self._slots
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit in one of the processes.
 
         Raises:
@@ -73,5 +73,5 @@ def open_processes(address: str, workers: int | None) -> ProcessEngine:
     return ProcessEngine(workers)
 
 
-def _do(work: Work, unit: Unit, share: Share) -> Outcome:
+def _do(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
     return carry_out(perform, work, unit, share)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from resourcesync import __version__
 from resourcesync.adapters.engines.performing import perform, version
 from resourcesync.errors import ConfigurationError, EngineError
-from resourcesync.ports.engines import Outcome, Promise, Share, Unit, Work
+from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
 _MOST: Final = 512
 """The most units at a time: each has a thread here and one of Java's."""
@@ -64,7 +64,7 @@ class SparkEngine:
         """How many cores Spark has for us now."""
         return max(1, min(int(self._context.defaultParallelism), self._most))
 
-    def submit(self, work: Work, unit: Unit, share: Share) -> Promise:
+    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
         """Begin a unit as a job of one task.
 
         Raises:
@@ -77,7 +77,7 @@ class SparkEngine:
             raise EngineError("Spark takes no more work", evidence=(("got", f"{error}"),)) from (
                 error
             )
-        return _Promise(future, lambda: self._context.cancelJobGroup(group))
+        return _SparkFuture(future, lambda: self._context.cancelJobGroup(group))
 
     def check(self) -> None:
         """Have a worker say which version of this package it has.
@@ -122,8 +122,10 @@ class SparkEngine:
         self._threads.shutdown(wait=True)
         self._ended()
 
-    def _do(self, group: str, name: str, payload: tuple[Work, Unit, Share]) -> Outcome:
-        outcome: Outcome = self._job(group, name, _perform, payload)
+    def _do(
+        self, group: str, name: str, payload: tuple[UnitFunction, WorkUnit, HostShare]
+    ) -> UnitOutcome:
+        outcome: UnitOutcome = self._job(group, name, _perform, payload)
         return outcome
 
     def _job(self, group: str, name: str, function: Callable[[Any], Any], payload: Any) -> Any:
@@ -147,7 +149,7 @@ def cause_of(text: str) -> str:
     return " ".join(best.split())[:_LONGEST]
 
 
-def _perform(payload: tuple[Work, Unit, Share]) -> Outcome:
+def _perform(payload: tuple[UnitFunction, WorkUnit, HostShare]) -> UnitOutcome:
     return perform(*payload)
 
 
@@ -155,14 +157,14 @@ def _version(_: object) -> str:
     return version()
 
 
-class _Promise:
+class _SparkFuture:
     """A future of a thread's, whose cancelling reaches the job."""
 
-    def __init__(self, future: "Future[Outcome]", cancel: Callable[[], object]) -> None:
+    def __init__(self, future: "Future[UnitOutcome]", cancel: Callable[[], object]) -> None:
         self._future = future
         self._cancel = cancel
 
-    def result(self) -> Outcome:
+    def result(self) -> UnitOutcome:
         return self._future.result()
 
     def cancel(self) -> object:

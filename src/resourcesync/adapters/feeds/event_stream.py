@@ -13,7 +13,7 @@ _SHOWN: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class ServerSentEvent:
     """One event.
 
     Attributes:
@@ -51,7 +51,7 @@ class EventReader:
         self._is_long = self._is_after_return = False
         self._begin()
 
-    def read(self, chunk: bytes) -> Iterator[Event]:
+    def read(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that are complete with these bytes."""
         *lines, self._rest = _LINE_END.split(self._rest + self._plain(chunk))
         for line in lines:
@@ -92,9 +92,9 @@ class EventReader:
         self._size = 0
         self._has_id = False
 
-    def _dispatch(self) -> Iterator[Event]:
+    def _dispatch(self) -> Iterator[ServerSentEvent]:
         has_id, self._last_id = self._has_id, self._next_id
-        event = Event(
+        event = ServerSentEvent(
             kind=self._kind or "message",
             data=b"\n".join(self._data),
             last_id=self._last_id,

@@ -10,8 +10,8 @@ from resourcesync.adapters.feeds import growing
 from resourcesync.adapters.feeds.standard_input import StandardInput
 from resourcesync.adapters.feeds.telling import (
     GAPS,
-    Lot,
-    MereFeed,
+    ChangeFeed,
+    PendingChanges,
     accepts_gaps,
     check_keys,
     entry_of,
@@ -22,7 +22,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 
 _BLOCK: Final = 64 * 1024
 _POLL_SECONDS: Final = 0.25
@@ -32,7 +32,7 @@ _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
 
 @contextmanager
-def open_feed(options: AccountOptions) -> Iterator[Account]:
+def open_feed(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of ``feed:FILE``, or of ``feed:-`` for standard input.
 
     Raises:
@@ -46,7 +46,7 @@ def open_feed(options: AccountOptions) -> Iterator[Account]:
         yield GrowingFile(Path(name), options.clock, accept_gaps=accepts_gaps(options.values))
 
 
-class GrowingFile(MereFeed):
+class GrowingFile(ChangeFeed):
     """An account: the lines that are added to a file.
 
     Args:
@@ -70,7 +70,7 @@ class GrowingFile(MereFeed):
         if stream is None:
             raise _missing(self._path)
         with stream:
-            return _Lines(stream, 0).position()
+            return _LineReader(stream, 0).position()
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what was added after a place, in all the files that it went into.
@@ -86,7 +86,7 @@ class GrowingFile(MereFeed):
             files = growing.files_after(self._path, place, accept_gaps=self._accept_gaps)
             with closing(files):
                 for stream, offset in files:
-                    lines, is_there = _Lines(stream, offset), True
+                    lines, is_there = _LineReader(stream, offset), True
                     yield from self._read_changes(lines, until)
                     if lines.offset:  # a place before the first byte is in any file
                         position = lines.position()
@@ -98,9 +98,9 @@ class GrowingFile(MereFeed):
                 raise _missing(self._path)
             self._clock.sleep(_POLL_SECONDS)
 
-    def _read_changes(self, lines: "_Lines", until: float) -> Iterator[ChangeBatch]:
+    def _read_changes(self, lines: "_LineReader", until: float) -> Iterator[ChangeBatch]:
         """Yield what one file says, until time is up, or it is put away and nobody writes to it."""
-        lot = Lot(self._clock)
+        lot = PendingChanges(self._clock)
         patience = max(until, self._clock.monotonic() + _LATE)
         while lines.is_sound():
             while lines.read(lot):
@@ -114,7 +114,9 @@ class GrowingFile(MereFeed):
         if lot:
             yield lot.take(lines.position())
 
-    def _is_done(self, lines: "_Lines", lot: Lot, until: float, patience: float) -> bool:
+    def _is_done(
+        self, lines: "_LineReader", lot: PendingChanges, until: float, patience: float
+    ) -> bool:
         """Whether no more is to be read of a file now, which was read to its end."""
         now = self._clock.monotonic()
         if lines.is_named(self._path):
@@ -129,7 +131,7 @@ def _missing(path: Path) -> StorageError:
     return StorageError(f"there is no file {path}", hint="let it be made, empty, before it is read")
 
 
-class _Lines:
+class _LineReader:
     """The lines of one file, read from an offset on.
 
     Attributes:
@@ -150,7 +152,7 @@ class _Lines:
         """Return where the reader stands, as text."""
         return growing.written(self._place())
 
-    def read(self, lot: Lot) -> bool:
+    def read(self, lot: PendingChanges) -> bool:
         """Put the lines of the next block into a lot; whether there was anything to read.
 
         Raises:
@@ -170,7 +172,7 @@ class _Lines:
             self._rest = b""
         return bool(block)
 
-    def finish(self, lot: Lot) -> None:
+    def finish(self, lot: PendingChanges) -> None:
         """Take the last line, though it has no end: none will come."""
         if self._rest or self._dropped:
             self._add_line(self._rest, lot)
@@ -202,10 +204,10 @@ class _Lines:
     def _read_to(self) -> int:
         return self.offset + self._dropped + len(self._rest)
 
-    def _place(self) -> growing.Place:
+    def _place(self) -> growing.FilePosition:
         return growing.place_of(self._stream, self.offset, self._head, self._tail)
 
-    def _add_line(self, line: bytes, lot: Lot) -> None:
+    def _add_line(self, line: bytes, lot: PendingChanges) -> None:
         size = self._dropped + len(line)
         entries: list[Change | Omission] = []
         if self._dropped:

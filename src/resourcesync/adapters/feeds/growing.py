@@ -27,7 +27,7 @@ _PUT_AWAY: Final = re.compile(r"[.-][0-9][0-9A-Za-z:._-]*")
 """What is added to the name of a file that is put away, such as ``.1`` and ``-20261121``."""
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FilePosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where in a file its reader stands.
 
     Attributes:
@@ -43,19 +43,19 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tail: str = ""
 
 
-def written(place: Place) -> str:
+def written(place: FilePosition) -> str:
     """Return a place as text."""
     return msgspec.json.encode(place).decode()
 
 
-def read(text: str) -> Place:
+def read(text: str) -> FilePosition:
     """Return a place that was written.
 
     Raises:
         StateError: It is none.
     """
     try:
-        return msgspec.json.decode(text, type=Place)
+        return msgspec.json.decode(text, type=FilePosition)
     except msgspec.MsgspecError as error:
         raise StateError(
             "the position of the feed that was noted is none", evidence=(("got", text[:200]),)
@@ -76,9 +76,9 @@ def before(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
         raise unreadable(str(stream.name), error) from error
 
 
-def place_of(stream: BinaryIO, offset: int, head: bytes, tail: bytes) -> Place:
+def place_of(stream: BinaryIO, offset: int, head: bytes, tail: bytes) -> FilePosition:
     """Return the place behind the first ``offset`` bytes of a file, of which some are given."""
-    return Place(inode_of(stream), offset, _digest(head[:HEAD]), _digest(tail[-TAIL:]))
+    return FilePosition(inode_of(stream), offset, _digest(head[:HEAD]), _digest(tail[-TAIL:]))
 
 
 def unreadable(name: str, error: OSError) -> StorageError:
@@ -86,7 +86,7 @@ def unreadable(name: str, error: OSError) -> StorageError:
     return StorageError(f"cannot read {name}: {error.strerror}")
 
 
-def is_of(stream: BinaryIO, place: Place) -> bool:
+def is_of(stream: BinaryIO, place: FilePosition) -> bool:
     """Whether a place is one of this file: whether what is before it is what was read."""
     if not place.offset:
         return place.inode in {0, inode_of(stream)}
@@ -95,7 +95,7 @@ def is_of(stream: BinaryIO, place: Place) -> bool:
 
 
 def files_after(
-    path: Path, place: Place, *, accept_gaps: bool
+    path: Path, place: FilePosition, *, accept_gaps: bool
 ) -> Generator[tuple[BinaryIO, int], None, None]:
     """Yield what is to be read after a place: each file, and the offset to begin at.
 

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.adapters.feeds.event_stream import Event
-from resourcesync.adapters.feeds.telling import Heard, lost, shown
+from resourcesync.adapters.feeds.event_stream import ServerSentEvent
+from resourcesync.adapters.feeds.telling import DecodedEvent, lost, shown
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
@@ -124,8 +124,12 @@ def since_of(values: Mapping[str, str]) -> datetime | None:
 
 
 def hear(
-    event: Event, after: datetime | None, *, chosen: RecentChangeFilter, accept_gaps: bool = False
-) -> Heard:
+    event: ServerSentEvent,
+    after: datetime | None,
+    *,
+    chosen: RecentChangeFilter,
+    accept_gaps: bool = False,
+) -> DecodedEvent:
     """Return what an event of the stream says.
 
     Args:
@@ -138,12 +142,12 @@ def hear(
         DiscontinuityError: The stream does not reach back to ``after``.
     """
     if event.kind != "message":
-        return Heard((), None)
+        return DecodedEvent((), None)
     try:
         said = _decode(event.data)
         moment = _moment(said)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        return Heard((Omission(name=shown(event.data), reason=str(error)[:300]),), None)
+        return DecodedEvent((Omission(name=shown(event.data), reason=str(error)[:300]),), None)
     if after is not None and moment is not None and moment - after > _LONGEST_GAP:
         gap = lost(
             "the stream does not reach back to what was read last",
@@ -153,8 +157,8 @@ def hear(
         if not accept_gaps:
             raise gap
     if said.meta.domain == _CANARY or (chosen.wikis and said.wiki not in chosen.wikis):
-        return Heard((), moment)
-    return Heard(tuple(_changes(said, chosen, moment)), moment)
+        return DecodedEvent((), moment)
+    return DecodedEvent(tuple(_changes(said, chosen, moment)), moment)
 
 
 def _changes(

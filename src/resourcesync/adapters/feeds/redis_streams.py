@@ -18,8 +18,8 @@ import msgspec
 
 from resourcesync.adapters.feeds.telling import (
     GAPS,
-    Lot,
-    MereFeed,
+    ChangeFeed,
+    PendingChanges,
     accepts_gaps,
     check_keys,
     entry_of,
@@ -37,7 +37,7 @@ from resourcesync.errors import (
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock, Omission
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -69,7 +69,7 @@ _LATEST: Final = 253_402_300_799_000
 _Entry = tuple[bytes, Mapping[bytes, bytes]]
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StreamPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where in the stream its reader stands: the last id, and how many entries there were."""
 
     id: str = _BEGINNING
@@ -77,7 +77,7 @@ class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @contextmanager
-def open_stream(options: AccountOptions) -> Iterator[Account]:
+def open_stream(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of a Redis stream.
 
     Raises:
@@ -152,7 +152,7 @@ def _guard_redis(name: str) -> Iterator[None]:
         ) from error
 
 
-class RedisStream(MereFeed):
+class RedisStream(ChangeFeed):
     """An account: the entries of a stream.
 
     Args:
@@ -176,7 +176,7 @@ class RedisStream(MereFeed):
         Raises:
             SourceError: The server does not answer, or refuses.
         """
-        return _written(_Place(number=self._state()[1]))
+        return _written(_StreamPosition(number=self._state()[1]))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the entries after a position tell.
@@ -193,19 +193,19 @@ class RedisStream(MereFeed):
             if place.id != before.id:
                 continue  # gaps are accepted: it was begun anew
             if entries:
-                lot = Lot(self._clock)
+                lot = PendingChanges(self._clock)
                 for number, fields in entries:
                     size = sum(map(len, fields.values()))
                     lot.add([self._decode_entry(number.decode("ascii", "replace"), fields)], size)
                 last = entries[-1][0].decode("ascii", "replace")
-                place = _Place(last, place.number + len(entries))
+                place = _StreamPosition(last, place.number + len(entries))
                 yield lot.take(_written(place))
             elif self._clock.monotonic() >= until:
                 return
             else:
                 self._clock.sleep(_POLL_SECONDS)
 
-    def _entries(self, place: _Place) -> Sequence[_Entry]:
+    def _entries(self, place: _StreamPosition) -> Sequence[_Entry]:
         """Return the next entries, those that are too long without what they say.
 
         How long they are is counted there, where they are in memory already: a client that asks
@@ -224,7 +224,7 @@ class RedisStream(MereFeed):
                 return told or ()
         return [(number, _paired(parts)) for number, parts in found]
 
-    def _checked(self, place: _Place) -> _Place:
+    def _checked(self, place: _StreamPosition) -> _StreamPosition:
         """Return the place, counted as the stream counts, if nothing after it was lost.
 
         To be called when what is after it was read: a stream loses its oldest entries first.
@@ -245,7 +245,7 @@ class RedisStream(MereFeed):
                 ("read", f"{place.id}, entry {place.number:,}"),
                 ("first", first or "none"),
             )
-        return _Place(_BEGINNING if is_other else place.id, gone)
+        return _StreamPosition(_BEGINNING if is_other else place.id, gone)
 
     def _state(self) -> tuple[str, int, str]:
         """Return the last id there was, how many entries are gone, and the first that is there."""
@@ -300,13 +300,13 @@ def _key(number: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _written(place: _Place) -> str:
+def _written(place: _StreamPosition) -> str:
     return msgspec.json.encode(place).decode()
 
 
-def _read(text: str) -> _Place:
+def _read(text: str) -> _StreamPosition:
     try:
-        return msgspec.json.decode(text, type=_Place)
+        return msgspec.json.decode(text, type=_StreamPosition)
     except msgspec.MsgspecError as error:
         raise StateError(
             "the position of the stream that was noted is none", evidence=(("got", text[:200]),)

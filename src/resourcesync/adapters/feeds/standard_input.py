@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from resourcesync.adapters.feeds.telling import Lot, MereFeed, entry_of, shown
+from resourcesync.adapters.feeds.telling import ChangeFeed, PendingChanges, entry_of, shown
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change
@@ -28,7 +28,7 @@ _INPUT_POLL_SECONDS: Final = 1.0
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
 
-class StandardInput(MereFeed):
+class StandardInput(ChangeFeed):
     """An account: the lines that come on standard input.
 
     Args:
@@ -64,7 +64,7 @@ class StandardInput(MereFeed):
             ):
                 if not self._is_behind:
                     self._clock.sleep(_GATHER)
-                lot = Lot(self._clock)
+                lot = PendingChanges(self._clock)
                 self._read(lot)
                 yield lot.take(_POSITION, is_last=self._is_over)
             elif wait and self._clock.monotonic() >= until:
@@ -80,7 +80,7 @@ class StandardInput(MereFeed):
         except (OSError, ValueError) as error:
             raise StorageError(f"cannot read {_NAME}: {error}") from error
 
-    def _read(self, lot: Lot) -> None:
+    def _read(self, lot: PendingChanges) -> None:
         """Put the lines that are there into a lot, fewer than 10,000."""
         size = 0
         while size < _MOST:
@@ -95,7 +95,7 @@ class StandardInput(MereFeed):
             if self._is_over or not self._waits_for(0.0):
                 return
 
-    def _split(self, block: bytes, lot: Lot) -> None:
+    def _split(self, block: bytes, lot: PendingChanges) -> None:
         *lines, rest = (self._rest + block).split(b"\n")
         if self._is_over:
             lines, rest = [*lines, rest], b""

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from resourcesync.adapters.feeds import own_events, recent_changes
-from resourcesync.adapters.feeds.event_stream import MAX_EVENT, Event, EventReader
+from resourcesync.adapters.feeds.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 from resourcesync.adapters.feeds.telling import (
     GAPS,
-    Heard,
-    Lot,
-    MereFeed,
+    ChangeFeed,
+    DecodedEvent,
+    PendingChanges,
     accepts_gaps,
     check_keys,
     seconds_of,
@@ -34,8 +34,8 @@ from resourcesync.errors import (
     StateError,
 )
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.ports import Clock, Omission, Response, Streamer
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports import Clock, FetchResponse, Omission, Streamer
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 
 _KEYS: Final = frozenset({GAPS, "quiet", "silence"})
 _FIRST_PAUSE: Final = 1.0
@@ -45,13 +45,13 @@ _TYPE: Final = "text/event-stream"
 _TOO_LARGE: Final = f"an event of more than {MAX_EVENT:,} bytes"
 
 
-Hearing = Callable[[Event, datetime | None], Heard]
+EventDecoder = Callable[[ServerSentEvent, datetime | None], DecodedEvent]
 """Reads an event. The moment is that of the position asked after, until an event tells its own; it
 may raise ``DiscontinuityError``.
 """
 
 
-class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class EventPosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where the stream stands.
 
     Attributes:
@@ -63,7 +63,7 @@ class Position(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     moment: datetime | None = None
 
 
-class Manner(NamedTuple):
+class StreamOptions(NamedTuple):
     """How a stream is read.
 
     Attributes:
@@ -82,7 +82,7 @@ class Manner(NamedTuple):
 
 
 @contextmanager
-def open_wikimedia(options: AccountOptions) -> Iterator[Account]:
+def open_wikimedia(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of a stream ``recentchange`` of Wikimedia EventStreams.
 
     Raises:
@@ -98,7 +98,7 @@ def open_wikimedia(options: AccountOptions) -> Iterator[Account]:
 
 
 @contextmanager
-def open_own(options: AccountOptions) -> Iterator[Account]:
+def open_own(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open the account of the stream that ``resourcesync serve --events`` offers.
 
     Raises:
@@ -110,9 +110,9 @@ def open_own(options: AccountOptions) -> Iterator[Account]:
         yield account
 
 
-def _manner(values: Mapping[str, str]) -> Manner:
-    usual = Manner()
-    return Manner(
+def _manner(values: Mapping[str, str]) -> StreamOptions:
+    usual = StreamOptions()
+    return StreamOptions(
         quiet=seconds_of(values, "quiet", usual.quiet),
         silence=seconds_of(values, "silence", usual.silence),
         accept_gaps=accepts_gaps(values),
@@ -120,7 +120,9 @@ def _manner(values: Mapping[str, str]) -> Manner:
 
 
 @contextmanager
-def _opened(options: AccountOptions, hearing: Hearing, manner: Manner) -> Iterator["EventFeed"]:
+def _opened(
+    options: AccountOptions, hearing: EventDecoder, manner: StreamOptions
+) -> Iterator["EventFeed"]:
     scheme, _, uri = options.address.partition(":")
     if not uri.startswith(("http://", "https://")):
         raise ConfigurationError(
@@ -137,7 +139,7 @@ def _opened(options: AccountOptions, hearing: Hearing, manner: Manner) -> Iterat
         yield EventFeed(uri, fetcher, hearing, options.clock, manner)
 
 
-class EventFeed(MereFeed):
+class EventFeed(ChangeFeed):
     """An account: what a stream of events tells.
 
     Args:
@@ -149,7 +151,12 @@ class EventFeed(MereFeed):
     """
 
     def __init__(
-        self, uri: str, streamer: Streamer, hearing: Hearing, clock: Clock, manner: Manner
+        self,
+        uri: str,
+        streamer: Streamer,
+        hearing: EventDecoder,
+        clock: Clock,
+        manner: StreamOptions,
     ) -> None:
         self._uri = uri
         self._streamer = streamer
@@ -159,7 +166,7 @@ class EventFeed(MereFeed):
 
     def position(self) -> str:
         """Return the present, or the moment that was chosen to begin at."""
-        return _written(Position(moment=self._manner.since or self._clock.now()))
+        return _written(EventPosition(moment=self._manner.since or self._clock.now()))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the stream tells after a position.
@@ -168,7 +175,7 @@ class EventFeed(MereFeed):
             DiscontinuityError: The server has not kept all of it.
             SourceError: It cannot be read.
         """
-        listening = Listening(self._clock, _read(after), wait)
+        listening = StreamSession(self._clock, _read(after), wait)
         while not listening.is_over:
             trouble: SourceError | None = None
             try:
@@ -182,7 +189,7 @@ class EventFeed(MereFeed):
                 raise trouble
             self._clock.sleep(listening.pause())
 
-    def _read_connection(self, listening: "Listening") -> Iterator[ChangeBatch]:
+    def _read_connection(self, listening: "StreamSession") -> Iterator[ChangeBatch]:
         """Yield what one connection tells."""
         reader = listening.begin()
         uri, fields = self._request(listening.position)
@@ -200,7 +207,7 @@ class EventFeed(MereFeed):
                 if listening.is_enough(self._manner):
                     return
 
-    def _request(self, place: "Position") -> tuple[str, tuple[tuple[str, str], ...]]:
+    def _request(self, place: "EventPosition") -> tuple[str, tuple[tuple[str, str], ...]]:
         """Return what to ask for, and with which fields."""
         fields = (("Accept", _TYPE), ("Cache-Control", "no-store"))
         if place.id:
@@ -210,16 +217,16 @@ class EventFeed(MereFeed):
         mark = "&" if "?" in self._uri else "?"
         return f"{self._uri}{mark}since={format_w3c(place.moment)}", fields
 
-    def _hear(self, event: Event, listening: "Listening") -> None:
+    def _hear(self, event: ServerSentEvent, listening: "StreamSession") -> None:
         self._check_id(event)
-        heard = Heard((), None)
+        heard = DecodedEvent((), None)
         if event.has_data and event.is_whole:
             heard = self._hearing(event, listening.resume_moment())
         elif event.has_data:
-            heard = Heard((Omission(name=shown(event.data), reason=_TOO_LARGE),), None)
+            heard = DecodedEvent((Omission(name=shown(event.data), reason=_TOO_LARGE),), None)
         listening.hear(heard, event)
 
-    def _check_id(self, event: Event) -> None:
+    def _check_id(self, event: ServerSentEvent) -> None:
         """Refuse a stream that could not be gone on with."""
         found = event.last_id
         if len(found) > _MOST_ID or not (found.isascii() and found.isprintable()):
@@ -232,7 +239,7 @@ class EventFeed(MereFeed):
             )
 
 
-class Listening:
+class StreamSession:
     """What one call of ``changes`` has heard so far.
 
     Attributes:
@@ -241,9 +248,9 @@ class Listening:
         is_over: Whether nothing more is to be heard in this call.
     """
 
-    def __init__(self, clock: Clock, position: Position, wait: float) -> None:
+    def __init__(self, clock: Clock, position: EventPosition, wait: float) -> None:
         self.position = position
-        self.lot = Lot(clock)
+        self.lot = PendingChanges(clock)
         self.is_over = False
         self._clock = clock
         self._started = clock.now()
@@ -275,10 +282,10 @@ class Listening:
         """Return the moment of the position that this call was given, until another one is told."""
         return self.position.moment if self._is_resumed else None
 
-    def hear(self, heard: Heard, event: Event) -> None:
+    def hear(self, heard: DecodedEvent, event: ServerSentEvent) -> None:
         """Take what an event says."""
         self.lot.add(heard.entries, event.size)
-        self.position = Position(id=event.last_id, moment=heard.moment or self.position.moment)
+        self.position = EventPosition(id=event.last_id, moment=heard.moment or self.position.moment)
         self._heard_at, self._has_heard, self._pause = self._arrived_at, True, 0.0
         if heard.moment is not None:
             self._is_resumed = False
@@ -289,7 +296,7 @@ class Listening:
         """Return what was heard since the last time."""
         return self.lot.take(_written(self.position))
 
-    def is_enough(self, manner: Manner) -> bool:
+    def is_enough(self, manner: StreamOptions) -> bool:
         """Whether to leave the connection.
 
         Time is up, or nobody waits for what is to come; or the connection seems to be dead.
@@ -322,7 +329,7 @@ class Listening:
         return min(self._pause, left)
 
 
-def _to_end(stream: Generator[bytes, None, Response]) -> Generator[bytes, None, None]:
+def _to_end(stream: Generator[bytes, None, FetchResponse]) -> Generator[bytes, None, None]:
     """Yield what a stream gives, and see at its end that it was one of events."""
     response = yield from stream
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -332,13 +339,13 @@ def _to_end(stream: Generator[bytes, None, Response]) -> Generator[bytes, None, 
         )
 
 
-def _written(position: Position) -> str:
+def _written(position: EventPosition) -> str:
     return msgspec.json.encode(position).decode()
 
 
-def _read(text: str) -> Position:
+def _read(text: str) -> EventPosition:
     try:
-        return msgspec.json.decode(text, type=Position)
+        return msgspec.json.decode(text, type=EventPosition)
     except msgspec.MsgspecError as error:
         raise StateError(
             "the position of the stream that was noted is none", evidence=(("got", text[:200]),)

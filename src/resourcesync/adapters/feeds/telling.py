@@ -21,7 +21,7 @@ _SHOWN: Final = 200
 _MOST_SECONDS: Final = 86_400.0
 
 
-class MereFeed:
+class ChangeFeed:
     """What all feeds have in common: they tell changes, and know nothing of all resources."""
 
     can_list_resources = False
@@ -98,7 +98,7 @@ def shown(line: bytes) -> str:
     return "".join(one if one.isprintable() else "\ufffd" for one in text) or "an empty line"
 
 
-class Heard(NamedTuple):
+class DecodedEvent(NamedTuple):
     """What an event says.
 
     Attributes:
@@ -110,7 +110,7 @@ class Heard(NamedTuple):
     moment: datetime | None
 
 
-class Lot:
+class PendingChanges:
     """Changes that are told together: not too many, not too large, not too late."""
 
     def __init__(self, clock: Clock) -> None:

@@ -58,7 +58,7 @@ def unlistable(path: str, error: OSError) -> StorageError:
     )
 
 
-class Folder:
+class ScannedFolder:
     """A folder on the way of a scan: where it is, and the keys that are still to be looked at."""
 
     __slots__ = ("descriptor", "keys", "names", "path", "uri")
@@ -77,10 +77,10 @@ class Folder:
             self.descriptor = None
 
 
-class Descent:
+class FolderStack:
     """The folders from the root to the one being scanned, with few descriptors held."""
 
-    def __init__(self, root: Folder) -> None:
+    def __init__(self, root: ScannedFolder) -> None:
         assert root.descriptor is not None
         self.device = os.fstat(root.descriptor).st_dev
         self._root = root
@@ -89,7 +89,7 @@ class Descent:
     def __bool__(self) -> bool:
         return bool(self._folders)
 
-    def deepest(self) -> tuple[Folder, int]:
+    def deepest(self) -> tuple[ScannedFolder, int]:
         """Return the folder being scanned and its descriptor.
 
         Raises:
@@ -104,7 +104,7 @@ class Descent:
                 raise unlistable(folder.path, error) from error
         return folder, folder.descriptor
 
-    def enter(self, folder: Folder) -> None:
+    def enter(self, folder: ScannedFolder) -> None:
         """Go down one level."""
         self._folders.append(folder)
         if len(self._folders) > _MAX_OPEN + 1:

@@ -7,15 +7,15 @@ from typing import BinaryIO, Final
 
 from resourcesync.adapters.files.folders import open_below
 from resourcesync.adapters.files.names import to_name, to_names
-from resourcesync.adapters.files.selection import Judge
+from resourcesync.adapters.files.selection import PathFilter
 
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 """How a file is opened that may be anything by now."""
 
-Opening = Callable[[str], BinaryIO | None]
+FileOpener = Callable[[str], BinaryIO | None]
 
 
-class Nearby:
+class SiblingCache:
     """Opens files by their URIs, quickly where one lies beside the one before; for one thread.
 
     Whatever is not plain goes the slow way: links, names that stand for nothing, what is gone.
@@ -27,7 +27,7 @@ class Nearby:
         slowly: Opens any file.
     """
 
-    def __init__(self, root: int, base: str, judge: Judge, slowly: Opening) -> None:
+    def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
         self._root = root
         self._base = base
         self._judge = judge

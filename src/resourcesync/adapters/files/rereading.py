@@ -36,7 +36,7 @@ class _RereadState(msgspec.Struct, frozen=True):
     place: int
 
 
-class Rereading(NamedTuple):
+class RereadSchedule(NamedTuple):
     """What one scan reads again; the default is nothing.
 
     Attributes:

@@ -14,7 +14,7 @@ def _is_none(_name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class FileSelection:
     """What of a tree is published.
 
     Attributes:
@@ -37,10 +37,10 @@ class Selection:
     crosses_devices: bool = False
 
 
-class Judge:
-    """Applies a ``Selection`` to one name after the other."""
+class PathFilter:
+    """Applies a ``FileSelection`` to one name after the other."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: FileSelection) -> None:
         self._skip = frozenset(path.strip("/") for path in selection.skip)
         self._is_own = selection.is_own
         self._hidden = selection.hidden

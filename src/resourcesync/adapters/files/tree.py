@@ -13,8 +13,8 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.files.digesting import Digester
 from resourcesync.adapters.files.folders import (
     GONE,
-    Descent,
-    Folder,
+    FolderStack,
+    ScannedFolder,
     open_below,
     open_root,
     rising,
@@ -23,9 +23,9 @@ from resourcesync.adapters.files.folders import (
 from resourcesync.adapters.files.links import LinkNotFollowedError, resolve
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment, unfit
-from resourcesync.adapters.files.nearby import FILE, Nearby, Opening
-from resourcesync.adapters.files.rereading import Rereading
-from resourcesync.adapters.files.selection import LEFT_OUT, Judge, Selection
+from resourcesync.adapters.files.nearby import FILE, FileOpener, SiblingCache
+from resourcesync.adapters.files.rereading import RereadSchedule
+from resourcesync.adapters.files.selection import LEFT_OUT, FileSelection, PathFilter
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource, plain_resource
 from resourcesync.model.timestamps import EPOCH, to_microseconds
@@ -67,18 +67,18 @@ class FileTreeOriginals:
         base_uri: str,
         *,
         clock: Clock,
-        selection: Selection | None = None,
+        selection: FileSelection | None = None,
         algorithms: Sequence[str] = ("sha-256",),
-        rereading: Rereading | None = None,
+        rereading: RereadSchedule | None = None,
     ) -> None:
         self._root = root
         self._base = base_uri if base_uri.endswith("/") else base_uri + "/"
         self._clock = clock
         self._crosses_devices = selection is not None and selection.crosses_devices
-        self._judge = Judge(selection or Selection())
+        self._judge = PathFilter(selection or FileSelection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
-        self._is_due = (rereading or Rereading()).has
+        self._is_due = (rereading or RereadSchedule()).has
         self._current: tuple[str, int] | None = None
         self._second, self._lastmod = 0, EPOCH
 
@@ -99,8 +99,8 @@ class FileTreeOriginals:
             StorageError: A folder cannot be listed. What was yielded so far is not the tree.
         """
         self._omissions = []
-        root = Folder(open_root(self._root), (), self._base)
-        descent = Descent(root)
+        root = ScannedFolder(open_root(self._root), (), self._base)
+        descent = FolderStack(root)
         root.keys = rising(lambda: self._keys(root))
         try:
             while descent:
@@ -109,7 +109,7 @@ class FileTreeOriginals:
             self._current = None
             descent.close()
 
-    def _scan_files(self, descent: Descent) -> Iterator[Original]:
+    def _scan_files(self, descent: FolderStack) -> Iterator[Original]:
         """Yield the files of the deepest folder up to the next folder in it, which is entered.
 
         This runs for every file of every scan, so what is usual is written out.
@@ -135,7 +135,7 @@ class FileTreeOriginals:
                 yield _original((folder.uri + key, fingerprint, found.st_size, lastmod, ""))
         descent.leave()
 
-    def _keys(self, folder: Folder) -> Iterator[str]:
+    def _keys(self, folder: ScannedFolder) -> Iterator[str]:
         """Yield the names of a folder as URI segments, those of folders with a ``/``, unordered."""
         assert folder.descriptor is not None
         path, judge, room = folder.path, self._judge, MAX_URI - len(folder.uri)
@@ -158,7 +158,7 @@ class FileTreeOriginals:
         except OSError as error:
             raise unlistable(path, error) from error
 
-    def _enter(self, descent: Descent, key: str) -> bool:
+    def _enter(self, descent: FolderStack, key: str) -> bool:
         """Go down into a folder; return whether it is still there and on the same device."""
         folder, descriptor = descent.deepest()
         name = to_name(key[:-1])
@@ -169,7 +169,7 @@ class FileTreeOriginals:
             if error.errno in GONE:
                 return False
             raise unlistable(folder.path + name, error) from error
-        child = Folder(below, (*folder.names, name), folder.uri + key)
+        child = ScannedFolder(below, (*folder.names, name), folder.uri + key)
         if not self._crosses_devices and os.fstat(below).st_dev != descent.device:
             child.close()
             self._omit(folder.path + name, "a folder on another file system")
@@ -178,7 +178,7 @@ class FileTreeOriginals:
         descent.enter(child)
         return True
 
-    def _stat(self, folder: Folder, descriptor: int, key: str) -> os.stat_result | None:
+    def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
         """Return what a file is, or ``None`` when it is gone or not published."""
         name = key if "%" not in key else to_name(key)
         assert name is not None
@@ -284,10 +284,10 @@ class FileTreeOriginals:
         return None
 
     @contextmanager
-    def reading(self) -> Iterator[Opening]:
+    def reading(self) -> Iterator[FileOpener]:
         """Give what opens as ``open`` does, for one thread: quickly for files beside each other."""
         with self._rooted() as root:
-            nearby = Nearby(root, self._base, self._judge, self.open)
+            nearby = SiblingCache(root, self._base, self._judge, self.open)
             try:
                 yield nearby
             finally:

@@ -11,10 +11,10 @@ from resourcesync import __version__
 from resourcesync.adapters.http import proxies
 from resourcesync.adapters.http.authorities import system_authorities
 from resourcesync.adapters.http.egress import is_public
-from resourcesync.adapters.http.errand import Errand
+from resourcesync.adapters.http.errand import RequestState
 from resourcesync.adapters.http.robots import AGENT
 from resourcesync.adapters.http.settings import FetchSettings
-from resourcesync.adapters.http.transfer import Transfer
+from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.ports import Clock
 
 _HIGHEST_SELECTABLE = 1000
@@ -33,7 +33,7 @@ class _SocketAddress(Protocol):
     addr: Any  # a tuple for the Internet families, bytes for any other
 
 
-class Engine:
+class CurlEngine:
     """A multi handle with its connections, driven by one ``fetch`` at a time."""
 
     def __init__(self, settings: FetchSettings, clock: Clock) -> None:
@@ -45,12 +45,14 @@ class Engine:
         most = settings.jobs if settings.proxy else settings.per_host
         self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
         self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _IDLE_CONNECTIONS)
-        self._idle: list[Transfer] = []
+        self._idle: list[HttpTransfer] = []
         self._blind = False
         self._opened: list[socket.socket] = []
-        self.active: dict[Any, Transfer] = {}
+        self.active: dict[Any, HttpTransfer] = {}
 
-    def start(self, errand: Errand, headers: list[str], now: float, *, private: bool) -> Transfer:
+    def start(
+        self, errand: RequestState, headers: list[str], now: float, *, private: bool
+    ) -> HttpTransfer:
         """Send an errand. ``private`` allows it to reach addresses that are not public."""
         transfer = self._idle.pop() if self._idle else self._new_transfer()
         transfer.begin(errand, now)
@@ -76,7 +78,7 @@ class Engine:
         self._multi.add_handle(curl)
         return transfer
 
-    def turn(self) -> Iterator[Transfer]:
+    def turn(self) -> Iterator[HttpTransfer]:
         """Move all transfers on; yield those that ended, judged and ready for reuse after it.
 
         Raises:
@@ -94,7 +96,7 @@ class Engine:
             if not queued:
                 return
 
-    def _end(self, curl: Any, number: int, text: str) -> Transfer:
+    def _end(self, curl: Any, number: int, text: str) -> HttpTransfer:
         transfer = self.active.pop(curl)
         self._multi.remove_handle(curl)
         self._idle.append(transfer)
@@ -119,7 +121,7 @@ class Engine:
         if self._clock.monotonic() - started < seconds / 2:  # libcurl has no socket to wait for
             self._clock.sleep(min(seconds, _BLIND_WAIT))
 
-    def abort(self, transfer: Transfer) -> None:
+    def abort(self, transfer: HttpTransfer) -> None:
         """Give a transfer up; its connection is closed."""
         del self.active[transfer.curl]
         self._multi.remove_handle(transfer.curl)
@@ -138,9 +140,9 @@ class Engine:
         self._idle.clear()
         self._multi.close()
 
-    def _new_transfer(self) -> Transfer:
+    def _new_transfer(self) -> HttpTransfer:
         curl = pycurl.Curl()
-        transfer = Transfer(curl, self._settings)
+        transfer = HttpTransfer(curl, self._settings)
         for option, value in self._options():
             curl.setopt(option, value)
         if self._settings.ca_file:  # in place of the system's, not besides those of its folder
@@ -183,7 +185,7 @@ class Engine:
         return options
 
     def _open_socket(
-        self, transfer: Transfer, _purpose: int, address: _SocketAddress
+        self, transfer: HttpTransfer, _purpose: int, address: _SocketAddress
     ) -> socket.socket | int:
         """Make the socket that libcurl then connects, unless policy forbids the address."""
         try:

@@ -2,10 +2,10 @@
 
 from resourcesync.adapters.http.addresses import Address
 from resourcesync.adapters.http.redirects import crosses
-from resourcesync.ports import Part, Request
+from resourcesync.ports import FetchRequest, PartialBody
 
 
-class Errand:
+class RequestState:
     """What is known of a request under way.
 
     Attributes:
@@ -37,14 +37,16 @@ class Errand:
         "whole",
     )
 
-    def __init__(self, request: Request, address: Address, *, for_robots: bool = False) -> None:
+    def __init__(
+        self, request: FetchRequest, address: Address, *, for_robots: bool = False
+    ) -> None:
         self.request = request
         self.first = address
         self.tries = 0
         self.delay = 0.0
         self.probe = False
         self.for_robots = for_robots
-        self.part: Part | None = request.part
+        self.part: PartialBody | None = request.part
         self.whole = False
         self.start_over()
 

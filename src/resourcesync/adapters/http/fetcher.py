@@ -7,14 +7,14 @@ from random import Random
 from typing import Final
 
 from resourcesync.adapters.http.authorities import check_authorities
-from resourcesync.adapters.http.engine import Engine
+from resourcesync.adapters.http.engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
-from resourcesync.adapters.http.robots import Forgetful, KnownRules
-from resourcesync.adapters.http.run import Counts, Run
+from resourcesync.adapters.http.robots import KnownRules, NoKnownRules
+from resourcesync.adapters.http.run import TransferCounts, TransferRun
 from resourcesync.adapters.http.settings import FetchSettings
-from resourcesync.adapters.http.streaming import Arriving, StreamRun
+from resourcesync.adapters.http.streaming import StreamRun, StreamSink
 from resourcesync.errors import SourceError
-from resourcesync.ports import Clock, Failure, Purpose, Request, Response
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class FetchStats:
     wait: float | None = None
 
 
-_FORGETFUL: Final = Forgetful()
+_FORGETFUL: Final = NoKnownRules()
 
 
 class CurlFetcher:
@@ -70,10 +70,12 @@ class CurlFetcher:
         self._clock = clock
         self._random = random
         self._origins = Origins(settings, random, clock, known_rules, on_shortened)
-        self._engines: list[Engine] = []
-        self._counts = Counts()
+        self._engines: list[CurlEngine] = []
+        self._counts = TransferCounts()
 
-    def fetch(self, requests: Iterable[Request | None]) -> Iterator[Response | Failure]:
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         At most ``jobs`` requests and a few more are taken ahead of their outcomes. Time that the
@@ -82,19 +84,19 @@ class CurlFetcher:
         others are in flight.
         """
         with self._engine() as engine:
-            run = Run(*self._parts(), engine, self._counts)
+            run = TransferRun(*self._parts(), engine, self._counts)
             yield from run.outcomes(iter(requests))
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
-    ) -> Generator[bytes, None, Response]:
+    ) -> Generator[bytes, None, FetchResponse]:
         """Yield the bytes of a 200 answer as they come; return the answer when it ends.
 
         Raises:
             SourceError: There is no such answer, or it broke off.
         """
-        sink = Arriving()
-        request = Request(
+        sink = StreamSink()
+        request = FetchRequest(
             uri=uri, sink=sink, purpose=Purpose.STREAM, fields=fields, on_start=sink.begin
         )
         with self._engine() as engine:
@@ -102,7 +104,7 @@ class CurlFetcher:
             for outcome in run.turns(request):
                 if sink.has_begun:
                     yield sink.take()
-                if isinstance(outcome, Failure):
+                if isinstance(outcome, FetchFailure):
                     raise outcome.error
                 if outcome is not None:
                     return outcome
@@ -112,9 +114,9 @@ class CurlFetcher:
         return self._settings, self._clock, self._random, self._origins
 
     @contextmanager
-    def _engine(self) -> Iterator[Engine]:
+    def _engine(self) -> Iterator[CurlEngine]:
         """Give an engine, and take it back for the next call unless something crashed."""
-        engine = self._engines.pop() if self._engines else Engine(self._settings, self._clock)
+        engine = self._engines.pop() if self._engines else CurlEngine(self._settings, self._clock)
         sound = False
         try:
             yield engine

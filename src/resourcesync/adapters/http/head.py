@@ -27,7 +27,7 @@ _STATUS = re.compile(r"HTTP/[0-9.]+ ([1-9][0-9]{2})(?: (.*))?\Z")
 _DIGITS = re.compile(r"[0-9]{1,20}\Z")
 
 
-class Fields(Mapping[str, str]):
+class HeaderFields(Mapping[str, str]):
     """The fields of a head by their names in lower case.
 
     The first value of a name counts, but ``link`` joins all of them with commas.
@@ -76,7 +76,7 @@ class Fields(Mapping[str, str]):
         return len(self._fields())
 
 
-class Head:
+class ResponseHead:
     """The status and the fields of a final response.
 
     Attributes:
@@ -94,7 +94,7 @@ class Head:
         self.status = status
         self.status_line = said
         lowered = text.lower()
-        self.fields = Fields(text, lowered)
+        self.fields = HeaderFields(text, lowered)
         length = _find(lowered, "\r\ncontent-length", uri)
         transfer = _find(lowered, "\r\ntransfer-encoding", uri)
         if length is not None and not _DIGITS.match(length):
@@ -105,7 +105,7 @@ class Head:
         self.coding = _find(lowered, "\r\ncontent-encoding", uri) or ""
 
 
-def read_head(text: str, uri: str) -> Head | None:
+def read_head(text: str, uri: str) -> ResponseHead | None:
     """Read what came before the body; ``None`` when no final head is complete.
 
     Raises:
@@ -145,10 +145,10 @@ def printable(text: str) -> str:
     return "".join(mark if mark.isprintable() else "?" for mark in text[:80])
 
 
-def _read_final(status: int, said: str, text: str, uri: str) -> Head:
+def _read_final(status: int, said: str, text: str, uri: str) -> ResponseHead:
     if text.count("\r\n") > MOST_FIELDS:
         raise _bad(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
-    return Head(status, said, text, uri)
+    return ResponseHead(status, said, text, uri)
 
 
 def _find(lowered: str, start: str, uri: str) -> str | None:

@@ -5,11 +5,11 @@ from heapq import heappop, heappush
 from itertools import count
 from math import inf
 
-from resourcesync.adapters.http.errand import Errand
-from resourcesync.adapters.http.origins import Origin
+from resourcesync.adapters.http.errand import RequestState
+from resourcesync.adapters.http.origins import OriginState
 
 
-class Lane:
+class OriginQueue:
     """A queue to one origin.
 
     Attributes:
@@ -18,25 +18,25 @@ class Lane:
         asking: Whether ``robots.txt`` is being fetched.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: OriginState) -> None:
         self.origin = origin
         self.in_flight = 0
         self.awaits_rules = False
-        self._urgent: list[tuple[float, int, Errand]] = []
-        self._queue: deque[Errand] = deque()
-        self._later: list[tuple[float, int, Errand]] = []
+        self._urgent: list[tuple[float, int, RequestState]] = []
+        self._queue: deque[RequestState] = deque()
+        self._later: list[tuple[float, int, RequestState]] = []
         self._order = count()
 
-    def add(self, errand: Errand) -> None:
+    def add(self, errand: RequestState) -> None:
         """Put a new errand last."""
         self._queue.append(errand)
 
-    def add_again(self, errand: Errand, moment: float) -> None:
+    def add_again(self, errand: RequestState, moment: float) -> None:
         """Put an errand before all new ones, but not before ``moment``, in seconds of the clock."""
         waiting = self._urgent if errand.for_robots else self._later
         heappush(waiting, (moment, next(self._order), errand))
 
-    def pop(self, now: float) -> Errand | None:
+    def pop(self, now: float) -> RequestState | None:
         """Return the next errand that may start, ``None`` when there is none now.
 
         While the rules are being asked for, that can only be one that asks for rules.
@@ -49,7 +49,7 @@ class Lane:
             return heappop(self._later)[2]
         return self._queue.popleft() if self._queue else None
 
-    def pop_all(self) -> list[Errand]:
+    def pop_all(self) -> list[RequestState]:
         """Return all errands that wait, those that ask for rules first."""
         waiting = [errand for _, _, errand in (*self._urgent, *self._later)]
         waiting.extend(self._queue)

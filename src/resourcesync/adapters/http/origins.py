@@ -6,10 +6,15 @@ from random import Random
 
 from resourcesync.adapters.http.addresses import host_of, origin_of
 from resourcesync.adapters.http.egress import is_address, is_odd_number, is_public
-from resourcesync.adapters.http.errand import Errand
-from resourcesync.adapters.http.politeness import Circuit, Patience, Politeness, Window
+from resourcesync.adapters.http.errand import RequestState
+from resourcesync.adapters.http.politeness import (
+    CircuitBreaker,
+    CircuitLimits,
+    Politeness,
+    RequestWindow,
+)
 from resourcesync.adapters.http.ranges import range_fields
-from resourcesync.adapters.http.robots import GOOD_FOR, KnownRules, Rules, read_rules
+from resourcesync.adapters.http.robots import GOOD_FOR, KnownRules, RobotsRules, read_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
 from resourcesync.ports import Clock, Purpose
@@ -21,7 +26,7 @@ _AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 """What is asked for in no coding of the transfer."""
 
 
-class Origin:
+class OriginState:
     """One origin: our manners towards it, its rules, and what it alone is sent.
 
     Attributes:
@@ -37,7 +42,7 @@ class Origin:
     def __init__(self, name: str, settings: FetchSettings, politeness: Politeness) -> None:
         self.name = name
         self.politeness = politeness
-        self.rules: Rules | None = None
+        self.rules: RobotsRules | None = None
         self.rules_until = 0.0
         self.is_recalled = False
         self.trouble: SourceError | None = None
@@ -53,7 +58,7 @@ class Origin:
         self._from = [f"From: {settings.contact}"] if settings.contact else []
         self._usual: dict[tuple[bool, bool], list[str]] = {}
 
-    def headers(self, errand: Errand) -> list[str]:
+    def headers(self, errand: RequestState) -> list[str]:
         """Return the fields to send; the same list for all requests that need the same."""
         request = errand.request
         key = (request.purpose in _AS_IT_IS, errand.crossed)
@@ -75,7 +80,7 @@ def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
     return name in named or name.replace("https://", "http://", 1) in named
 
 
-def _special(errand: Errand) -> list[str]:
+def _special(errand: RequestState) -> list[str]:
     request = errand.request
     fields = []
     if request.uncached:
@@ -113,9 +118,9 @@ class Origins:
         self._random = random
         self._on_shortened = on_shortened
         self._shortened: set[str] = set()
-        self._known: OrderedDict[str, Origin] = OrderedDict()
+        self._known: OrderedDict[str, OriginState] = OrderedDict()
 
-    def find(self, authority: str, uri: str) -> Origin:
+    def find(self, authority: str, uri: str) -> OriginState:
         """Return the origin of an authority, which ``uri`` has.
 
         Raises:
@@ -134,21 +139,21 @@ class Origins:
             self._known.move_to_end(name)
         return known
 
-    def _meet(self, name: str, uri: str) -> Origin:
+    def _meet(self, name: str, uri: str) -> OriginState:
         settings, host = self._settings, host_of(name)
-        patience = Patience(
+        patience = CircuitLimits(
             failures=max(_FAILURES_IN_A_ROW, settings.retries + 2),
             probes=max(1, settings.retries),
             first=settings.backoff,
             longest=settings.max_wait,
         )
         politeness = Politeness(
-            Window(first=settings.first_window, ceiling=settings.per_host),
-            Circuit(patience, self._random),
+            RequestWindow(first=settings.first_window, ceiling=settings.per_host),
+            CircuitBreaker(patience, self._random),
             interval=1 / settings.rate if settings.rate else 0.0,
             max_wait=settings.max_wait,
         )
-        origin = Origin(name, settings, politeness)
+        origin = OriginState(name, settings, politeness)
         if is_odd_number(host) or (is_address(host) and not origin.private and not is_public(host)):
             raise SourceRefusedError(
                 "the host is an address that policy does not allow",
@@ -159,11 +164,11 @@ class Origins:
         remembered = None if settings.robots == "ignore" else self._known_rules.recall(name)
         if remembered is not None:
             read, good_for = remembered
-            self.rule(origin, read_rules(read) if read else Rules(), good_for)
+            self.rule(origin, read_rules(read) if read else RobotsRules(), good_for)
             origin.is_recalled = True
         return origin
 
-    def rule(self, origin: Origin, rules: Rules, good_for: float) -> None:
+    def rule(self, origin: OriginState, rules: RobotsRules, good_for: float) -> None:
         """Give an origin rules that are good for some seconds."""
         origin.rules = rules
         origin.rules_until = self._clock.monotonic() + good_for
@@ -178,7 +183,7 @@ class Origins:
             self._shortened.add(name)
             self._on_shortened(name, asked)
 
-    def ruled(self, origin: Origin, rules: Rules, read: bytes) -> None:
+    def ruled(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
         """Give an origin the rules that were just read, and remember what was read."""
         origin.is_recalled = False
         if rules.unread is not None:

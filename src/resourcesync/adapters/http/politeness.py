@@ -21,7 +21,7 @@ _FORGET = 1 / 1024
 """How much of the shortest latency is forgotten with each answer: one lucky one is not for ever."""
 
 
-class Window:
+class RequestWindow:
     """How many requests may be in flight: found out, as TCP finds out its rate.
 
     It grows by one for each answer, which doubles it in a round trip, until the ceiling, the first
@@ -71,7 +71,7 @@ def decorrelated(random: Random, first: float, previous: float, longest: float) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class CircuitLimits:
     """When an origin counts as away.
 
     Attributes:
@@ -87,13 +87,13 @@ class Patience:
     longest: float
 
 
-class Circuit:
+class CircuitBreaker:
     """Stops asking an origin that is away, and asks with one probe whether it is back.
 
     An origin that never answered is given one probe; so a wrong name or a dead host is soon told.
     """
 
-    def __init__(self, patience: Patience, random: Random) -> None:
+    def __init__(self, patience: CircuitLimits, random: Random) -> None:
         self._patience = patience
         self._random = random
         self._failures = 0
@@ -144,7 +144,7 @@ class Politeness:
     """All that is owed to one origin."""
 
     def __init__(
-        self, window: Window, circuit: Circuit, *, interval: float, max_wait: float
+        self, window: RequestWindow, circuit: CircuitBreaker, *, interval: float, max_wait: float
     ) -> None:
         self._window = window
         self._circuit = circuit

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from resourcesync.adapters.http.head import Head
-from resourcesync.ports import Part
+from resourcesync.adapters.http.head import ResponseHead
+from resourcesync.ports import PartialBody
 from resourcesync.ports.fetching import age_when_served
 
 WORTH: Final = 16 * 1024
@@ -42,12 +42,12 @@ def is_sendable(validator: str) -> bool:
     return 0 < len(validator) <= _LONGEST and validator.isascii() and validator.isprintable()
 
 
-def range_fields(part: Part) -> list[str]:
+def range_fields(part: PartialBody) -> list[str]:
     """Return the fields that ask for what comes after a part."""
     return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
 
 
-def is_the_rest(head: Head, part: Part) -> bool:
+def is_the_rest(head: ResponseHead, part: PartialBody) -> bool:
     """Whether a 206 brings all that comes after a part, of the same body."""
     match = _CONTENT_RANGE.fullmatch(head.fields.get("content-range", ""))
     if match is None or head.coding not in {"", "identity"}:

@@ -48,7 +48,7 @@ class KnownRules(Protocol):
         ...
 
 
-class Forgetful:
+class NoKnownRules:
     """Remembers nothing."""
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
@@ -87,7 +87,7 @@ class RobotsSink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RobotsRules:
     """The rules of one origin.
 
     Attributes:
@@ -117,17 +117,17 @@ class Rules:
         return None if purpose in _UNBOUND else self.unread
 
 
-def read_rules(body: bytes) -> Rules:
+def read_rules(body: bytes) -> RobotsRules:
     """Return the rules in a ``robots.txt``; what cannot be understood is no rule."""
     from protego import Protego  # noqa: PLC0415 - many sites have no rules
 
     text = body.decode("utf-8-sig", "replace").replace("\0", "")
     robots = Protego.parse(text)
     asked = robots.crawl_delay(AGENT) or 0.0
-    return Rules(robots=robots, requested_delay=asked if 0 < asked < inf else 0.0)
+    return RobotsRules(robots=robots, requested_delay=asked if 0 < asked < inf else 0.0)
 
 
-def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:
+def rules_after(error: SourceError | StorageError, read: bytes) -> RobotsRules:
     """Return the rules when ``robots.txt`` was not had as a whole.
 
     None that exist (4xx), or no usable ones, bind nothing. One that is too long is read as far as
@@ -137,7 +137,7 @@ def rules_after(error: SourceError | StorageError, read: bytes) -> Rules:
     if isinstance(error, StorageError):
         return read_rules(read)
     if isinstance(error, ResourceMissingError):
-        return Rules()
+        return RobotsRules()
     if 400 <= error.status < 500 and not error.transient:  # noqa: PLR2004
-        return Rules()
-    return Rules(unread=error)
+        return RobotsRules()
+    return RobotsRules(unread=error)

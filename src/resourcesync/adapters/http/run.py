@@ -7,21 +7,21 @@ from random import Random
 
 from resourcesync.adapters.http import redirects
 from resourcesync.adapters.http.addresses import read_address
-from resourcesync.adapters.http.engine import Engine
-from resourcesync.adapters.http.errand import Errand
-from resourcesync.adapters.http.head import Head
-from resourcesync.adapters.http.lanes import Lane
+from resourcesync.adapters.http.engine import CurlEngine
+from resourcesync.adapters.http.errand import RequestState
+from resourcesync.adapters.http.head import ResponseHead
+from resourcesync.adapters.http.lanes import OriginQueue
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.politeness import decorrelated
 from resourcesync.adapters.http.robots import (
     NO_LIMIT,
+    RobotsRules,
     RobotsSink,
-    Rules,
     read_rules,
     rules_after,
 )
 from resourcesync.adapters.http.settings import FetchSettings
-from resourcesync.adapters.http.transfer import Transfer
+from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.adapters.http.verdicts import PUSHBACK, REDIRECTS
 from resourcesync.errors import (
     SourceError,
@@ -29,9 +29,9 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import Clock, Failure, Purpose, Request, Response
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
-Outcome = Response | Failure
+FetchOutcome = FetchResponse | FetchFailure
 
 _AHEAD = 16
 _AT_ONCE = 64
@@ -51,7 +51,7 @@ _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 
 
 @dataclass(slots=True)
-class Counts:
+class TransferCounts:
     """Running totals of a fetcher."""
 
     requests: int = 0
@@ -59,7 +59,7 @@ class Counts:
     quiet_until: float | None = None
 
 
-class Run:
+class TransferRun:
     """The state of one ``fetch``."""
 
     def __init__(
@@ -68,8 +68,8 @@ class Run:
         clock: Clock,
         random: Random,
         origins: Origins,
-        engine: Engine,
-        counts: Counts,
+        engine: CurlEngine,
+        counts: TransferCounts,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -77,9 +77,9 @@ class Run:
         self._origins = origins
         self._engine = engine
         self._counts = counts
-        self._lanes: dict[str, Lane] = {}
-        self._busy: dict[Lane, None] = {}
-        self._done: deque[Outcome] = deque()
+        self._lanes: dict[str, OriginQueue] = {}
+        self._busy: dict[OriginQueue, None] = {}
+        self._done: deque[FetchOutcome] = deque()
         self._open = 0
         self._polls_soon = False
         self._resumed_at = clock.monotonic()
@@ -91,7 +91,7 @@ class Run:
         if settings.bandwidth:  # so that each transfer has enough of it not to look stalled
             self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
 
-    def outcomes(self, requests: Iterator[Request | None]) -> Iterator[Outcome]:
+    def outcomes(self, requests: Iterator[FetchRequest | None]) -> Iterator[FetchOutcome]:
         """Yield the outcome of every request; ``None`` among them means: ask again soon."""
         more = True
         while True:
@@ -113,7 +113,7 @@ class Run:
 
     # --- taking and sending ---------------------------------------------------------------------
 
-    def _accept_requests(self, requests: Iterator[Request | None]) -> bool:
+    def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
         """Take requests ahead of what is in flight; whether there may be more."""
         self._polls_soon = False
         while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
@@ -126,22 +126,22 @@ class Run:
                 break
             self._open += 1
             try:
-                errand = Errand(request, read_address(request.uri))
+                errand = RequestState(request, read_address(request.uri))
                 lane = self._lane(errand.authority, errand.uri)
             except SourceRefusedError as error:
-                self._conclude(Failure(request=request, error=error, tries=0))
+                self._conclude(FetchFailure(request=request, error=error, tries=0))
             else:
                 lane.add(errand)
                 self._busy[lane] = None
         return True
 
-    def _lane(self, authority: str, uri: str) -> Lane:
+    def _lane(self, authority: str, uri: str) -> OriginQueue:
         lane = self._lanes.get(authority)
         if lane is None:
             if len(self._lanes) > _LANES:
                 self._lanes = {key: kept for key, kept in self._lanes.items() if not kept.idle}
             origin = self._origins.find(authority, uri)
-            lane = self._lanes.get(origin.name) or Lane(origin)
+            lane = self._lanes.get(origin.name) or OriginQueue(origin)
             self._lanes[origin.name] = self._lanes[authority] = lane
         return lane
 
@@ -153,7 +153,7 @@ class Run:
                 del self._busy[lane]  # behind the others, so that each has its turn
                 self._busy[lane] = None
 
-    def _start_lane(self, lane: Lane, now: float) -> bool:
+    def _start_lane(self, lane: OriginQueue, now: float) -> bool:
         """Send what may be sent to one origin; whether that was anything."""
         politeness = lane.origin.politeness
         if politeness.must_fail(now):
@@ -174,7 +174,7 @@ class Run:
             sent = True
         return sent
 
-    def _is_ruled_out(self, lane: Lane, errand: Errand, now: float) -> bool:
+    def _is_ruled_out(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
         """Whether ``robots.txt`` forbids an errand, or must be asked first."""
         request = errand.request
         if self._settings.robots == "ignore" or errand.for_robots:
@@ -192,11 +192,13 @@ class Run:
         lane.awaits_rules = True
         lane.add_again(errand, now)
         uri = f"{origin.name}/robots.txt"
-        request = Request(uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT)
-        lane.add_again(Errand(request, read_address(uri), for_robots=True), now)
+        request = FetchRequest(
+            uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT
+        )
+        lane.add_again(RequestState(request, read_address(uri), for_robots=True), now)
         return True
 
-    def _send(self, lane: Lane, errand: Errand, now: float) -> None:
+    def _send(self, lane: OriginQueue, errand: RequestState, now: float) -> None:
         origin = lane.origin
         errand.probe = origin.politeness.probing
         if not errand.hops:
@@ -255,7 +257,7 @@ class Run:
 
     # --- settling -------------------------------------------------------------------------------
 
-    def _finish_transfer(self, transfer: Transfer, now: float) -> None:
+    def _finish_transfer(self, transfer: HttpTransfer, now: float) -> None:
         errand = transfer.errand
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1
@@ -275,7 +277,7 @@ class Run:
         elif head is not None:
             self._succeed(errand, head, transfer.received)
 
-    def _learn(self, lane: Lane, transfer: Transfer, now: float) -> None:
+    def _learn(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
         """Draw from a transfer what it says of its origin."""
         error, politeness = transfer.error, lane.origin.politeness
         if isinstance(error, SourceUnavailableError):
@@ -290,7 +292,9 @@ class Run:
         elif transfer.head is not None:
             politeness.answered(transfer.latency(), lane.in_flight + 1)
 
-    def _try_again(self, lane: Lane, errand: Errand, error: SourceError, now: float) -> None:
+    def _try_again(
+        self, lane: OriginQueue, errand: RequestState, error: SourceError, now: float
+    ) -> None:
         most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
         most = 0 if errand.request.purpose is Purpose.STREAM else most
         if errand.tries > most or lane.origin.politeness.must_fail(now):
@@ -309,7 +313,7 @@ class Run:
         again.add_again(errand, now + errand.delay)
         self._busy[again] = None
 
-    def _request_whole(self, errand: Errand, now: float) -> None:
+    def _request_whole(self, errand: RequestState, now: float) -> None:
         """Begin at the first byte, since the server does not give the rest as it should."""
         try:
             errand.without_ranges()
@@ -321,7 +325,9 @@ class Run:
         again.add_again(errand, now)
         self._busy[again] = None
 
-    def _redirect(self, errand: Errand, transfer: Transfer, location: str, now: float) -> None:
+    def _redirect(
+        self, errand: RequestState, transfer: HttpTransfer, location: str, now: float
+    ) -> None:
         wait = transfer.wait or 0.0
         try:
             address = redirects.follow(
@@ -339,13 +345,13 @@ class Run:
         lane.add_again(errand, now + wait)
         self._busy[lane] = None
 
-    def _succeed(self, errand: Errand, head: Head, received: int) -> None:
+    def _succeed(self, errand: RequestState, head: ResponseHead, received: int) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
             self._rule(errand, read_rules(bytes(sink.content)), bytes(sink.content))
             return
         self._conclude(
-            Response(
+            FetchResponse(
                 request=errand.request,
                 status=head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK,
                 uri=errand.uri,
@@ -355,14 +361,14 @@ class Run:
             )
         )
 
-    def _fail(self, errand: Errand, error: SourceError | StorageError) -> None:
+    def _fail(self, errand: RequestState, error: SourceError | StorageError) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
             self._rule(errand, rules_after(error, bytes(sink.content)), bytes(sink.content))
             return
-        self._conclude(Failure(request=errand.request, error=error, tries=errand.tries))
+        self._conclude(FetchFailure(request=errand.request, error=error, tries=errand.tries))
 
-    def _fail_waiting(self, lane: Lane, now: float) -> None:
+    def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
         """Fail what waits for an origin that is away, or that asks for too long a wait."""
         trouble = lane.origin.trouble
         for errand in lane.pop_all():
@@ -377,16 +383,16 @@ class Run:
             )
             self._fail(errand, error)
 
-    def _rule(self, errand: Errand, rules: Rules, read: bytes) -> None:
+    def _rule(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
         """Give an origin the rules that an errand was sent for."""
         lane = self._lanes[errand.first.authority]
         lane.awaits_rules = False
         self._origins.ruled(lane.origin, rules, read)
 
-    def _conclude(self, outcome: Outcome) -> None:
+    def _conclude(self, outcome: FetchOutcome) -> None:
         self._open -= 1
         self._done.append(outcome)
 
 
-def _is_message(errand: Errand) -> bool:
+def _is_message(errand: RequestState) -> bool:
     return errand.request.purpose is Purpose.MESSAGE

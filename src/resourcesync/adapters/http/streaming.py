@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from resourcesync.adapters.http.run import Outcome, Run
-from resourcesync.ports import Request
+from resourcesync.adapters.http.run import FetchOutcome, TransferRun
+from resourcesync.ports import FetchRequest
 
 _TURN = 0.1
 """Seconds that a turn of the loop takes at most."""
 
 
-class Arriving:
+class StreamSink:
     """A sink that keeps what came since the last look.
 
     Attributes:
@@ -38,10 +38,10 @@ class Arriving:
         return taken
 
 
-class StreamRun(Run):
+class StreamRun(TransferRun):
     """The state of one ``stream``."""
 
-    def turns(self, request: Request) -> Iterator[Outcome | None]:
+    def turns(self, request: FetchRequest) -> Iterator[FetchOutcome | None]:
         """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
         self._nap = min(self._nap, _TURN)
         self._accept_requests(iter((request,)))

@@ -8,12 +8,12 @@ import pycurl
 
 from resourcesync.adapters.http import proxies, verdicts
 from resourcesync.adapters.http.coding import GzipDecoder
-from resourcesync.adapters.http.errand import Errand
-from resourcesync.adapters.http.head import Head, printable, read_head, read_retry_after
+from resourcesync.adapters.http.errand import RequestState
+from resourcesync.adapters.http.head import ResponseHead, printable, read_head, read_retry_after
 from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.ports import Clock, Part, Purpose
+from resourcesync.ports import Clock, PartialBody, Purpose
 
 DISCARDED = 64 * 1024
 """Bytes of a body that nobody wants which are read, so that the connection can be kept."""
@@ -28,7 +28,7 @@ _NO_SUCH_RANGE = 416
 _NOT_MODIFIED = 304
 
 
-class Transfer:
+class HttpTransfer:
     """What arrives for one errand; made once for each easy handle and used again and again.
 
     Attributes:
@@ -86,10 +86,10 @@ class Transfer:
         self.lines: list[bytes] = []
         self._settings = settings
 
-    def begin(self, errand: Errand, now: float) -> None:
+    def begin(self, errand: RequestState, now: float) -> None:
         """Forget the errand before and start with the next one."""
         self.errand = errand
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         self.error: SourceError | StorageError | None = None
         self.crash: BaseException | None = None
         self.began = self._marked_at = now
@@ -116,7 +116,7 @@ class Transfer:
             self._stop("framing", "the response cannot be used", "a body without a final head")
         return self.error is None
 
-    def _read_head(self) -> Head | None:
+    def _read_head(self) -> ResponseHead | None:
         """Read the head once it is there; sets the error when it cannot be used."""
         text = b"".join(self.lines).decode("latin-1")
         self.wire += len(text) - self._head_size
@@ -130,7 +130,7 @@ class Transfer:
             self._judge(head)
         return head
 
-    def _judge(self, head: Head) -> None:
+    def _judge(self, head: ResponseHead) -> None:
         """Decide what becomes of the body that follows a head."""
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE:
@@ -152,7 +152,7 @@ class Transfer:
             else:
                 self.broken_range = True
 
-    def _start_body(self, head: Head, part: Part | None) -> None:
+    def _start_body(self, head: ResponseHead, part: PartialBody | None) -> None:
         """Make ready for a body from its first byte on."""
         request = self.errand.request
         if part is not None:
@@ -161,7 +161,7 @@ class Transfer:
         if request.on_start is not None:
             request.on_start(validator_of(head.fields))
 
-    def _accept(self, head: Head) -> None:
+    def _accept(self, head: ResponseHead) -> None:
         request = self.errand.request
         coding = head.coding
         if coding in _GZIP and request.purpose is not Purpose.RESOURCE:
@@ -247,7 +247,7 @@ class Transfer:
         if not self._is_expected(head.status):
             self.error = self._status_error(head)
 
-    def _status_error(self, head: Head) -> SourceError:
+    def _status_error(self, head: ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self._settings.proxy
         if proxy and head.status == proxies.NEEDS_SECRET:
             return proxies.refused(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
@@ -271,7 +271,7 @@ class Transfer:
             )
         return verdicts.transport_error(number, text, self.errand.uri)
 
-    def part(self) -> Part | None:
+    def part(self) -> PartialBody | None:
         """Return what the sink holds, if the rest of it may be asked for."""
         if self._write is None:
             return self.errand.part  # nothing was added to it
@@ -281,7 +281,7 @@ class Transfer:
             return None
         known = self.errand.part
         validator = validator_of(self.head.fields) if known is None else known.validator
-        return Part(length=self.received, validator=validator) if validator else None
+        return PartialBody(length=self.received, validator=validator) if validator else None
 
     def must_end(self, now: float, minimum: float) -> bool:
         """Whether the transfer is to be given up: sets the error if so.

@@ -3,7 +3,7 @@
 import pycurl
 
 from resourcesync.adapters.http.addresses import without_query
-from resourcesync.adapters.http.head import Head
+from resourcesync.adapters.http.head import ResponseHead
 from resourcesync.errors import (
     BadResponseError,
     Evidence,
@@ -47,7 +47,7 @@ _OWN_AUTHORITY = "if an authority of your own signed it, name its certificate: -
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
-def status_error(head: Head, uri: str, retry_after: float | None) -> SourceError:
+def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> SourceError:
     """Return the error that a status other than 200 means."""
     evidence = _evidence(uri, head.status_line)
     status = head.status

@@ -1,4 +1,4 @@
-"""What a subscriber remembers: the ``FollowerStore`` port as a SQLite file.
+"""What a subscriber remembers: the ``SubscriberStore`` port as a SQLite file.
 
 One table, ``follower``: a row for each channel that a mirror follows.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.hub.database import Database
-from resourcesync.ports.subscriptions import Follower, Following
+from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
 
 _APPLICATION_ID: Final = 0x52535331  # "RSS1"
 _SCHEMA: Final = (
@@ -50,13 +50,13 @@ class FileFollowers:
         """Close the file."""
         self._database.close()
 
-    def followers(self) -> list[Follower]:
+    def followers(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM follower").fetchall()  # noqa: S608
         return [_follower(row) for row in rows]
 
-    def take_over(self, shared: Path, is_ours: Callable[[Follower], bool]) -> None:
+    def take_over(self, shared: Path, is_ours: Callable[[ChannelSubscription], bool]) -> None:
         """Move subscriptions here from a file that several services share; once more is harmless.
 
         Args:
@@ -76,7 +76,7 @@ class FileFollowers:
                     self.save(it)
                 others.remove(it)
 
-    def find_token(self, token: str) -> Follower | None:
+    def find_token(self, token: str) -> ChannelSubscription | None:
         """Return the subscription that has a token, in use, asked for or former."""
         if not token:
             return None
@@ -88,7 +88,9 @@ class FileFollowers:
             row = connection.execute(text, {"it": token}).fetchone()
         return None if row is None else _follower(row)
 
-    def save(self, follower: Follower, before: Follower | None = None) -> bool:
+    def save(
+        self, follower: ChannelSubscription, before: ChannelSubscription | None = None
+    ) -> bool:
         """Store a subscription in the place of the one of that name and topic."""
         with self._database.writing() as connection:
             if before is not None:
@@ -106,7 +108,7 @@ class FileFollowers:
             )
         return True
 
-    def remove(self, follower: Follower) -> None:
+    def remove(self, follower: ChannelSubscription) -> None:
         """Forget a subscription."""
         with self._database.writing() as connection:
             connection.execute(
@@ -115,7 +117,7 @@ class FileFollowers:
             )
 
 
-def _row(it: Follower) -> tuple[object, ...]:
+def _row(it: ChannelSubscription) -> tuple[object, ...]:
     return (
         it.name,
         it.topic,
@@ -133,14 +135,14 @@ def _row(it: Follower) -> tuple[object, ...]:
     )
 
 
-def _follower(row: tuple[Any, ...]) -> Follower:
+def _follower(row: tuple[Any, ...]) -> ChannelSubscription:
     name, topic, hub, state, *rest = row
     token, secret, next_token, next_secret, former, lease_until, attempts, due, base = rest
-    return Follower(
+    return ChannelSubscription(
         name=name,
         topic=topic,
         hub=hub,
-        state=Following(state),
+        state=FollowerState(state),
         token=token,
         secret=secret,
         next_token=next_token,

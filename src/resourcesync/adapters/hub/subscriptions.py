@@ -15,10 +15,10 @@ from typing import Any, Final
 from resourcesync.adapters.hub.database import Database
 from resourcesync.ports.subscriptions import (
     DeliveryOutcome,
-    Intent,
-    Listening,
     Payload,
     Subscription,
+    SubscriptionIntent,
+    TopicSubscriber,
 )
 
 _APPLICATION_ID: Final = 0x52534831  # "RSH1"
@@ -108,7 +108,7 @@ class FileHub:
 
     # --- wishes ---------------------------------------------------------------------------------
 
-    def add_intent(self, intent: Intent) -> None:
+    def add_intent(self, intent: SubscriptionIntent) -> None:
         """Remember a wish; those of one receiver for one topic are confirmed in their order."""
         with self._database.writing() as connection:
             connection.execute(
@@ -135,7 +135,7 @@ class FileHub:
         text = "SELECT count(*) FROM intent WHERE topic = ? AND callback = ?"
         return self._number(text, topic, callback) > 0
 
-    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[Intent]:
+    def due_intents(self, now: int, most: int, busy: Collection[int]) -> list[SubscriptionIntent]:
         """Return the first wish of each receiver that may be asked now, but for the busy ones."""
         text = (
             f"SELECT {_INTENT} FROM intent WHERE due_us <= ? AND {_FIRST}"  # noqa: S608 - our own
@@ -145,7 +145,7 @@ class FileHub:
             rows = connection.execute(text, (now, json.dumps(list(busy)), most)).fetchall()
         return [_intent(row) for row in rows]
 
-    def confirm(self, intent: Intent, expires: int) -> None:
+    def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Subscribe, or end a subscription, as was wished."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
@@ -170,7 +170,7 @@ class FileHub:
                 },
             )
 
-    def postpone(self, intent: Intent, due: int) -> None:
+    def postpone(self, intent: SubscriptionIntent, due: int) -> None:
         """Ask the receiver again later."""
         with self._database.writing() as connection:
             connection.execute(
@@ -178,7 +178,7 @@ class FileHub:
                 (due, intent.number),
             )
 
-    def forget(self, intent: Intent) -> None:
+    def forget(self, intent: SubscriptionIntent) -> None:
         """Forget a wish."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
@@ -191,12 +191,14 @@ class FileHub:
             return self._number("SELECT count(*) FROM subscription")
         return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
 
-    def listening(self, most: int) -> list[Listening]:
+    def listening(self, most: int) -> list[TopicSubscriber]:
         """Return who is subscribed, at most so many; first those whose deliveries fail."""
         with self._database.reading() as connection:
             rows = connection.execute(_LISTENING, (most,)).fetchall()
         return [
-            Listening(topic=topic, origin=origin, expires=end, is_owed=bool(owed), attempts=tries)
+            TopicSubscriber(
+                topic=topic, origin=origin, expires=end, is_owed=bool(owed), attempts=tries
+            )
             for topic, origin, end, owed, tries in rows
         ]
 
@@ -330,9 +332,9 @@ def _subscription(row: tuple[Any, ...]) -> Subscription:
     )
 
 
-def _intent(row: tuple[Any, ...]) -> Intent:
+def _intent(row: tuple[Any, ...]) -> SubscriptionIntent:
     number, mode, topic, callback, secret, lease, echo, asked, attempts, since = row
-    return Intent(
+    return SubscriptionIntent(
         number=number,
         mode=mode,
         topic=topic,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from resourcesync.adapters.inventory.engine import text
-from resourcesync.adapters.inventory.files import GroupWriter, writing
+from resourcesync.adapters.inventory.files import RowGroupWriter, writing
 
 _BATCH: Final = 100_000
 
@@ -56,7 +56,7 @@ def compare(connection: Any, before: Path, after: Path, into: Path) -> Differenc
     if found.created or found.updated or found.deleted:
         reader = connection.sql(_CHANGES).to_arrow_reader(_BATCH)
         with writing(into) as stream:
-            writer = GroupWriter(stream, reader.schema)
+            writer = RowGroupWriter(stream, reader.schema)
             for batch in reader:
                 writer.add(batch)
             writer.close()

@@ -11,7 +11,7 @@ GROUP: Final = 50_000
 _AHEAD: Final = 4 * GROUP
 
 
-class GroupWriter:
+class RowGroupWriter:
     """Writes rows in groups of one size, whatever pieces they come in.
 
     Args:

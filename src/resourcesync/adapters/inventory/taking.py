@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from resourcesync.adapters.inventory import columns
 from resourcesync.adapters.inventory.engine import text
-from resourcesync.adapters.inventory.files import GroupWriter, writing
+from resourcesync.adapters.inventory.files import RowGroupWriter, writing
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Resource
@@ -117,7 +117,7 @@ class _TableImport:
         schema = reader.schema.remove(reader.schema.get_field_index("kept"))
         rows, last, repeated = 0, None, 0
         with writing(into) as stream:
-            writer = GroupWriter(stream, schema)
+            writer = RowGroupWriter(stream, schema)
             for batch in reader:
                 if batch.num_rows:
                     once, more = _once(batch, last)

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from resourcesync.model.digests import agree, parse_digests
-from resourcesync.ports.changes import Arrival, Logged, LoggedKind
-from resourcesync.ports.mirror import Copy, Step
+from resourcesync.ports.changes import Arrival, LoggedChange, MirrorChangeKind
+from resourcesync.ports.mirror import Copy, StateTransaction
 
 MAX_CHANGES: Final = 1_000_000
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
@@ -30,15 +30,15 @@ _Before = tuple[int, str]
 _Entry = tuple[str, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
 
-_CREATED, _DELETED = LoggedKind.CREATED.value, LoggedKind.DELETED.value
-_TOUCHED = LoggedKind.TOUCHED.value
+_CREATED, _DELETED = MirrorChangeKind.CREATED.value, MirrorChangeKind.DELETED.value
+_TOUCHED = MirrorChangeKind.TOUCHED.value
 _encode = msgspec.json.Encoder().encode
 _decode_entries = msgspec.json.Decoder(list[_Entry]).decode
 _decode_dates = msgspec.json.Decoder(list[int | None]).decode
 _decode_befores = msgspec.json.Decoder(dict[str, _Before]).decode
 
 
-class ChangeWriter:
+class ChangeLogWriter:
     """Adds to the log what a step changes. One for each writing connection.
 
     Args:
@@ -51,7 +51,7 @@ class ChangeWriter:
         self._befores: dict[str, _Before] = {} if found is None else _decode_befores(found[0])
         self._suspects: set[str] = set()
 
-    def write(self, step: Step) -> None:
+    def write(self, step: StateTransaction) -> None:
         """Log a step, in its transaction and before its rows are written."""
         before = self._befores.copy()
         if step.suspect:
@@ -86,7 +86,7 @@ class ChangeWriter:
         )
         return {uri: (length, digests) for uri, length, digests in rows}
 
-    def _log(self, step: Step) -> None:
+    def _log(self, step: StateTransaction) -> None:
         changed = [*(copy.uri for copy in step.installed), *step.removed]
         plain = [uri for uri in changed if uri not in self._suspects]
         if plain:
@@ -147,7 +147,7 @@ def _kind(copy: Copy, before: _Before) -> str:
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))
     )
-    return (LoggedKind.TOUCHED if same else LoggedKind.UPDATED).value
+    return (MirrorChangeKind.TOUCHED if same else MirrorChangeKind.UPDATED).value
 
 
 def forget_old(db: sqlite3.Connection, now: int) -> None:
@@ -158,7 +158,7 @@ def forget_old(db: sqlite3.Connection, now: int) -> None:
     )
 
 
-def read_changes(db: sqlite3.Connection, after: int) -> Iterator[Logged]:
+def read_changes(db: sqlite3.Connection, after: int) -> Iterator[LoggedChange]:
     """Yield the changes after a number, in order; rows may be written meanwhile."""
     while True:
         row = db.execute(
@@ -170,11 +170,11 @@ def read_changes(db: sqlite3.Connection, after: int) -> Iterator[Logged]:
         entries = _decode_entries(changes)
         for seq, entry in enumerate(entries, last - len(entries) + 1):
             if seq > after:
-                yield Logged(seq, time, *entry)
+                yield LoggedChange(seq, time, *entry)
         after = last
 
 
-def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[Logged]:
+def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[LoggedChange]:
     """Yield the changes of one resource, the newest first."""
     rows = db.execute(
         "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC", (uri,)
@@ -183,7 +183,7 @@ def changes_of(db: sqlite3.Connection, uri: str) -> Iterator[Logged]:
         entries = _decode_entries(changes)
         for index in reversed(range(len(entries))):
             if entries[index][1] == uri:
-                yield Logged(last - len(entries) + 1 + index, time, *entries[index])
+                yield LoggedChange(last - len(entries) + 1 + index, time, *entries[index])
 
 
 def read_arrivals(

@@ -26,11 +26,11 @@ from resourcesync.adapters.mirror.staged import (
     storage_error,
 )
 from resourcesync.adapters.mirror.staging import Staging
-from resourcesync.adapters.mirror.syncing import Syncer
+from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
-from resourcesync.ports import Installation, Move, Removal
+from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 
 OWN_FOLDER: Final = ".resourcesync"
 _LEAF: Final = 100
@@ -52,7 +52,7 @@ class FileTreeCopies:
         self._trash = os.open("trash", FOLDER_FLAGS, dir_fd=own)
         self._quarantine = os.open("quarantine", FOLDER_FLAGS, dir_fd=own)
         self._made_way: list[tuple[str, str]] = []
-        self._syncer = Syncer(monotonic)
+        self._syncer = FileSyncer(monotonic)
         self._staging = Staging(self._tmp)
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class FileTreeCopies:
         """Open a nameless temporary file on the mirror's file system, to read and write."""
         return self._staging.scratch()
 
-    def install(self, batch: Sequence[Installation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error.
 
         Raises:
@@ -156,7 +156,7 @@ class FileTreeCopies:
             folders.sync()
         return results
 
-    def _place(self, folders: OpenFolders, installation: Installation) -> str | StorageError:
+    def _place(self, folders: OpenFolders, installation: CopyInstallation) -> str | StorageError:
         staged, path = _file(installation), installation.path
         try:
             signature = staged.signature()
@@ -173,7 +173,7 @@ class FileTreeCopies:
         staged.close()
         return signature
 
-    def _make_way(self, folder: int, leaf: str, installation: Installation) -> None:
+    def _make_way(self, folder: int, leaf: str, installation: CopyInstallation) -> None:
         """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -205,7 +205,7 @@ class FileTreeCopies:
 
     # --- removing ---
 
-    def remove(self, batch: Sequence[Removal], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return for each where it went (empty: nothing there).
 
         Raises:
@@ -222,7 +222,7 @@ class FileTreeCopies:
         self._drop_empty_folders({removal.path for removal in batch})
         return results
 
-    def _throw_away(self, folders: OpenFolders, removal: Removal) -> str | StorageError:
+    def _throw_away(self, folders: OpenFolders, removal: CopyRemoval) -> str | StorageError:
         try:
             folder, leaf = folders.place(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -249,7 +249,7 @@ class FileTreeCopies:
             return storage_error(error, f"moving {removal.path} to the trash")
         return place
 
-    def move(self, batch: Sequence[Move]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths durably; return for each its signature or its error.
 
         Raises:
@@ -266,7 +266,9 @@ class FileTreeCopies:
         self._drop_empty_folders({move.path for move in batch})
         return results
 
-    def _move(self, sources: OpenFolders, targets: OpenFolders, move: Move) -> str | StorageError:
+    def _move(
+        self, sources: OpenFolders, targets: OpenFolders, move: CopyMove
+    ) -> str | StorageError:
         try:
             folder, leaf = sources.place(move.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
@@ -419,7 +421,7 @@ def in_the_way(path: str) -> StorageError:
     )
 
 
-def _file(installation: Installation) -> StagedFile:
+def _file(installation: CopyInstallation) -> StagedFile:
     staged = installation.staged
     assert isinstance(staged, StagedFile), "copies install only what they staged"
     return staged

@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.adapters.mirror.change_log import log_touched
 from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 
 _PAGE: Final = 1_000
 _PUT: Final = """
@@ -28,7 +28,7 @@ SELECT uri FROM entry WHERE links > '' AND EXISTS (
 """
 
 
-def write(db: sqlite3.Connection, step: Step) -> None:
+def write(db: sqlite3.Connection, step: StateTransaction) -> None:
     """Write the entries of a step, inside its transaction and before its copies are written."""
     if step.entries:
         _put(db, step.entries, step.now)

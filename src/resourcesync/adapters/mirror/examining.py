@@ -62,7 +62,7 @@ def _are_two(folder: Path, one: str, other: str) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Temporary:
+class TemporaryFileCounts:
     """What lies in a mirror's folder of temporary files.
 
     Attributes:
@@ -78,14 +78,14 @@ class Temporary:
     part_bytes: int = 0
 
 
-def temporary_files(folder: Path, before: float) -> Temporary:
+def temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
     """Count the temporary files of a mirror that no run holds.
 
     Args:
         folder: Theirs; one that is not there has none.
         before: What was last written before this moment is stale; seconds since 1970.
     """
-    found = Temporary()
+    found = TemporaryFileCounts()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):

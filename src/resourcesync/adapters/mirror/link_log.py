@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import Step
+from resourcesync.ports.mirror import StateTransaction
 
 _PAGE = 1_000
 _DROP = "INSERT OR REPLACE INTO link SELECT uri, '', generation FROM link WHERE via = ?"
@@ -18,7 +18,7 @@ AND NOT EXISTS (SELECT 1 FROM link WHERE uri = mark.uri AND via > '') ORDER BY u
 """
 
 
-def write(db: sqlite3.Connection, step: Step) -> None:
+def write(db: sqlite3.Connection, step: StateTransaction) -> None:
     """Write the links and patches of a step, inside its transaction."""
     dropped = [(via,) for via in step.unlinked]
     db.executemany(_DROP, dropped)

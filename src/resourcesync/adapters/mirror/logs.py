@@ -8,7 +8,7 @@ from itertools import starmap
 from typing import Any
 
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
-from resourcesync.ports.changes import Arrival, Logged
+from resourcesync.ports.changes import Arrival, LoggedChange
 from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import ProcessedDocument, RunRow, TrashRow
 
@@ -26,13 +26,13 @@ class MirrorLogs(ABC):
     def _guard(self) -> AbstractContextManager[None]:
         """Turn what SQLite raises into our errors."""
 
-    def changes(self, after: int) -> Iterator[Logged]:
+    def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes with a number greater than ``after``, in order."""
         with self._guard():
             if self._has_changes:
                 yield from change_log.read_changes(self._db, after)
 
-    def changes_of(self, uri: str) -> Iterator[Logged]:
+    def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
         with self._guard():
             if self._has_changes:

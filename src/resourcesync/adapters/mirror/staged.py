@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, Protocol
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Part
+from resourcesync.ports import PartialBody
 
 _NEW_FILE_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CONSTRUCTORS: Final = {
@@ -58,7 +58,7 @@ def signature_of(info: os.stat_result) -> str:
     return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
 
 
-class Notes(Protocol):
+class PartNotes(Protocol):
     """Remembers what temporary files are the beginnings of."""
 
     def note(self, name: str, of: str, validator: str) -> bool:
@@ -86,7 +86,7 @@ class StagedFile:
         folder: int,
         name: str,
         algorithms: Sequence[str],
-        notes: Notes | None = None,
+        notes: PartNotes | None = None,
         of: str = "",
     ) -> None:
         self._folder = folder
@@ -94,7 +94,7 @@ class StagedFile:
         self._of = of
         self._validator = ""
         self._noted = False
-        self.part: Part | None = None
+        self.part: PartialBody | None = None
         self.name = name
         self._algorithms = algorithms
         self._hashers = new_hashers(algorithms)
@@ -148,7 +148,7 @@ class StagedFile:
         self._file = os.open(self.name, flags, dir_fd=self._folder)
         self._noted = True
         self._read_on(self._file)
-        self.part = Part(length=self.length, validator=validator)
+        self.part = PartialBody(length=self.length, validator=validator)
 
     def fill(self, source: int) -> None:
         """Take all bytes of an open file; where the file system can, without copying them.

@@ -30,21 +30,21 @@ from resourcesync.errors import DiskFullError, StateError, StorageError
 from resourcesync.ports.mirror import (
     Copy,
     Pending,
+    PendingTask,
     ProcessedDocument,
-    Refused,
+    RefusedRow,
     RunRow,
-    Step,
-    Task,
+    StateTransaction,
     TrashRow,
 )
-from resourcesync.ports.naming import Key, near
+from resourcesync.ports.naming import PathKey, near
 
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 _PAGE: Final = 2_000
 _MAX_RUNS: Final = 10_000
 _MAX_DOCUMENTS: Final = 100_000
-_NOTHING: Final = Step()
+_NOTHING: Final = StateTransaction()
 
 _PUT_COPY: Final = "INSERT OR REPLACE INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 # A blank, which is less than "!", parts one digest from the next; the constant names the index.
@@ -91,7 +91,7 @@ class SqliteMirrorState(MirrorLogs):
                 self._has_links = self._version() >= LINKS_SINCE
                 self._has_dates = self._version() >= DATES_SINCE
                 self._has_entries = self._version() >= ENTRIES_SINCE
-                self._writer = None if read_only else change_log.ChangeWriter(self._db)
+                self._writer = None if read_only else change_log.ChangeLogWriter(self._db)
         except BaseException:
             self._db.close()
             raise
@@ -217,7 +217,7 @@ class SqliteMirrorState(MirrorLogs):
             return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
 
     def neighbours(
-        self, base: str, paths: Sequence[str], key: Key | None
+        self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of what some new paths would meet."""
         if key is None:
@@ -226,12 +226,12 @@ class SqliteMirrorState(MirrorLogs):
         else:
             yield from self._near(paths, key)
 
-    def _near(self, paths: Sequence[str], key: Key | None) -> Iterator[tuple[str, str]]:
+    def _near(self, paths: Sequence[str], key: PathKey | None) -> Iterator[tuple[str, str]]:
         copies = ((copy.uri, copy.path) for copy in self.copies())
-        tasks = ((row.uri, row.path) for row in self.pending(Task.FETCH))
+        tasks = ((row.uri, row.path) for row in self.pending(PendingTask.FETCH))
         return near(chain(copies, tasks), paths, key)
 
-    def pending(self, task: Task) -> Iterator[Pending]:
+    def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
         after = ""
         while True:
@@ -251,7 +251,7 @@ class SqliteMirrorState(MirrorLogs):
             row = self._db.execute("SELECT * FROM pending WHERE uri = ?", (uri,)).fetchone()
         return None if row is None else Pending(*row)
 
-    def pending_count(self, task: Task, *, met_before: int, listed_before: int) -> int:
+    def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
         with self._guard():
             row = self._db.execute(
@@ -260,7 +260,7 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0])
 
-    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
         if codes:
@@ -269,7 +269,7 @@ class SqliteMirrorState(MirrorLogs):
             row = self._db.execute(counted, (task, *codes)).fetchone()
         return int(row[0])
 
-    def pending_after(self, task: Task, moment: int) -> tuple[int, int]:
+    def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return how many of a task's rows are due only after a moment, and when the first is."""
         with self._guard():
             row = self._db.execute(
@@ -299,11 +299,11 @@ class SqliteMirrorState(MirrorLogs):
                 ).fetchone()
         return None if row is None else ProcessedDocument._make(row)
 
-    def refused(self) -> Sequence[Refused]:
+    def refused(self) -> Sequence[RefusedRow]:
         """Return the refused entries that are remembered (a bounded number)."""
         with self._guard():
             rows = self._db.execute("SELECT uri, code, reason FROM refused ORDER BY uri").fetchall()
-        return [Refused._make(row) for row in rows]
+        return [RefusedRow._make(row) for row in rows]
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
         """Yield what went to the trash before a moment, by place; safe while rows are written."""
@@ -366,7 +366,7 @@ class SqliteMirrorState(MirrorLogs):
                     self._db.execute("ROLLBACK")
                 raise
 
-    def commit(self, step: Step) -> None:
+    def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. What changes nothing is not written."""
         notes = [(key, it) for key, it in (step.notes or {}).items() if self.note(key) != it]
         if not notes and replace(step, notes=None, now=0) == _NOTHING:
@@ -395,9 +395,9 @@ class SqliteMirrorState(MirrorLogs):
 
     def remember(self, key: str, value: str) -> None:
         """Remember one value."""
-        self.commit(Step(notes={key: value}))
+        self.commit(StateTransaction(notes={key: value}))
 
-    def replace_refused(self, refused: Sequence[Refused], now: int) -> None:
+    def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
         """Replace what is remembered of refused entries."""
         with self._transaction() as db:
             db.execute("DELETE FROM refused")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from resourcesync.adapters.mirror.staged import StagedFile, storage_error
 from resourcesync.errors import StorageError
-from resourcesync.ports import Installation
+from resourcesync.ports import CopyInstallation
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +21,10 @@ _SLOW: Final = 50e-6
 _THREADS: Final = 4
 _WORTH: Final = 16
 
-Outcome = StorageError | None
+SyncFailure = StorageError | None
 
 
-class Syncer:
+class FileSyncer:
     """Makes staged files durable.
 
     Args:
@@ -41,7 +41,7 @@ class Syncer:
             self._pool.shutdown()
             self._pool = None
 
-    def sync(self, batch: Sequence[Installation]) -> list[Outcome]:
+    def sync(self, batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
         """Make each file of a batch durable; return for each its error or ``None``.
 
         When it returns, no file is being written to any more.
@@ -60,11 +60,11 @@ class Syncer:
         return done + list(chain.from_iterable(self._pool.map(_sync_all, parts)))
 
 
-def _sync_all(batch: Sequence[Installation]) -> list[Outcome]:
+def _sync_all(batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
     return [_sync(installation) for installation in batch]
 
 
-def _sync(installation: Installation) -> Outcome:
+def _sync(installation: CopyInstallation) -> SyncFailure:
     staged = installation.staged
     assert isinstance(staged, StagedFile), "copies install only what they staged"
     try:

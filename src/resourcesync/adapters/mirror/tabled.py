@@ -20,9 +20,9 @@ import msgspec
 from resourcesync.adapters.mirror import proofs
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError
-from resourcesync.ports.mirror import Copy, Pending, Step, Task
-from resourcesync.ports.naming import Key
-from resourcesync.ports.tables import DoneRow, Part, Tables
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.ports.naming import PathKey
+from resourcesync.ports.tables import DoneRow, TablePart, Tables
 
 NOTE: Final = "tables"
 """The note that has the parts of the table; a memory without it has no table."""
@@ -70,12 +70,12 @@ class TabledState(SqliteMirrorState):
         self._tables = tables
         self._folder = folder
         self._recalled: dict[str, Copy | None] = {}
-        self.parts: Sequence[Part] = self._read_parts()
+        self.parts: Sequence[TablePart] = self._read_parts()
 
-    def _read_parts(self) -> tuple[Part, ...]:
+    def _read_parts(self) -> tuple[TablePart, ...]:
         text = self.note(NOTE)
         try:
-            return () if text is None else msgspec.json.decode(text, type=tuple[Part, ...])
+            return () if text is None else msgspec.json.decode(text, type=tuple[TablePart, ...])
         except msgspec.MsgspecError as error:
             raise StateError(
                 f"the mirror's memory of its tables cannot be read: {error}",
@@ -161,13 +161,13 @@ class TabledState(SqliteMirrorState):
         return sum(part.rows for part in self.parts) - tabled + super().count()
 
     def neighbours(
-        self, base: str, paths: Sequence[str], key: Key | None
+        self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of what some new paths would meet; all copies are read."""
         del base
         return self._near(paths, key)
 
-    def pending_with_copy(self, task: Task, codes: Sequence[str] = ()) -> int:
+    def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         rows: Iterator[Pending] = self.pending(task)
         if codes:
@@ -194,7 +194,7 @@ class TabledState(SqliteMirrorState):
 
     # --- writing ---
 
-    def commit(self, step: Step) -> None:
+    def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing."""
         changed = [copy.uri for copy in (*step.suspect, *step.installed)]
         if self.parts and (changed or step.removed):
@@ -230,7 +230,7 @@ class TabledState(SqliteMirrorState):
             ).fetchone()
         return int(copies) + int(gone)
 
-    def fold(self, stem: str, keep: Callable[[Part, Path], None]) -> None:
+    def fold(self, stem: str, keep: Callable[[TablePart, Path], None]) -> None:
         """Make the next table: what is here takes the place of what the table has of it.
 
         Args:
@@ -274,7 +274,7 @@ class TabledState(SqliteMirrorState):
             yield from (DoneRow(uri, copies.get(uri), None) for uri in uris)
             after = uris[-1]
 
-    def _replace(self, parts: tuple[Part, ...]) -> None:
+    def _replace(self, parts: tuple[TablePart, ...]) -> None:
         text = msgspec.json.encode(parts).decode()
         with self._transaction() as db:
             db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (NOTE, text))

@@ -7,11 +7,11 @@ from typing import Final
 
 from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
 from resourcesync.adapters.oai.harvest import Harvest
-from resourcesync.adapters.oai.measuring import Measures
+from resourcesync.adapters.oai.measuring import FileMeasurements
 from resourcesync.adapters.oai.memory import RepositoryState
-from resourcesync.adapters.oai.options import Choice, parse
-from resourcesync.adapters.oai.placing import Places
-from resourcesync.adapters.oai.records import Records
+from resourcesync.adapters.oai.options import OaiOptions, parse
+from resourcesync.adapters.oai.placing import MetadataFiles
+from resourcesync.adapters.oai.records import RecordStore
 from resourcesync.adapters.oai.telling import PublishedResources
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.resources import Change, Resource
@@ -38,12 +38,12 @@ class OaiAccount:
     can_list_resources = True
 
     def __init__(
-        self, options: AccountOptions, choice: Choice, memory: RepositoryState, fetcher: Fetcher
+        self, options: AccountOptions, choice: OaiOptions, memory: RepositoryState, fetcher: Fetcher
     ) -> None:
         self._options, self._choice, self._memory = options, choice, memory
         self._fetcher = fetcher
         self._endpoint = Endpoint(choice.endpoint, fetcher, options.clock)
-        self._places = Places(memory, Path(options.out))
+        self._places = MetadataFiles(memory, Path(options.out))
         self._recorded = 0
         self._is_harvested = False
 
@@ -105,7 +105,7 @@ class OaiAccount:
         if is_full:
             self._places.mark_missing()
         now = self._options.clock.now()
-        records = Records(
+        records = RecordStore(
             self._memory,
             self._choice,
             published=provider.published,
@@ -122,7 +122,7 @@ class OaiAccount:
         )
         telling.spread()
         if self._choice.measure:
-            measures = Measures(self._memory, self._fetcher, now)
+            measures = FileMeasurements(self._memory, self._fetcher, now)
             if is_full:
                 measures.retry_unavailable()
             measures.measure()

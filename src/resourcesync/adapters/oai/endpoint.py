@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
 
-from resourcesync.adapters.oai.options import Choice
-from resourcesync.documents.oai.answers import Answer
+from resourcesync.adapters.oai.options import OaiOptions
+from resourcesync.documents.oai.answers import OaiResponse
 from resourcesync.documents.oai.values import (
-    Fault,
-    Identity,
     ListToken,
     MetadataFormat,
-    Record,
+    OaiFault,
+    OaiRecord,
+    ProviderIdentity,
 )
 from resourcesync.errors import (
     BadResponseError,
@@ -26,7 +26,7 @@ from resourcesync.errors import (
     StorageError,
     TruncatedDocumentError,
 )
-from resourcesync.ports import Clock, Failure, Fetcher, Purpose, Request
+from resourcesync.ports import Clock, Fetcher, FetchFailure, FetchRequest, Purpose
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class ProviderError(BadResponseError):
 
     default_code = "oai-error"
 
-    def __init__(self, fault: Fault, uri: str) -> None:
+    def __init__(self, fault: OaiFault, uri: str) -> None:
         said = f"{fault.code}: {fault.text}" if fault.text else fault.code
         super().__init__(
             f"the provider refuses with {fault.code or 'an error'}",
@@ -71,7 +71,7 @@ class ProviderError(BadResponseError):
         self.fault = fault
 
 
-class _Spool:
+class _AnswerSink:
     """Takes a body into memory, or into a nameless file when it is long."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -92,13 +92,13 @@ class _Spool:
         self.stream.truncate()
 
 
-class Reply:
+class ProviderReply:
     """What a provider answered."""
 
-    def __init__(self, answer: Answer, uri: str) -> None:
+    def __init__(self, answer: OaiResponse, uri: str) -> None:
         self._answer, self._uri = answer, uri
 
-    def records(self, *, goes_on: bool = False) -> Iterator[Record]:
+    def records(self, *, goes_on: bool = False) -> Iterator[OaiRecord]:
         """Yield the records; what else is wrong is raised after the last one.
 
         Args:
@@ -135,7 +135,7 @@ class Reply:
             if fault.code not in NOTHING:
                 raise ProviderError(fault, self._uri)
             if goes_on:
-                raise ProviderError(Fault(code=BAD_TOKEN, text=fault.code), self._uri)
+                raise ProviderError(OaiFault(code=BAD_TOKEN, text=fault.code), self._uri)
         if not answer.verb and not answer.faults:
             raise BadResponseError(
                 "the answer says nothing",
@@ -150,7 +150,7 @@ class Reply:
         """Where the list goes on, after the last record; ``None`` at its end."""
         return self._answer.token
 
-    def read(self) -> Answer:
+    def read(self) -> OaiResponse:
         """Return the answer of a verb without records, read to its end.
 
         Raises:
@@ -174,7 +174,7 @@ class Endpoint:
         self.address = address
         self._fetcher, self._clock = fetcher, clock
 
-    def identify(self) -> Identity:
+    def identify(self) -> ProviderIdentity:
         """Return what the provider says of itself.
 
         Raises:
@@ -209,7 +209,7 @@ class Endpoint:
             arguments = {"verb": "ListSets", "resumptionToken": token.value}
 
     @contextmanager
-    def answer(self, arguments: Mapping[str, str]) -> Iterator["Reply"]:
+    def answer(self, arguments: Mapping[str, str]) -> Iterator["ProviderReply"]:
         """Ask; what comes is read in the block.
 
         Raises:
@@ -219,19 +219,19 @@ class Endpoint:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
             self._fetch(uri, stream)
             stream.seek(0)
-            yield Reply(Answer(cast("BinaryIO", stream), uri=uri), uri)
+            yield ProviderReply(OaiResponse(cast("BinaryIO", stream), uri=uri), uri)
 
     def _uri(self, arguments: Mapping[str, str]) -> str:
         query = "&".join(f"{key}={quote(value, safe='')}" for key, value in arguments.items())
         return f"{self.address}{'&' if '?' in self.address else '?'}{query}"
 
     def _fetch(self, uri: str, stream: IO[bytes]) -> None:
-        sink = _Spool(stream)
+        sink = _AnswerSink(stream)
         waits = 0
         while True:
-            request = Request(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_named=True)
+            request = FetchRequest(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_named=True)
             (outcome,) = self._fetcher.fetch([request])
-            if not isinstance(outcome, Failure):
+            if not isinstance(outcome, FetchFailure):
                 return
             seconds = _requested_wait(outcome.error)
             if seconds is None or waits == _MOST_WAITS:
@@ -254,7 +254,7 @@ class Provider:
     """
 
     endpoint: Endpoint
-    identity: Identity
+    identity: ProviderIdentity
     published: Mapping[str, str]
     prefixes: tuple[str, ...]
 
@@ -264,7 +264,7 @@ class Provider:
         return self.identity.namespace or urlsplit(self.endpoint.address).hostname or ""
 
 
-def open_provider(endpoint: Endpoint, choice: Choice, *, has_sets: bool) -> Provider:
+def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> Provider:
     """Ask a provider what it is, and whether it has what is to be published.
 
     Args:

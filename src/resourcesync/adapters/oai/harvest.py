@@ -13,12 +13,12 @@ from resourcesync.adapters.oai.endpoint import (
     BAD_TOKEN,
     Provider,
     ProviderError,
-    Reply,
+    ProviderReply,
     sent,
 )
 from resourcesync.adapters.oai.memory import RepositoryState, write_note
-from resourcesync.adapters.oai.options import Choice
-from resourcesync.adapters.oai.records import PageCounts, Records
+from resourcesync.adapters.oai.options import OaiOptions
+from resourcesync.adapters.oai.records import PageCounts, RecordStore
 from resourcesync.documents.oai.values import DAY, ListToken, parse_datestamp
 from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c
@@ -38,7 +38,7 @@ _OLDEST: Final = timedelta(days=1)
 _MOST_WINDOWS: Final = 10_000
 
 
-class _State(msgspec.Struct):
+class _HarvestProgress(msgspec.Struct):
     """How far a harvest is; kept with each page.
 
     Attributes:
@@ -108,9 +108,9 @@ class Harvest:
     def __init__(
         self,
         provider: Provider,
-        choice: Choice,
+        choice: OaiOptions,
         memory: RepositoryState,
-        records: Records,
+        records: RecordStore,
         clock: Clock,
     ) -> None:
         self._endpoint, self._identity = provider.endpoint, provider.identity
@@ -173,17 +173,17 @@ class Harvest:
                     code="oai-many-gone",
                 )
 
-    def _begun(self, *, is_full: bool) -> _State:
+    def _begun(self, *, is_full: bool) -> _HarvestProgress:
         """Return where a harvest of the kind was stopped, or a new one."""
         now = self._clock.now()
         left = self._memory.note(_STATE)
         if left:
-            state = msgspec.json.decode(left, type=_State)
+            state = msgspec.json.decode(left, type=_HarvestProgress)
             age = now - (parse_datestamp(state.started) or now)
             if state.is_full == is_full and timedelta(0) <= age < _OLDEST:
                 return state
         began = parse_datestamp(self._identity.moment) or now
-        return _State(
+        return _HarvestProgress(
             is_full=is_full,
             since="" if is_full else self._memory.note(_SINCE),
             began=format_w3c(began.replace(microsecond=0)),
@@ -193,13 +193,13 @@ class Harvest:
 
     # --- which lists ---
 
-    def _lists(self, state: _State) -> Iterator[RecordList]:
+    def _lists(self, state: _HarvestProgress) -> Iterator[RecordList]:
         for prefix in self._prefixes:
             for spec in self._choice.sets or ("",):
                 for begin, end in self._windows(state):
                     yield RecordList(prefix=prefix, spec=spec, begin=begin, end=end)
 
-    def _windows(self, state: _State) -> Iterator[tuple[str, str]]:
+    def _windows(self, state: _HarvestProgress) -> Iterator[tuple[str, str]]:
         """Yield ``from`` and ``until`` of the lists that make the whole."""
         earliest = parse_datestamp(self._identity.earliest)
         began = parse_datestamp(state.began) or self._clock.now()
@@ -225,7 +225,7 @@ class Harvest:
 
     # --- one list ---
 
-    def _read_list(self, wanted: RecordList, state: _State) -> None:
+    def _read_list(self, wanted: RecordList, state: _HarvestProgress) -> None:
         """Read a list to its end; one whose token died is begun anew."""
         restarts = 0
         while True:
@@ -242,7 +242,9 @@ class Harvest:
             else:
                 return
 
-    def _prepare_restart(self, error: ProviderError, state: _State, restarts: int) -> bool:
+    def _prepare_restart(
+        self, error: ProviderError, state: _HarvestProgress, restarts: int
+    ) -> bool:
         if restarts >= _MOST_RESTARTS:
             return False
         if error.fault.code == BAD_TOKEN:
@@ -252,12 +254,12 @@ class Harvest:
             return True
         return False
 
-    def _begin_list(self, state: _State) -> None:
+    def _begin_list(self, state: _HarvestProgress) -> None:
         with self._memory.writing() as connection:
             state.attempt = self._memory.number(_ATTEMPT) + 1
             write_note(connection, _ATTEMPT, str(state.attempt))
 
-    def _read_pages(self, wanted: RecordList, state: _State) -> None:
+    def _read_pages(self, wanted: RecordList, state: _HarvestProgress) -> None:
         met: set[str] = set()
         stale, done = 0, state.lists
         while state.lists == done:
@@ -270,7 +272,9 @@ class Harvest:
             elif stale > _MOST_STALE:
                 raise self._endless(f"{stale} pages without a new record")
 
-    def _is_end(self, token: ListToken, taken: PageCounts, state: _State, met: set[str]) -> bool:
+    def _is_end(
+        self, token: ListToken, taken: PageCounts, state: _HarvestProgress, met: set[str]
+    ) -> bool:
         """Whether a token that was met before is the last one."""
         if token.value not in met or taken.fresh:
             return False
@@ -294,7 +298,9 @@ class Harvest:
             code="oai-endless",
         )
 
-    def _page(self, wanted: RecordList, state: _State) -> tuple[PageCounts, ListToken | None]:
+    def _page(
+        self, wanted: RecordList, state: _HarvestProgress
+    ) -> tuple[PageCounts, ListToken | None]:
         """Read one page; one that is cut short is asked for again."""
         arguments = wanted.arguments(state.token, by_days=self._by_days)
         for tries in range(1, _MOST_TRIES + 1):
@@ -308,7 +314,7 @@ class Harvest:
         raise AssertionError("the last try returned or raised")
 
     def _store_page(
-        self, wanted: RecordList, state: _State, reply: Reply
+        self, wanted: RecordList, state: _HarvestProgress, reply: ProviderReply
     ) -> tuple[PageCounts, ListToken | None]:
         with self._memory.writing() as connection:
             taken = self._records.store_page(
@@ -324,7 +330,7 @@ class Harvest:
                 write_note(connection, _STATE, msgspec.json.encode(state).decode())
         return taken, token
 
-    def _save(self, state: _State | None) -> None:
+    def _save(self, state: _HarvestProgress | None) -> None:
         with self._memory.writing() as connection:
             told = "" if state is None else msgspec.json.encode(state).decode()
             write_note(connection, _STATE, told)

@@ -9,7 +9,7 @@ from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.telling import REFUSED
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.ports import Failure, Fetcher, Purpose, Request, Response
+from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 _BATCH: Final = 200
 _OK: Final = 200
@@ -22,7 +22,7 @@ ORDER BY uri LIMIT 500
 """
 
 
-class Measures:
+class FileMeasurements:
     """What is learnt of files by asking for them.
 
     Args:
@@ -55,16 +55,18 @@ class Measures:
                 rows = []
         self._store_rows(rows)
 
-    def _requests(self) -> Iterator[Request]:
+    def _requests(self) -> Iterator[FetchRequest]:
         last = ""
         while rows := self._memory.rows(_WANTED, last):
             last = rows[-1][0]
             for (uri,) in rows:
-                yield Request(uri=uri, sink=_Nothing(), purpose=Purpose.RESOURCE, is_head=True)
+                yield FetchRequest(
+                    uri=uri, sink=_HeadSink(), purpose=Purpose.RESOURCE, is_head=True
+                )
 
-    def _learnt(self, outcome: Response | Failure) -> Row:
+    def _learnt(self, outcome: FetchResponse | FetchFailure) -> Row:
         uri = outcome.request.uri
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, FetchFailure):
             status = outcome.error.status if isinstance(outcome.error, SourceError) else 0
             return uri, status if status in REFUSED else 0, None, "", ""
         told = outcome.headers
@@ -93,7 +95,7 @@ class Measures:
             connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
 
 
-class _Nothing:
+class _HeadSink:
     """Takes the body that the answer to HEAD does not have."""
 
     def write(self, chunk: bytes) -> None:

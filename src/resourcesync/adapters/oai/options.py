@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.documents.oai.finding import Findings, FoundFile
+from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile
 from resourcesync.documents.oai.values import parse_datestamp
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import format_w3c
@@ -37,7 +37,7 @@ OpenAIRE, the concepts of COAR (metadata only, restricted, embargoed), and DSpac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class OaiOptions:
     """What is published of a repository, and how it is asked.
 
     Attributes:
@@ -79,12 +79,12 @@ class Choice:
         told = [getattr(self, it.name) for it in fields(self) if it.name not in _NOT_DIGESTED]
         return hashlib.sha256(msgspec.json.encode([base_uri, told])).hexdigest()
 
-    def select_files(self, findings: Findings) -> tuple[FoundFile, ...]:
+    def select_files(self, findings: ItemMetadata) -> tuple[MetadataFile, ...]:
         """Return the files that are published, if everybody may have them."""
         found = (self._rewritten(it) for it in findings.files if self._is_selected(it))
         return tuple({it.uri: it for it in found}.values())
 
-    def is_restricted(self, findings: Findings) -> bool:
+    def is_restricted(self, findings: ItemMetadata) -> bool:
         """Whether the metadata says that not everybody may have the files."""
         return any(_matches(self.restricted, text) for text in findings.rights)
 
@@ -98,13 +98,13 @@ class Choice:
         handle = re.sub(r"^(?:col|com)_", "", spec).replace("_", "/", 1)
         return self.collections.replace("{set}", _quoted(spec)).replace("{handle}", _quoted(handle))
 
-    def _rewritten(self, file: FoundFile) -> FoundFile:
+    def _rewritten(self, file: MetadataFile) -> MetadataFile:
         if not self.rewrite:
             return file
         before, after = self.rewrite
         return replace(file, uri=file.uri.replace(before, after, 1))
 
-    def _is_selected(self, file: FoundFile) -> bool:
+    def _is_selected(self, file: MetadataFile) -> bool:
         if not file.is_listed:
             return _matches(self.files, file.uri)
         if file.bundle and self.bundles and file.bundle.upper() not in self.bundles:
@@ -115,7 +115,7 @@ class Choice:
 _NOT_DIGESTED: Final = frozenset({"overlap", "window"})
 
 
-def parse(address: str, values: Mapping[str, str]) -> Choice:
+def parse(address: str, values: Mapping[str, str]) -> OaiOptions:
     """Return what an operator chose.
 
     Args:
@@ -143,7 +143,7 @@ def parse(address: str, values: Mapping[str, str]) -> Choice:
             chosen[name] = read(value.strip())
         except ValueError as error:
             raise ConfigurationError(f"--with {key}={value[:100]}: {error}") from None
-    return Choice(endpoint=endpoint, **chosen)  # type: ignore[arg-type] # each was read above
+    return OaiOptions(endpoint=endpoint, **chosen)  # type: ignore[arg-type] # each was read above
 
 
 def _split_list(text: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ _AT_ONCE: Final = 8
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class Places:
+class MetadataFiles:
     """The files of the metadata. What is remembered of each is in the memory.
 
     Args:

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import file_name, path_of
-from resourcesync.adapters.oai.options import Choice
-from resourcesync.documents.oai.finding import Findings, FoundFile, find
-from resourcesync.documents.oai.values import Record, RecordHeader, parse_datestamp
+from resourcesync.adapters.oai.options import OaiOptions
+from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, find
+from resourcesync.documents.oai.values import OaiRecord, RecordHeader, parse_datestamp
 from resourcesync.errors import DocumentError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import format_w3c
@@ -47,7 +47,7 @@ class PageCounts(NamedTuple):
     unnamed: int = 0
 
 
-class Records:
+class RecordStore:
     """The records of a repository.
 
     Args:
@@ -61,7 +61,7 @@ class Records:
     def __init__(
         self,
         memory: RepositoryState,
-        choice: Choice,
+        choice: OaiOptions,
         *,
         published: Mapping[str, str],
         namespace: str,
@@ -74,7 +74,11 @@ class Records:
         self._all_names = frozenset(self._names.values())
 
     def store_page(
-        self, connection: sqlite3.Connection, prefix: str, records: Iterable[Record], attempt: int
+        self,
+        connection: sqlite3.Connection,
+        prefix: str,
+        records: Iterable[OaiRecord],
+        attempt: int,
     ) -> PageCounts:
         """Take the records of one page, inside of a transaction."""
         count = fresh = unnamed = 0
@@ -101,7 +105,7 @@ class Records:
         self,
         connection: sqlite3.Connection,
         prefix: str,
-        record: Record,
+        record: OaiRecord,
         known: Row | None,
         attempt: int,
     ) -> None:
@@ -121,7 +125,7 @@ class Records:
             findings = find(record.metadata)
         except DocumentError as error:
             _log.warning("no files are found in %s in %s: %s", *key, error.message)
-            findings = Findings()
+            findings = ItemMetadata()
         self._store_found(connection, key, record, findings, known=known, attempt=attempt)
 
     def _delete(
@@ -157,8 +161,8 @@ class Records:
         self,
         connection: sqlite3.Connection,
         key: tuple[str, str],
-        record: Record,
-        findings: Findings,
+        record: OaiRecord,
+        findings: ItemMetadata,
         *,
         known: Row | None,
         attempt: int,
@@ -181,9 +185,9 @@ class Records:
             connection.execute("INSERT OR IGNORE INTO touched_item VALUES (?)", key[:1])
         connection.execute(_STORE, (*key, *now, attempt))
 
-    def _files(self, found: Iterable[FoundFile]) -> list[Row]:
+    def _files(self, found: Iterable[MetadataFile]) -> list[Row]:
         today = format_w3c(self._now)
-        chosen = self._choice.select_files(Findings(files=tuple(found)))
+        chosen = self._choice.select_files(ItemMetadata(files=tuple(found)))
         return sorted(
             (
                 file.uri,

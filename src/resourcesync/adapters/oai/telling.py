@@ -8,7 +8,7 @@ from typing import Final
 
 from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import uri_of
-from resourcesync.adapters.oai.options import Choice
+from resourcesync.adapters.oai.options import OaiOptions
 from resourcesync.documents import ndjson
 from resourcesync.documents.oai.values import parse_datestamp
 from resourcesync.model.digests import Digest, parse_digests
@@ -63,7 +63,7 @@ class PublishedResources:
     def __init__(
         self,
         memory: RepositoryState,
-        choice: Choice,
+        choice: OaiOptions,
         *,
         base_uri: str,
         published: Mapping[str, str],

@@ -32,7 +32,7 @@ _RETRIED: Final = re.compile(r" in ([0-9.]+)(m?s), after (\d+) retries")
 _ERROR_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
 
-class Found(NamedTuple):
+class BucketObject(NamedTuple):
     """An object.
 
     Attributes:
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     modified: datetime
 
 
-class Got(NamedTuple):
+class ObjectStream(NamedTuple):
     """An object that is read.
 
     Attributes:
@@ -57,7 +57,7 @@ class Got(NamedTuple):
         stream: Its bytes; the caller closes it.
     """
 
-    found: Found
+    found: BucketObject
     attributes: Mapping[str, str]
     stream: BinaryIO
 
@@ -116,13 +116,13 @@ class Bucket:
 
     # --- looking and reading ---
 
-    def head(self, key: str) -> Found | None:
+    def head(self, key: str) -> BucketObject | None:
         """Return what is at a key; ``None`` when nothing is."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             return _found(self._obstore.head(self._store, key))
         return None
 
-    def attributes(self, key: str) -> tuple[Found, Mapping[str, str]] | None:
+    def attributes(self, key: str) -> tuple[BucketObject, Mapping[str, str]] | None:
         """Return what is at a key, and the header fields that it was put with."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key, options={"head": True})
@@ -139,7 +139,7 @@ class Bucket:
         got = self.get(key, version)
         return None if got is None else got.stream
 
-    def get(self, key: str, version: str | None = None) -> Got | None:
+    def get(self, key: str, version: str | None = None) -> ObjectStream | None:
         """Open an object as ``open`` does; return also what is told of it."""
         options = {} if version is None else {"if_match": version}
         with self._guarded(f"reading {key}"):
@@ -150,9 +150,9 @@ class Bucket:
         chunks = got.stream(min_chunk_size=_BUFFER)
         reader = ObjectReader(chunks, got.meta["size"], lambda: self._guarded(f"reading {key}"))
         stream = cast("BinaryIO", BufferedReader(reader, _BUFFER))
-        return Got(_found(got.meta), got.attributes, stream)
+        return ObjectStream(_found(got.meta), got.attributes, stream)
 
-    def read(self, key: str, most: int) -> tuple[Found, bytes] | None:
+    def read(self, key: str, most: int) -> tuple[BucketObject, bytes] | None:
         """Return a small object, whole; ``None`` when there is none.
 
         Raises:
@@ -166,7 +166,7 @@ class Bucket:
             return found, bytes(got.bytes())
         return None
 
-    def list(self, prefix: str) -> Iterator[Found]:
+    def list(self, prefix: str) -> Iterator[BucketObject]:
         """Yield the objects whose keys begin so, page by page, in the server's order.
 
         Raises:
@@ -354,8 +354,8 @@ def _obstore() -> Any:  # a module that may not be installed
     return obstore
 
 
-def _found(meta: Mapping[str, Any]) -> Found:
-    return Found(meta["path"], meta["e_tag"] or "", meta["size"], meta["last_modified"])
+def _found(meta: Mapping[str, Any]) -> BucketObject:
+    return BucketObject(meta["path"], meta["e_tag"] or "", meta["size"], meta["last_modified"])
 
 
 def _code_of(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from resourcesync.adapters.objects.bucket import ABSENT, Bucket, Found
+from resourcesync.adapters.objects.bucket import ABSENT, Bucket, BucketObject
 from resourcesync.errors import LockedError, ResourceSyncError
 
 SECONDS: Final = 60.0
@@ -125,7 +125,7 @@ class Lease:
             raise self._locked_error("another run, since this moment", self._seconds)
         return version
 
-    def _left(self, found: Found, held: _LeaseRecord) -> float:
+    def _left(self, found: BucketObject, held: _LeaseRecord) -> float:
         """Return the seconds that a lease has still to live, by the server's own dates."""
         if not held.seconds:
             return 0.0

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from urllib.parse import quote, unquote
 
 from resourcesync.adapters.objects import store
-from resourcesync.adapters.objects.bucket import Bucket, Found
+from resourcesync.adapters.objects.bucket import Bucket, BucketObject
 from resourcesync.errors import ConfigurationError, OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
@@ -95,7 +95,7 @@ class BucketOriginals:
                     uri, _fingerprint(version, length, moment), length, floor_to_second(moment)
                 )
 
-    def _row(self, found: Found) -> tuple[str, str, int, int] | None:
+    def _row(self, found: BucketObject) -> tuple[str, str, int, int] | None:
         uri = self._uri(found.key)
         if len(uri) > _MOST_URI:
             self._omit(found.key, f"its URI is longer than {_MOST_URI} characters")

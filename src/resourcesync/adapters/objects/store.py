@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket
 from resourcesync.adapters.objects.lease import KEY, SECONDS, Lease
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import Content, Stored
+from resourcesync.ports.storing import ObjectContent, StoredObject
 
 TEMPORARY: Final = ".resourcesync/tmp/"
 """Below it is what is on its way; whoever holds the store removes what others left there."""
@@ -44,7 +44,7 @@ class BucketStore:
         self._seconds = seconds
         self._lease: Lease | None = None
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         """Store bytes, if what is at the key is still what they are to replace.
 
         Raises:
@@ -59,23 +59,23 @@ class BucketStore:
         token = attributes[_MARK] = secrets.token_hex(16)
         if content.length > self.largest_whole:
             return self._put_large(key, content, over, attributes)
-        body = b"".join(_Checked(key, content))
+        body = b"".join(_VerifiedBlocks(key, content))
         version = self._bucket.put(key, body, over=over, attributes=attributes)
         # Where an answer was lost, the same is sent again, and finds what it put.
         return self._marked(key, token) if version is None else version
 
     def _put_large(
-        self, key: str, content: Content, over: str, attributes: dict[str, str]
+        self, key: str, content: ObjectContent, over: str, attributes: dict[str, str]
     ) -> str | None:
         token = attributes[_MARK]
         there = self._bucket.head(key)
         if over != (ABSENT if there is None else there.version):
             return None  # so much is not sent in vain
         if content.length > self._bucket.largest_copy:
-            self._bucket.put_parts(key, _Checked(key, content), content.length, attributes)
+            self._bucket.put_parts(key, _VerifiedBlocks(key, content), content.length, attributes)
             return self._marked(key, token)
         place = f"{TEMPORARY}{token}"
-        self._bucket.put_parts(place, _Checked(key, content), content.length, attributes)
+        self._bucket.put_parts(place, _VerifiedBlocks(key, content), content.length, attributes)
         try:
             self._check_hold()
             self._bucket.copy(place, key, content.length, over=over)
@@ -88,10 +88,10 @@ class BucketStore:
         found = self._bucket.attributes(key)
         return found[0].version if found and found[1].get(_MARK) == token else None
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         """Return what is at a key now; ``None`` when nothing is."""
         found = self._bucket.head(key)
-        return None if found is None else Stored(found.version, found.length)
+        return None if found is None else StoredObject(found.version, found.length)
 
     def open(self, key: str) -> BinaryIO | None:
         """Open the bytes at a key, those of one version to their end; ``None`` when none are."""
@@ -159,10 +159,10 @@ class BucketStore:
             self._lease.check()
 
 
-class _Checked:
+class _VerifiedBlocks:
     """The blocks of a body; whoever reads to the end knows that they are what was promised."""
 
-    def __init__(self, key: str, content: Content) -> None:
+    def __init__(self, key: str, content: ObjectContent) -> None:
         self._key = key
         self._content = content
 

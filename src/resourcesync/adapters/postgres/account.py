@@ -7,21 +7,21 @@ from typing import Final
 
 from resourcesync.adapters.postgres import layout as layouts
 from resourcesync.adapters.postgres import log, statements
-from resourcesync.adapters.postgres.connecting import Reading, Session
-from resourcesync.adapters.postgres.layout import Layout
-from resourcesync.adapters.postgres.positions import Position
-from resourcesync.adapters.postgres.rows import Row, Rows, moment_of
+from resourcesync.adapters.postgres.connecting import PostgresSession, ReadTransaction
+from resourcesync.adapters.postgres.layout import TableLayout
+from resourcesync.adapters.postgres.positions import PostgresPosition
+from resourcesync.adapters.postgres.rows import Row, RowDecoder, moment_of
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import Account, AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 
 _POLLED: Final = 10.0
 _BREATH: Final = 1.0
 
 
 @contextmanager
-def open_account(options: AccountOptions) -> Iterator[Account]:
+def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open a table or query; the server is first asked when something is to be known.
 
     Raises:
@@ -29,7 +29,7 @@ def open_account(options: AccountOptions) -> Iterator[Account]:
     """
     layout = layouts.parse(options.values, options.base_uri)
     password = options.values.get("password", "")
-    session = Session(options.address, password, layout.timeout, options.clock)
+    session = PostgresSession(options.address, password, layout.timeout, options.clock)
     try:
         yield PostgresAccount(session, layout, options.clock)
     finally:
@@ -45,11 +45,11 @@ class PostgresAccount:
         clock: Time.
     """
 
-    def __init__(self, session: Session, layout: Layout, clock: Clock) -> None:
+    def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:
         self._session = session
         self._layout = layout
         self._clock = clock
-        self._known_rows: Rows | None = None
+        self._known_rows: RowDecoder | None = None
         self._is_warned = False
 
     @property
@@ -75,7 +75,7 @@ class PostgresAccount:
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the rows are now whose keys were logged after a position."""
-        told = position = Position.parse(after)
+        told = position = PostgresPosition.parse(after)
         warnings: Sequence[tuple[str, str]] = ()
         until = self._clock.monotonic() + wait
         if wait > 0 and self._layout.notifies:
@@ -96,7 +96,7 @@ class PostgresAccount:
         if position != told:
             yield ChangeBatch(position.text, (), warnings=warnings)
 
-    def _warned(self, reading: Reading) -> Sequence[tuple[str, str]]:
+    def _warned(self, reading: ReadTransaction) -> Sequence[tuple[str, str]]:
         """Return what is to be known of the log; once, however often it is asked."""
         if self._is_warned:
             return ()
@@ -114,7 +114,9 @@ class PostgresAccount:
 
     # --- the log ---
 
-    def _next(self, reading: Reading, position: Position) -> tuple[Position, list[Change]]:
+    def _next(
+        self, reading: ReadTransaction, position: PostgresPosition
+    ) -> tuple[PostgresPosition, list[Change]]:
         """Return the changes of the next page, and the position after them."""
         rows = self._rows(reading)  # a column that is not there is told as that
         now = log.check(reading, self._layout, position)
@@ -133,7 +135,7 @@ class PostgresAccount:
             return replace(position, after=to, to="", row=row), changes
         return replace(position, to=to, row=row), changes
 
-    def _page_changes(self, rows: Rows, page: Sequence[Row]) -> Iterator[Change]:
+    def _page_changes(self, rows: RowDecoder, page: Sequence[Row]) -> Iterator[Change]:
         """Yield what became of the keys: as it is now, or gone."""
         keys = len(self._layout.key)
         places = [self._layout.key.index(it) + 1 for it in self._layout.uri.fields]
@@ -147,8 +149,8 @@ class PostgresAccount:
             else:
                 yield Change(kind=ChangeKind.UPDATED, time=time, resource=next(found))
 
-    def _rows(self, reading: Reading) -> Rows:
+    def _rows(self, reading: ReadTransaction) -> RowDecoder:
         if self._known_rows is None:
             types = reading.types(statements.described(self._layout))
-            self._known_rows = Rows(self._layout, types)
+            self._known_rows = RowDecoder(self._layout, types)
         return self._known_rows

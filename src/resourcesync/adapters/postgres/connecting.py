@@ -47,7 +47,7 @@ _TRANSIENT: Final = ("08", "40", "53", "55", "57", "58")
 _WRONG: Final = ("22", "25", "26", "34", "3D", "3F", "42", "0A")
 
 
-class Session:
+class PostgresSession:
     """One connection, which is opened again after a failure.
 
     Args:
@@ -78,7 +78,7 @@ class Session:
             connection.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator["Reading"]:
+    def snapshot(self) -> Iterator["ReadTransaction"]:
         """Begin a transaction that sees the database as it is now, and writes nothing.
 
         Raises:
@@ -89,7 +89,7 @@ class Session:
             connection = self._live()
             connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(_settings(self._timeout).encode())
-            yield Reading(connection, self._clock)
+            yield ReadTransaction(connection, self._clock)
             connection.execute(b"COMMIT")
 
     def listen(self, channel: str) -> None:
@@ -145,7 +145,7 @@ class Session:
             raise
 
 
-class Reading:
+class ReadTransaction:
     """A transaction that reads."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", clock: Clock) -> None:

@@ -33,12 +33,12 @@ _MAX_NAME: Final = 48
 _MAX_TIMEOUT: Final = 86_400
 _HOUR: Final = 3_600
 
-Name = tuple[str, ...]
+TableName = tuple[str, ...]
 """The name of a table: with its schema, or alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TableLayout:
     """What is read, and what its columns mean.
 
     Attributes:
@@ -59,15 +59,15 @@ class Layout:
         timeout: Seconds after which one statement is given up.
     """
 
-    table: Name = ()
+    table: TableName = ()
     query: str = ""
     uri: Template
     columns: Mapping[str, str]
     texts: Mapping[str, Template]
     digests: Mapping[str, str]
     links: tuple[tuple[str, Template], ...] = ()
-    log: Name = ()
-    joins: tuple[tuple[Name, tuple[str, ...]], ...] = ()
+    log: TableName = ()
+    joins: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
     compared: tuple[str, ...] = ()
     is_catalogue: bool = False
     notifies: bool = True
@@ -80,12 +80,12 @@ class Layout:
         return tuple(dict.fromkeys(self.uri.fields))
 
     @property
-    def watched(self) -> tuple[Name, ...]:
+    def watched(self) -> tuple[TableName, ...]:
         """The tables whose triggers write the log."""
         return (self.table, *(name for name, _ in self.joins)) if self.table else ()
 
 
-def parse(values: Mapping[str, str], base_uri: str) -> Layout:
+def parse(values: Mapping[str, str], base_uri: str) -> TableLayout:
     """Return what the values of ``--with`` say.
 
     Args:
@@ -108,7 +108,7 @@ def parse(values: Mapping[str, str], base_uri: str) -> Layout:
     )
     said = (it for template in (*texts.values(), *dict(links).values()) for it in template.fields)
     published = (*uri.fields, *columns.values(), *digests.values(), *said)
-    layout = Layout(
+    layout = TableLayout(
         table=table,
         query=query,
         uri=uri,
@@ -142,7 +142,7 @@ def check_column(column: str, there: Iterable[str]) -> None:
         )
 
 
-def _read_from(given: Mapping[str, str]) -> tuple[Name, str]:
+def _read_from(given: Mapping[str, str]) -> tuple[TableName, str]:
     """Return the table and the query; one of them may be empty."""
     for key in given:
         if key not in KNOWN and not key.startswith(_LINK):
@@ -168,7 +168,7 @@ def _defaults(values: Mapping[str, str]) -> Mapping[str, str]:
     return _CATALOGUE if layout else {}
 
 
-def _name(text: str) -> Name:
+def _name(text: str) -> TableName:
     """Return a name and its schema; a name has no dots otherwise."""
     parts = tuple(part.strip() for part in text.split(".")) if text.strip() else ()
     if len(parts) > 2 or not all(parts) or "\0" in text:  # noqa: PLR2004 - schema and name
@@ -176,11 +176,11 @@ def _name(text: str) -> Name:
     return parts
 
 
-def _log_of(table: Name) -> Name:
+def _log_of(table: TableName) -> TableName:
     return ("resourcesync", f"{table[-1]}_change") if table else ()
 
 
-def _check_log(layout: Layout) -> None:
+def _check_log(layout: TableLayout) -> None:
     if layout.log and len(layout.log[-1].encode()) > _MAX_NAME:
         raise ConfigurationError(
             f"the name of the log is longer than {_MAX_NAME} bytes: {layout.log[-1]}",
@@ -215,7 +215,7 @@ def _text(text: str, mark: str) -> Template:
     return Template.constant(text) if mark in text else Template.column(text)
 
 
-def _joins(text: str) -> tuple[tuple[Name, tuple[str, ...]], ...]:
+def _joins(text: str) -> tuple[tuple[TableName, tuple[str, ...]], ...]:
     found, end = [], 0
     while end < len(text):
         match = _JOIN.match(text, end)

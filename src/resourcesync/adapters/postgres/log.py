@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from resourcesync.adapters.postgres import statements
-from resourcesync.adapters.postgres.connecting import Reading
-from resourcesync.adapters.postgres.layout import Layout, check_column
-from resourcesync.adapters.postgres.positions import NO_ROW, Place, Position, end, oldest
+from resourcesync.adapters.postgres.connecting import ReadTransaction
+from resourcesync.adapters.postgres.layout import TableLayout, check_column
+from resourcesync.adapters.postgres.positions import NO_ROW, LogRow, PostgresPosition, end, oldest
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
 
 
-class _Standing(NamedTuple):
+class _LogState(NamedTuple):
     """What a log says of itself.
 
     Attributes:
@@ -28,17 +28,17 @@ class _Standing(NamedTuple):
     has_row: bool
 
 
-def begin(reading: Reading, layout: Layout) -> Position | None:
+def begin(reading: ReadTransaction, layout: TableLayout) -> PostgresPosition | None:
     """Return where a log stands now; ``None`` when there is none, or nothing writes it."""
     found = _standing(reading, layout, NO_ROW)
     if found is None:
         return None
     newest = reading.one(statements.newest(layout))
     row = NO_ROW if newest is None else (int(newest[0]), int(newest[1]))
-    return Position(log=found.log, after=found.snapshot, row=row)
+    return PostgresPosition(log=found.log, after=found.snapshot, row=row)
 
 
-def check(reading: Reading, layout: Layout, position: Position) -> str:
+def check(reading: ReadTransaction, layout: TableLayout, position: PostgresPosition) -> str:
     """Return the snapshot that shows what can be read now, all of it since a position.
 
     Raises:
@@ -61,7 +61,7 @@ def check(reading: Reading, layout: Layout, position: Position) -> str:
     return now.snapshot
 
 
-def warnings(reading: Reading, layout: Layout) -> Sequence[tuple[str, str]]:
+def warnings(reading: ReadTransaction, layout: TableLayout) -> Sequence[tuple[str, str]]:
     """Return what is to be known of triggers that miss what replication writes."""
     answer = reading.one(statements.weakened(layout))
     if answer is None or not answer[0]:
@@ -70,7 +70,7 @@ def warnings(reading: Reading, layout: Layout) -> Sequence[tuple[str, str]]:
     return (("log-partial", f"{missed}; what mends it: {answer[0]}"),)
 
 
-def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
+def _standing(reading: ReadTransaction, layout: TableLayout, row: LogRow) -> _LogState | None:
     answer = reading.one(statements.standing(layout))
     assert answer is not None
     snapshot, is_standby, system, timeline, is_there, tables = answer
@@ -85,7 +85,7 @@ def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
     names = ".".join(str(it) for it in sorted(set(tables)))
     if is_standby:  # it does not know who else is writing: only what is older than all of them
         snapshot = f"{oldest(snapshot)}:{oldest(snapshot)}:"
-    return _Standing(
+    return _LogState(
         log=f"{system}-{timeline}-{names}-{incarnation}",
         snapshot=snapshot,
         is_standby=is_standby,
@@ -94,7 +94,7 @@ def _standing(reading: Reading, layout: Layout, row: Place) -> _Standing | None:
     )
 
 
-def _check_noticed(reading: Reading, layout: Layout, compared: list[str]) -> None:
+def _check_noticed(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
     """Refuse to publish what the log does not know of: it would never be seen to change."""
     unnoticed = [it for it in layout.compared if it not in compared]
     if not compared or not (unnoticed or not layout.compared):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from resourcesync.adapters.postgres import statements
-from resourcesync.adapters.postgres.layout import Layout, Name
+from resourcesync.adapters.postgres.layout import TableLayout, TableName
 from resourcesync.adapters.postgres.statements import listed, named, own, quoted, text
 from resourcesync.errors import ConfigurationError
 
@@ -27,7 +27,7 @@ CREATE TABLE {table} (
 """
 
 
-def migration(layout: Layout) -> str:
+def migration(layout: TableLayout) -> str:
     """Return the SQL that makes the log, and the triggers that write it.
 
     Raises:
@@ -41,7 +41,7 @@ def migration(layout: Layout) -> str:
     return "\n".join(_parts(layout))
 
 
-def _parts(layout: Layout) -> Iterator[str]:
+def _parts(layout: TableLayout) -> Iterator[str]:
     tables = ", ".join(named(it) for it in layout.watched)
     yield f"-- By this, resourcesync follows the changes of {tables}. PostgreSQL 13 or later."
     yield "-- Its owner runs it once: psql -v ON_ERROR_STOP=1 -f THIS DATABASE"
@@ -63,7 +63,7 @@ def _parts(layout: Layout) -> Iterator[str]:
     yield _undoing(layout)
 
 
-def _log(layout: Layout) -> str:
+def _log(layout: TableLayout) -> str:
     log = named(layout.log)
     compared = f"array[{', '.join(map(text, layout.compared))}]::text[]"
     return f"""
@@ -86,7 +86,9 @@ INSERT INTO {own(layout, "state")} (one, compared) VALUES (1, {compared});
 """  # noqa: S608 - names are quoted
 
 
-def _triggers(layout: Layout, table: Name, key: tuple[str, ...], compared: tuple[str, ...]) -> str:
+def _triggers(
+    layout: TableLayout, table: TableName, key: tuple[str, ...], compared: tuple[str, ...]
+) -> str:
     """Return the functions and triggers of one table."""
     changed = _changed(key, compared)
     new, old = f"NEW TABLE AS {_NEW}", f"OLD TABLE AS {_OLD}"
@@ -121,7 +123,7 @@ def _changed(key: tuple[str, ...], compared: tuple[str, ...]) -> str:
         ) AS changed"""
 
 
-def _logged(layout: Layout, key: tuple[str, ...], rows: str) -> str:
+def _logged(layout: TableLayout, key: tuple[str, ...], rows: str) -> str:
     texts = ", ".join(f'{quoted(it)}::text COLLATE "C"' for it in key)
     there = " AND ".join(f"{quoted(it)} IS NOT NULL" for it in key)
     return f"""\
@@ -132,7 +134,7 @@ def _logged(layout: Layout, key: tuple[str, ...], rows: str) -> str:
 """  # noqa: S608 - the same
 
 
-def _trigger(layout: Layout, table: Name, event: str, rows: str, body: str) -> str:
+def _trigger(layout: TableLayout, table: TableName, event: str, rows: str, body: str) -> str:
     """Return a function and its trigger.
 
     Args:
@@ -159,12 +161,12 @@ CREATE TRIGGER {quoted(name)} AFTER {_EVENTS[event]} ON {named(table)}{referenci
 ALTER TABLE {named(table)} ENABLE ALWAYS TRIGGER {quoted(name)};"""
 
 
-def _function(layout: Layout, table: Name, event: str) -> str:
+def _function(layout: TableLayout, table: TableName, event: str) -> str:
     at = layout.watched.index(table)
     return own(layout, f"{event}_{at}" if at else event)
 
 
-def _pruning(layout: Layout) -> str:
+def _pruning(layout: TableLayout) -> str:
     log, state = named(layout.log), own(layout, "state")
     return f"""\
 -- Run this once a day or a week. Who was away for longer reads all rows again.
@@ -193,7 +195,7 @@ REVOKE ALL ON FUNCTION {own(layout, "prune")}(interval) FROM PUBLIC;
 """  # noqa: S608 - the same
 
 
-def _grants(layout: Layout) -> str:
+def _grants(layout: TableLayout) -> str:
     reader = quoted(layout.reader)
     schemas = dict.fromkeys(it[0] for it in (layout.log, *layout.watched) if len(it) > 1)
     tables = [named(layout.log), own(layout, "state"), *map(named, layout.watched)]
@@ -201,7 +203,7 @@ def _grants(layout: Layout) -> str:
     return "\n".join((*usage, f"GRANT SELECT ON {', '.join(tables)} TO {reader};"))
 
 
-def _undoing(layout: Layout) -> str:
+def _undoing(layout: TableLayout) -> str:
     functions = [
         _function(layout, table, event)
         for table in layout.watched

@@ -11,13 +11,13 @@ from resourcesync.errors import DiscontinuityError
 _SNAPSHOT: Final = re.compile(r"([0-9]{1,20}):([0-9]{1,20}):(?:[0-9]{1,20}(?:,[0-9]{1,20})*)?")
 _MAX: Final = 1 << 64
 
-Place = tuple[int, int]
+LogRow = tuple[int, int]
 """The transaction and the number of a row of the log."""
-NO_ROW: Final[Place] = (0, 0)
+NO_ROW: Final[LogRow] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class PostgresPosition:
     """What has been read of a log: all that ``after`` shows, and some of what ``to`` shows.
 
     Attributes:
@@ -31,7 +31,7 @@ class Position:
     log: str
     after: str
     to: str = ""
-    row: Place = NO_ROW
+    row: LogRow = NO_ROW
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -64,7 +64,7 @@ class Position:
         return msgspec.json.encode(fields).decode()
 
     @property
-    def begin(self) -> Place:
+    def begin(self) -> LogRow:
         """The row after which the unread ones are looked for."""
         return self.row if self.to else (oldest(self.after), 0)
 

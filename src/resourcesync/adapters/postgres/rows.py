@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import compress
 from typing import Final, TypeVar
 
-from resourcesync.adapters.postgres.layout import Layout, check_column
+from resourcesync.adapters.postgres.layout import TableLayout, check_column
 from resourcesync.adapters.postgres.statements import ROW, quoted
 from resourcesync.adapters.postgres.templates import Column, Template
 from resourcesync.documents import ndjson
@@ -30,7 +30,7 @@ Row = Sequence[str | None]
 _Value = TypeVar("_Value")
 
 
-class Rows:
+class RowDecoder:
     """What is asked of each row, and the resources that the answers make.
 
     Args:
@@ -44,7 +44,7 @@ class Rows:
         ConfigurationError: A column is not there.
     """
 
-    def __init__(self, layout: Layout, types: Mapping[str, int]) -> None:
+    def __init__(self, layout: TableLayout, types: Mapping[str, int]) -> None:
         self._layout = layout
         self._types = types
         self._warned: set[str] = set()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from resourcesync.adapters.postgres.layout import Layout, Name
+from resourcesync.adapters.postgres.layout import TableLayout, TableName
 
 PAGE: Final = 10_000
 """Rows of the log that are told at once."""
@@ -16,7 +16,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def named(name: Name) -> str:
+def named(name: TableName) -> str:
     """Return the name of a table as SQL has it."""
     return ".".join(map(quoted, name))
 
@@ -32,30 +32,30 @@ def text(value: str) -> str:
     return f"'{plain}'" if "\\" not in plain else "E'" + plain.replace("\\", "\\\\") + "'"
 
 
-def own(layout: Layout, suffix: str) -> str:
+def own(layout: TableLayout, suffix: str) -> str:
     """Return the name of what belongs to the log, such as its state."""
     *schema, name = layout.log
     return named((*schema, f"{name}_{suffix}"))
 
 
-def source(layout: Layout) -> str:
+def source(layout: TableLayout) -> str:
     """Return what stands after FROM."""
     if layout.query:
         return f"(\n{layout.query}\n) AS {ROW}"
     return f"{named(layout.table)} AS {ROW}"
 
 
-def described(layout: Layout) -> str:
+def described(layout: TableLayout) -> str:
     """Return a statement that yields no row, but the names and types of the columns."""
     return f"SELECT * FROM {source(layout)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
-def watched(layout: Layout) -> str:
+def watched(layout: TableLayout) -> str:
     """Return a statement that yields no row, but the columns of the table that has the log."""
     return f"SELECT * FROM {named(layout.table)} LIMIT 0"  # noqa: S608 - names are quoted
 
 
-def all_rows(layout: Layout, expressions: Iterable[str]) -> str:
+def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
     """Return the statement that tells all resources."""
     there = " AND ".join(f"{ROW}.{quoted(it)} IS NOT NULL" for it in layout.key)
     return (
@@ -64,7 +64,7 @@ def all_rows(layout: Layout, expressions: Iterable[str]) -> str:
     )
 
 
-def standing(layout: Layout) -> str:
+def standing(layout: TableLayout) -> str:
     """Return the statement that tells where the server and the log stand."""
     tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
     triggers = ", ".join(text(it) for it in triggers_of(layout).values())
@@ -83,7 +83,7 @@ SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
 """  # noqa: S608 - the same
 
 
-def weakened(layout: Layout) -> str:
+def weakened(layout: TableLayout) -> str:
     """Return the statement that tells which triggers of the log miss what replication writes.
 
     They are made to write always. Who disables and enables them, as pg_dump does, leaves them so.
@@ -98,13 +98,13 @@ WHERE tgrelid IN ({tables}) AND tgname IN ({triggers}) AND tgenabled = 'O'
 """  # noqa: S608 - the same
 
 
-def triggers_of(layout: Layout) -> dict[str, str]:
+def triggers_of(layout: TableLayout) -> dict[str, str]:
     """Return the names of the triggers by what they are for."""
     log = layout.log[-1]
     return {it: f"{log}_{it}" for it in ("inserted", "updated", "deleted", "truncated")}
 
 
-def state(layout: Layout, row: tuple[int, int]) -> str:
+def state(layout: TableLayout, row: tuple[int, int]) -> str:
     """Return the statement that tells what the log is and notices, and whether it has a row."""
     transaction, number = row
     return f"""
@@ -115,7 +115,7 @@ SELECT incarnation::text, pruned_to::text, EXISTS (
 """  # noqa: S608 - the same
 
 
-def newest(layout: Layout) -> str:
+def newest(layout: TableLayout) -> str:
     """Return the statement that tells the newest row of the log."""
     return f"""
 SELECT log_transaction::text, log_number FROM {named(layout.log)}
@@ -145,7 +145,7 @@ def unread(old: str, new: str, row: tuple[int, int]) -> str:
     )
 
 
-def page_end(layout: Layout, unread_rows: str) -> str:
+def page_end(layout: TableLayout, unread_rows: str) -> str:
     """Return the statement that tells the last row of the next page, and how many there are."""
     return f"""
 SELECT page.log_transaction::text, page.log_number, count(*) OVER () FROM (
@@ -156,7 +156,7 @@ SELECT page.log_transaction::text, page.log_number, count(*) OVER () FROM (
 
 
 def page(
-    layout: Layout, expressions: tuple[str, ...], unread_rows: str, end: tuple[int, int]
+    layout: TableLayout, expressions: tuple[str, ...], unread_rows: str, end: tuple[int, int]
 ) -> str:
     """Return the statement that tells the rows of a page as they are now, oldest change first.
 

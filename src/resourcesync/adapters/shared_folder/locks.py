@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import Final
 
-from resourcesync.adapters.shared_folder.places import OWN, Places
+from resourcesync.adapters.shared_folder.places import OWN, FolderLocations
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,7 +41,7 @@ def _let_go() -> None:
 os.register_at_fork(after_in_child=_let_go)
 
 
-class Locks:
+class KeyLocks:
     """The locks of a store.
 
     Args:
@@ -49,7 +49,7 @@ class Locks:
         patience: Seconds to wait for somebody who moves or replaces the same key.
     """
 
-    def __init__(self, places: Places, patience: float) -> None:
+    def __init__(self, places: FolderLocations, patience: float) -> None:
         self._places = places
         self._patience = patience
 

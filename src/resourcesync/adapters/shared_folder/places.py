@@ -48,7 +48,7 @@ def is_key(text: str) -> bool:
     )
 
 
-class Places:
+class FolderLocations:
     """The folders below a root.
 
     Args:

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from resourcesync.adapters.shared_folder.locks import Locks
+from resourcesync.adapters.shared_folder.locks import KeyLocks
 from resourcesync.adapters.shared_folder.places import (
     OWN,
-    Places,
+    FolderLocations,
     is_key,
     opened,
 )
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.storing import Content, Stored
+from resourcesync.ports.storing import ObjectContent, StoredObject
 
 PATIENCE: Final = 60.0
 """Seconds to wait for somebody who replaces or moves the same key at the same moment."""
@@ -56,12 +56,12 @@ class FolderStore:
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
         self.root = root
-        self._places = Places(root)
-        self._locks = Locks(self._places, patience)
+        self._places = FolderLocations(root)
+        self._locks = KeyLocks(self._places, patience)
 
     # --- what is there ---
 
-    def stat(self, key: str) -> Stored | None:
+    def stat(self, key: str) -> StoredObject | None:
         """Return what is at a key now; ``None`` when no ordinary file is."""
         return self._at(key, _stored)
 
@@ -88,7 +88,7 @@ class FolderStore:
 
     # --- what is put ---
 
-    def put(self, key: str, content: Content, replaces: str | None) -> str | None:
+    def put(self, key: str, content: ObjectContent, replaces: str | None) -> str | None:
         """Store bytes, if what is at the key is still what they are to replace.
 
         Raises:
@@ -110,7 +110,7 @@ class FolderStore:
             return version if put else None
 
     @contextmanager
-    def _staged(self, key: str, content: Content) -> Iterator[tuple[int, str, str]]:
+    def _staged(self, key: str, content: ObjectContent) -> Iterator[tuple[int, str, str]]:
         """Write bytes durably to a place of their own, which is there while the block runs."""
         name = secrets.token_hex(16)
         with self._places.parent(f"{_TEMPORARY}/{name}", create=True) as (folder, _):
@@ -264,12 +264,12 @@ def _with_file(folder: int, name: str, do: Callable[[int], _Result]) -> _Result 
         os.close(file)
 
 
-def _stored(file: int) -> Stored:
+def _stored(file: int) -> StoredObject:
     info = os.fstat(file)
-    return Stored(f"{info.st_size}:{info.st_mtime_ns}", info.st_size)
+    return StoredObject(f"{info.st_size}:{info.st_mtime_ns}", info.st_size)
 
 
-def _write(file: int, key: str, content: Content) -> None:
+def _write(file: int, key: str, content: ObjectContent) -> None:
     usable = sorted((it for it in content.digests if it.is_usable), key=lambda it: len(it.value))
     named = [(it, hashlib.new(it.algorithm.replace("-", ""))) for it in usable[-1:]]
     left = content.length

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from resourcesync.adapters.sitemap.listing import Listed, Listing
+from resourcesync.adapters.sitemap.listing import Listing, SitemapEntry
 from resourcesync.adapters.sitemap.measuring import HOW, Measurer
 from resourcesync.adapters.sitemap.memory import MeasurementStore
 from resourcesync.discovery import DocumentFetcher, offered_sets
@@ -103,11 +103,11 @@ class SitemapAccount:
             StorageError: No room is left for temporary files.
         """
         with self._options.fetcher(self._address) as fetcher, Listing() as listing:
-            _Reader(fetcher, listing, self._address).read()
+            _SitemapReader(fetcher, listing, self._address).read()
             for row in self._measured(listing, fetcher):
                 yield _resource(row)
 
-    def _measured(self, listing: Listing, fetcher: Fetcher) -> Iterator[Listed]:
+    def _measured(self, listing: Listing, fetcher: Fetcher) -> Iterator[SitemapEntry]:
         if not self._how:
             for page in listing.pages():
                 yield from page
@@ -122,7 +122,7 @@ class SitemapAccount:
             _log.warning("%d resources are listed and not there", measurer.gone)
 
 
-def _resource(row: Listed) -> Resource:
+def _resource(row: SitemapEntry) -> Resource:
     return Resource(
         uri=row.uri,
         lastmod=None if row.lastmod is None else from_microseconds(row.lastmod),
@@ -133,7 +133,7 @@ def _resource(row: Listed) -> Resource:
     )
 
 
-class _Reader:
+class _SitemapReader:
     """Reads sitemaps and their indexes, each once."""
 
     def __init__(self, fetcher: Fetcher, listing: Listing, address: str) -> None:
@@ -264,8 +264,8 @@ def _too_many(uri: str, limit: int) -> DocumentLimitError:
     )
 
 
-def _listed(entry: Resource) -> Listed:
-    return Listed(
+def _listed(entry: Resource) -> SitemapEntry:
+    return SitemapEntry(
         uri=entry.uri,
         lastmod=lastmod_microseconds(entry.lastmod),
         length=entry.length,

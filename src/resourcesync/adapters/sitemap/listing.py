@@ -22,7 +22,7 @@ INSERT INTO listed VALUES (?,?,?,?,?,?) ON CONFLICT (uri) DO UPDATE SET
 """
 
 
-class Listed(NamedTuple):
+class SitemapEntry(NamedTuple):
     """What is told of one resource.
 
     Attributes:
@@ -61,7 +61,7 @@ class Listing:
     ) -> None:
         self._db.close()
 
-    def add(self, entries: Iterable[Listed]) -> None:
+    def add(self, entries: Iterable[SitemapEntry]) -> None:
         """Take entries.
 
         Raises:
@@ -72,7 +72,7 @@ class Listing:
             self._db.executemany(_ADD, entries)
             self._db.execute("COMMIT")
 
-    def pages(self) -> Iterator[list[Listed]]:
+    def pages(self) -> Iterator[list[SitemapEntry]]:
         """Yield all entries in URI order, some at a time.
 
         Raises:
@@ -86,7 +86,7 @@ class Listing:
                 ).fetchall()
             if not rows:
                 return
-            yield [Listed._make(row) for row in rows]
+            yield [SitemapEntry._make(row) for row in rows]
             after = rows[-1][0]
 
 

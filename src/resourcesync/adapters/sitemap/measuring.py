@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from resourcesync.adapters.sitemap.listing import Listed
-from resourcesync.adapters.sitemap.memory import Measured, MeasurementStore
+from resourcesync.adapters.sitemap.listing import SitemapEntry
+from resourcesync.adapters.sitemap.memory import MeasuredResource, MeasurementStore
 from resourcesync.discovery.addresses import is_at_home
 from resourcesync.errors import ResourceMissingError, SourceError, StorageError
 from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
 from resourcesync.ports import (
-    Failure,
     Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
     Purpose,
-    Request,
-    Response,
     served_at,
     validators_of,
 )
@@ -28,7 +28,7 @@ _NOT_MODIFIED: Final = 304
 _MOST_FAILED: Final = 20
 
 
-class _Digest:
+class _DigestSink:
     """Takes a body, and keeps nothing of it but its length and its digest."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Measurer:
         self._unsettled: set[str] = set()
         self.gone = 0
 
-    def page(self, rows: list[Listed]) -> Iterator[Listed]:
+    def page(self, rows: list[SitemapEntry]) -> Iterator[SitemapEntry]:
         """Yield what there is of a page, with what could be measured.
 
         Raises:
@@ -84,7 +84,7 @@ class Measurer:
         """
         known = self._memory.of([row.uri for row in rows])
         asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
-        found: dict[str, Measured | None] = {**known, **self._request_all(asked, known)}
+        found: dict[str, MeasuredResource | None] = {**known, **self._request_all(asked, known)}
         kept = [self._lasting(it) for row in rows if (it := found.get(row.uri)) is not None]
         self._memory.put(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
@@ -98,7 +98,7 @@ class Measurer:
             else:
                 yield row
 
-    def _lasting(self, measured: Measured) -> Measured:
+    def _lasting(self, measured: MeasuredResource) -> MeasuredResource:
         """Return what is remembered: no time that a later change may share."""
         return measured._replace(last_modified="") if measured.uri in self._unsettled else measured
 
@@ -106,7 +106,7 @@ class Measurer:
         """Forget what comes after the last page."""
         self._memory.put([], (self._last, None))
 
-    def _needs_request(self, row: Listed, known: Measured | None) -> bool:
+    def _needs_request(self, row: SitemapEntry, known: MeasuredResource | None) -> bool:
         if row.hash or not is_at_home(row.uri, (self._home,)):
             return False
         is_as_before = (
@@ -114,19 +114,19 @@ class Measurer:
         )
         return not (is_as_before and known is not None and self._is_sufficient(known))
 
-    def _is_sufficient(self, known: Measured) -> bool:
+    def _is_sufficient(self, known: MeasuredResource) -> bool:
         return self._how == "head" or known.how == "get"
 
     def _request_all(
-        self, rows: list[Listed], known: Mapping[str, Measured]
-    ) -> dict[str, Measured | None]:
+        self, rows: list[SitemapEntry], known: Mapping[str, MeasuredResource]
+    ) -> dict[str, MeasuredResource | None]:
         """Return what is known of each now; ``None`` for what is not there."""
         listed = {row.uri: row for row in rows}
-        found: dict[str, Measured | None] = {}
+        found: dict[str, MeasuredResource | None] = {}
         for outcome in self._fetcher.fetch(self._request(row, known) for row in rows):
             row = listed[outcome.request.uri]
             before = known.get(row.uri)
-            if isinstance(outcome, Response):
+            if isinstance(outcome, FetchResponse):
                 self._answered = True
                 found[row.uri] = self._measured(row, outcome, before)
             elif isinstance(outcome.error, ResourceMissingError):
@@ -135,32 +135,36 @@ class Measurer:
             else:
                 self._fail(outcome)
                 if before is not None and before.lastmod != row.lastmod:
-                    found[row.uri] = Measured(row.uri, None, "", "", None, "", "", self._how)
+                    found[row.uri] = MeasuredResource(
+                        row.uri, None, "", "", None, "", "", self._how
+                    )
         return found
 
-    def _request(self, row: Listed, known: Mapping[str, Measured]) -> Request:
+    def _request(self, row: SitemapEntry, known: Mapping[str, MeasuredResource]) -> FetchRequest:
         before = known.get(row.uri)
         is_known = before is not None and self._is_sufficient(before)
-        return Request(
+        return FetchRequest(
             uri=row.uri,
-            sink=_Digest(),
+            sink=_DigestSink(),
             purpose=Purpose.RESOURCE,
             etag=before.etag if before is not None and is_known else "",
             last_modified=before.last_modified if before is not None and is_known else "",
             is_head=self._how == "head",
         )
 
-    def _measured(self, row: Listed, answer: Response, before: Measured | None) -> Measured:
+    def _measured(
+        self, row: SitemapEntry, answer: FetchResponse, before: MeasuredResource | None
+    ) -> MeasuredResource:
         lastmod = self._proving(row, answer)
         if answer.status == _NOT_MODIFIED and before is not None:
             return before._replace(lastmod=lastmod)
         fields, sink = answer.headers, answer.request.sink
-        assert isinstance(sink, _Digest)
+        assert isinstance(sink, _DigestSink)
         is_read = self._how == "get"
         etag, last_modified = validators_of(fields)
         if not last_modified:
             self._unsettled.add(row.uri)
-        return Measured(
+        return MeasuredResource(
             uri=row.uri,
             lastmod=lastmod,
             etag=etag,
@@ -171,14 +175,14 @@ class Measurer:
             how=self._how,
         )
 
-    def _proving(self, row: Listed, answer: Response) -> int | None:
+    def _proving(self, row: SitemapEntry, answer: FetchResponse) -> int | None:
         """Return the date to remember: not one that was not over when the site answered."""
         served = served_at(answer.headers)
         as_of = self._began if served is None else to_microseconds(served)
         is_over = row.lastmod is not None and as_of >= end_of_lastmod(row.lastmod)
         return row.lastmod if is_over else None
 
-    def _fail(self, outcome: Failure) -> None:
+    def _fail(self, outcome: FetchFailure) -> None:
         """Count a failure; a site that gives nothing at all is down."""
         self._failed += 1
         if isinstance(outcome.error, StorageError):
@@ -194,7 +198,7 @@ def _length(fields: Mapping[str, str]) -> int | None:
     return int(text) if is_plain and text.isdecimal() and len(text) < 19 else None  # noqa: PLR2004 - of 64 bits
 
 
-def _with(row: Listed, measured: Measured) -> Listed:
+def _with(row: SitemapEntry, measured: MeasuredResource) -> SitemapEntry:
     lastmod = row.lastmod
     if lastmod is None and measured.last_modified:
         try:

@@ -22,7 +22,7 @@ COMMIT;
 """
 
 
-class Measured(NamedTuple):
+class MeasuredResource(NamedTuple):
     """What a server said of one resource.
 
     Attributes:
@@ -92,17 +92,17 @@ class MeasurementStore:
     ) -> None:
         self._db.close()
 
-    def of(self, uris: Sequence[str]) -> dict[str, Measured]:
+    def of(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
         """Return what is known of some resources."""
         found = {}
         with self._guarded():
             for uri in uris:
                 row = self._db.execute("SELECT * FROM measured WHERE uri = ?", (uri,)).fetchone()
                 if row is not None:
-                    found[uri] = Measured._make(row)
+                    found[uri] = MeasuredResource._make(row)
         return found
 
-    def put(self, rows: Sequence[Measured], between: tuple[str, str | None]) -> None:
+    def put(self, rows: Sequence[MeasuredResource], between: tuple[str, str | None]) -> None:
         """Remember what is known of all resources in a range of URIs; forget all others there.
 
         Args:

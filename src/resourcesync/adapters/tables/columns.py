@@ -47,7 +47,7 @@ _NO_COPY: Final = (None,) * _COPY_COLUMNS
 _NO_TASK: Final = (None,) * len(Pending._fields)
 
 
-class Kind(NamedTuple):
+class FileKind(NamedTuple):
     """A kind of file.
 
     Attributes:
@@ -87,13 +87,13 @@ def _done(values: Sequence[Any]) -> DoneRow:
     )
 
 
-OF_COPIES: Final = Kind(COPIES, _itself, Copy._make)
-OF_LISTED: Final = Kind(LISTED, _itself, ListedRow._make)
-OF_WORK: Final = Kind(WORK, _of_work, _work)
-OF_DONE: Final = Kind(DONE, _of_done, _done)
+OF_COPIES: Final = FileKind(COPIES, _itself, Copy._make)
+OF_LISTED: Final = FileKind(LISTED, _itself, ListedRow._make)
+OF_WORK: Final = FileKind(WORK, _of_work, _work)
+OF_DONE: Final = FileKind(DONE, _of_done, _done)
 
 
-def batch_of(kind: Kind, rows: Iterable[Any]) -> Any:
+def batch_of(kind: FileKind, rows: Iterable[Any]) -> Any:
     """Return rows as one batch of columns.
 
     Raises:
@@ -110,7 +110,7 @@ def batch_of(kind: Kind, rows: Iterable[Any]) -> Any:
     )
 
 
-def rows_of(kind: Kind, batches: Iterable[Any]) -> Iterator[Any]:
+def rows_of(kind: FileKind, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield the rows of batches that have all columns of their kind, in its order."""
     return map(kind.made, chain.from_iterable(_across(b) for b in batches))
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from resourcesync.adapters.tables.arrow import pc
 from resourcesync.adapters.tables.columns import COPIES, COPY, LISTED, WORK
-from resourcesync.adapters.tables.parquet import GROUP, Writer
-from resourcesync.adapters.tables.session import Session, scan
+from resourcesync.adapters.tables.parquet import GROUP, TableFileWriter
+from resourcesync.adapters.tables.session import DuckDbSession, scan
 from resourcesync.ports.mirror import Copy, Fixity
-from resourcesync.ports.tables import Joined, ListedRow, Slice
+from resourcesync.ports.tables import JoinResult, ListedRow, WorkSlice
 
 ALTERED: Final = "altered"
 """A copy's signature when an audit found its file altered, as in ``destination.plan``."""
@@ -122,7 +122,7 @@ SELECT {_LISTED_COLUMNS} FROM told t SEMI JOIN chosen ON t.uri = chosen.uri ORDE
 """  # noqa: S608 - the same
 
 
-def find_listed(work: Session, files: Sequence[str], chosen: Sequence[str]) -> Iterator[Any]:
+def find_listed(work: DuckDbSession, files: Sequence[str], chosen: Sequence[str]) -> Iterator[Any]:
     """Yield batches of rows, as ``ports.tables.Tables.find_listed`` says."""
     work.run(f"CREATE TEMP VIEW told AS {scan(files, LISTED)}")
     work.run(f"CREATE TEMP VIEW chosen AS {scan(chosen, LISTED)}")
@@ -130,14 +130,14 @@ def find_listed(work: Session, files: Sequence[str], chosen: Sequence[str]) -> I
 
 
 def join(
-    work: Session,
+    work: DuckDbSession,
     told: Sequence[str],
     copies: Sequence[str],
     resting: Sequence[str],
     *,
     into: Path,
     rows: int,
-) -> Joined:
+) -> JoinResult:
     """Compare, as ``ports.tables.Tables.join`` says; ``told`` are listed files, then changed."""
     work.run(f"CREATE TEMP VIEW told AS {scan(told, LISTED)}")
     work.run(f"CREATE TEMP VIEW copies AS {scan(copies, COPIES)}")
@@ -148,9 +148,9 @@ def join(
     known = work.value("SELECT count(*) FROM copies")
     others = work.value("SELECT count(c) FROM found")
     work.run(_BEFORE)
-    slices = Slices(into, rows)
+    slices = SliceWriter(into, rows)
     resting_rows = slices.write_all(work)
-    return Joined(
+    return JoinResult(
         same=known - others,
         create=slices.create,
         update=slices.update,
@@ -172,7 +172,7 @@ def join(
 _RESTING: Final = "resting.parquet"
 
 
-def _deduplicate(work: Session) -> None:
+def _deduplicate(work: DuckDbSession) -> None:
     work.run(_TWICE.format(rows="told"))
     if work.value("SELECT count(*) FROM twice"):
         work.run(_WON)
@@ -182,25 +182,27 @@ def _deduplicate(work: Session) -> None:
         work.run("CREATE TEMP VIEW settled AS FROM told")
 
 
-def _write_copies(work: Session, kind: int, file: Path) -> int:
+def _write_copies(work: DuckDbSession, kind: int, file: Path) -> int:
     return _write(work, _COPIES_OF.format(kind=kind), file, COPIES)
 
 
-def _write_conflicts(work: Session, file: Path) -> int:
+def _write_conflicts(work: DuckDbSession, file: Path) -> int:
     if work.value("SELECT count(conflict) FROM won"):
         return _write(work, _CONFLICTS, file, LISTED)
-    with Writer(file, LISTED) as writer:  # most lists have none, and are not read again for it
+    with TableFileWriter(
+        file, LISTED
+    ) as writer:  # most lists have none, and are not read again for it
         return writer.rows
 
 
-def _write(work: Session, query: str, file: Path, schema: Any) -> int:
-    with Writer(file, schema) as writer:
+def _write(work: DuckDbSession, query: str, file: Path, schema: Any) -> int:
+    with TableFileWriter(file, schema) as writer:
         for batch in work.batches(query):
             writer.write(batch)
     return writer.rows
 
 
-class Slices:
+class SliceWriter:
     """The files of what is to be looked at, and what is counted as they are written.
 
     Args:
@@ -211,20 +213,20 @@ class Slices:
     def __init__(self, into: Path, rows: int) -> None:
         self.create = self.update = self.size = self.unsized = 0
         self.unsure = False
-        self.made: list[Slice] = []
+        self.made: list[WorkSlice] = []
         self._into, self._most = into, rows
 
-    def write_all(self, work: Session) -> int:
+    def write_all(self, work: DuckDbSession) -> int:
         """Write all slices, and what rests; return how many rows these are."""
         with ExitStack() as stack:
-            resting = stack.enter_context(Writer(self._into / _RESTING, LISTED))
+            resting = stack.enter_context(TableFileWriter(self._into / _RESTING, LISTED))
             pieces = self._pieces(work, resting)
             piece = next(pieces, None)
             while piece is not None:
                 piece = self._slice(piece, pieces)
         return resting.rows
 
-    def _pieces(self, work: Session, resting: Writer) -> Any:
+    def _pieces(self, work: DuckDbSession, resting: TableFileWriter) -> Any:
         for batch in work.batches(_WORK):
             rests = batch.column("rests")
             rows = batch.select(WORK.names)
@@ -238,7 +240,7 @@ class Slices:
         """Write one slice; return what is left of the last piece that was taken for it."""
         file = self._into / f"slice-{len(self.made):06}.parquet"
         size = 0
-        with Writer(file, WORK) as writer:
+        with TableFileWriter(file, WORK) as writer:
             while piece is not None:
                 taken = piece.slice(0, self._most - writer.rows)
                 size += self._count(taken)
@@ -247,7 +249,7 @@ class Slices:
                 piece = left if left.num_rows else next(rest, None)
                 if writer.rows == self._most:
                     break
-        self.made.append(Slice(str(file), writer.rows, size))
+        self.made.append(WorkSlice(str(file), writer.rows, size))
         return piece
 
     def _count(self, rows: Any) -> int:

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from resourcesync.adapters.tables.arrow import pa, pc
 from resourcesync.adapters.tables.columns import COPIES, COPY, DONE
-from resourcesync.adapters.tables.parquet import GROUP, Writer, batches
-from resourcesync.adapters.tables.session import Session, scan
+from resourcesync.adapters.tables.parquet import GROUP, TableFileWriter, batches
+from resourcesync.adapters.tables.session import DuckDbSession, scan
 from resourcesync.ports.mirror import Copy
-from resourcesync.ports.tables import Part
+from resourcesync.ports.tables import TablePart
 
-PartFile = tuple[Part, str]
+PartFile = tuple[TablePart, str]
 
 _FIELDS: Final = ("uri", *(f"{COPY}{name}" for name in Copy._fields))
 _COLUMNS: Final = ", ".join(_FIELDS)
@@ -38,7 +38,7 @@ ORDER BY uri
 """  # noqa: S608 - the same
 
 
-def latest_rows(work: Session, done: Sequence[str]) -> Iterator[Any]:
+def latest_rows(work: DuckDbSession, done: Sequence[str]) -> Iterator[Any]:
     """Yield what is done last of each URI, in URI order, with the columns of its copy."""
     work.run(f"CREATE TEMP VIEW done AS {scan(done, DONE)}")
     work.run(_TWICE)
@@ -57,7 +57,7 @@ def merge(parts: Sequence[PartFile], done: Iterator[Any], cut: "Cutter") -> list
         cut: Writes new parts.
     """
     table: list[PartFile] = []
-    changes = _Ahead(done)
+    changes = _BatchCursor(done)
     if not parts:
         for batch in changes.below(None):
             cut.write(_copies_in(batch))
@@ -83,7 +83,7 @@ def _rows(file: str) -> Iterator[Any]:
     return batches(file, Copy._fields, rows=GROUP)
 
 
-class _Ahead:
+class _BatchCursor:
     """A stream of batches in URI order that can be taken up to a URI."""
 
     def __init__(self, stream: Iterator[Any]) -> None:
@@ -161,7 +161,7 @@ class Cutter:
         self.rows = max(2, rows)
         self._into, self._stem = into, stem
         self._number = 0
-        self._open: list[_Growing] = []
+        self._open: list[_PartWriter] = []
         self._made: list[PartFile] = []
 
     @property
@@ -203,14 +203,14 @@ class Cutter:
     def _begin(self) -> None:
         file = self._into / f"{self._stem}-{self._number:06}.parquet"
         self._number += 1
-        self._open.append(_Growing(file))
+        self._open.append(_PartWriter(file))
 
 
-class _Growing:
+class _PartWriter:
     """A part that is being written."""
 
     def __init__(self, file: Path) -> None:
-        self._writer = Writer(file, COPIES)
+        self._writer = TableFileWriter(file, COPIES)
         self._first = self._last = ""
 
     @property
@@ -230,7 +230,7 @@ class _Growing:
         self._writer.close()
         file = self._writer.file
         size = file.stat().st_size
-        return Part(file.name, self.rows, self._first, self._last, size), str(file)
+        return TablePart(file.name, self.rows, self._first, self._last, size), str(file)
 
     def abandon(self) -> None:
         self._writer.abandon()

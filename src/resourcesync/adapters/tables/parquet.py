@@ -24,7 +24,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FEW: Final = frozenset({"fixity", "copy_fixity", "change", "pending_task", "pending_code"})
 
 
-class Writer:
+class TableFileWriter:
     """A file that appears under its name when it is complete, synced; a context manager.
 
     Args:

@@ -21,7 +21,7 @@ _PER_THREAD: Final = 256 << 20
 _FULL: Final = ("no space left", "max_temp_directory_size", "disk quota")
 
 
-class Session:
+class DuckDbSession:
     """A DuckDB database for one piece of work.
 
     Args:
@@ -83,7 +83,7 @@ def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
 @contextmanager
 def session(
     folder: Path, files: Sequence[str], memory: int | None, threads: int | None
-) -> Iterator[Session]:
+) -> Iterator[DuckDbSession]:
     """Open a session that spills to a new folder in a folder.
 
     Raises:
@@ -110,7 +110,7 @@ def session(
             database = duckdb.connect(":memory:", config=settings)
             database.execute("SET enable_progress_bar = false")  # it would be printed
         try:
-            yield Session(database, files, scratch.name)
+            yield DuckDbSession(database, files, scratch.name)
         finally:
             with suppress(duckdb.Error):
                 database.close()

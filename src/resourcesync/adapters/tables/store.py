@@ -12,7 +12,7 @@ from resourcesync.adapters.tables.columns import (
     OF_DONE,
     OF_LISTED,
     OF_WORK,
-    Kind,
+    FileKind,
     batch_of,
     copies_of,
     rows_of,
@@ -21,7 +21,7 @@ from resourcesync.adapters.tables.joining import find_listed, join
 from resourcesync.adapters.tables.merging import Cutter, latest_rows, merge
 from resourcesync.adapters.tables.session import session
 from resourcesync.ports.mirror import Copy
-from resourcesync.ports.tables import DoneRow, Joined, ListedRow, Part, WorkRow
+from resourcesync.ports.tables import DoneRow, JoinResult, ListedRow, TablePart, WorkRow
 
 _AT_ONCE: Final = 8_192
 
@@ -104,7 +104,7 @@ class ParquetTables:
         *,
         into: str,
         rows: int,
-    ) -> Joined:
+    ) -> JoinResult:
         """Compare what is listed with what is here.
 
         Raises:
@@ -118,13 +118,13 @@ class ParquetTables:
 
     def merge(
         self,
-        parts: Sequence[tuple[Part, str]],
+        parts: Sequence[tuple[TablePart, str]],
         done: Sequence[str],
         *,
         into: str,
         stem: str,
         rows: int,
-    ) -> list[tuple[Part, str]]:
+    ) -> list[tuple[TablePart, str]]:
         """Make the next table: the last one, with what is done in place of what it had of a URI.
 
         Raises:
@@ -141,7 +141,7 @@ class ParquetTables:
 
 def copies_to_parts(
     copies: Iterable[Copy], *, into: Path, stem: str, rows: int
-) -> list[tuple[Part, str]]:
+) -> list[tuple[TablePart, str]]:
     """Write copies, which come in rising URI order, as the parts of a table.
 
     Args:
@@ -165,14 +165,14 @@ def copies_to_parts(
         cut.abandon()
 
 
-def _write(file: str, kind: Kind, rows: Iterable[Any]) -> int:
-    with parquet.Writer(file, kind.schema) as writer:
+def _write(file: str, kind: FileKind, rows: Iterable[Any]) -> int:
+    with parquet.TableFileWriter(file, kind.schema) as writer:
         for batch in _batches(Path(file), kind, rows):
             writer.write(batch)
     return writer.rows
 
 
-def _batches(file: Path, kind: Kind, rows: Iterable[Any]) -> Iterator[Any]:
+def _batches(file: Path, kind: FileKind, rows: Iterable[Any]) -> Iterator[Any]:
     rest = iter(rows)
     while some := list(islice(rest, _AT_ONCE)):
         with parquet.writing(file):
@@ -180,5 +180,5 @@ def _batches(file: Path, kind: Kind, rows: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
-def _read(file: str, kind: Kind) -> Iterator[Any]:
+def _read(file: str, kind: FileKind) -> Iterator[Any]:
     return rows_of(kind, parquet.batches(file, kind.schema.names))

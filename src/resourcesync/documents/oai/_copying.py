@@ -28,7 +28,7 @@ Scope = Mapping[str, str]
 """Namespaces by prefix; the default one is at the empty prefix."""
 
 
-class Copying:
+class ElementCopier:
     """One element and all inside it, written as its parts come.
 
     Args:

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from resourcesync.documents.oai._scanning import AnswerLimits, Scan
-from resourcesync.documents.oai.values import Record
+from resourcesync.documents.oai._scanning import ResponseLimits, ResponseScanner
+from resourcesync.documents.oai.values import OaiRecord
 from resourcesync.errors import DocumentError, DocumentLimitError
 
 _NAME: Final = rb"(?:[A-Za-z_][\w.-]{0,60}:)?"
@@ -22,10 +22,12 @@ _HEADER_END: Final = re.compile(rb"</" + _NAME + rb"header\s*>")
 _LIST_END: Final = re.compile(rb"</" + _NAME + rb"(?:ListRecords|GetRecord)\s*>")
 _MOST_BEFORE: Final = 8_192
 _MOST: Final = 20_000
-_USUAL: Final = AnswerLimits()
+_USUAL: Final = ResponseLimits()
 
 
-def salvaged(whole: bytes, read: Scan, tail: Scan) -> Generator[Record, None, bool]:
+def salvaged(
+    whole: bytes, read: ResponseScanner, tail: ResponseScanner
+) -> Generator[OaiRecord, None, bool]:
     """Yield the records that were not read yet; return whether all is told, and the end is sound.
 
     Args:
@@ -57,7 +59,7 @@ def _last(pattern: re.Pattern[bytes], text: bytes, start: int, stop: int) -> re.
     return found[0] if found else None
 
 
-def _is_sound(tail: Scan, before: bytes, behind: bytes) -> bool:
+def _is_sound(tail: ResponseScanner, before: bytes, behind: bytes) -> bool:
     """Read what stands around the records; return whether it is whole and well-formed."""
     try:
         tail.feed(before)
@@ -68,9 +70,9 @@ def _is_sound(tail: Scan, before: bytes, behind: bytes) -> bool:
     return tail.is_over
 
 
-def _alone(before: bytes, text: bytes) -> Iterator[Record]:
+def _alone(before: bytes, text: bytes) -> Iterator[OaiRecord]:
     """Read one record by itself."""
-    scan = Scan("", _USUAL)
+    scan = ResponseScanner("", _USUAL)
     try:
         scan.feed(before)
         scan.feed(text)
@@ -85,15 +87,15 @@ def _alone(before: bytes, text: bytes) -> Iterator[Record]:
     headers = [match.end() for match in _HEADER_END.finditer(text)]
     yield _named(before, text[: headers[0]] if headers else b"", problem)
     if len(headers) > 1:  # another record may hide in it
-        yield Record(header=None, problem=problem)
+        yield OaiRecord(header=None, problem=problem)
 
 
-def _named(before: bytes, text: bytes, problem: str) -> Record:
+def _named(before: bytes, text: bytes, problem: str) -> OaiRecord:
     """Return what can still be said of a record that cannot be used: which one it is."""
-    scan = Scan("", _USUAL)
+    scan = ResponseScanner("", _USUAL)
     try:
         scan.feed(before)
         scan.feed(text)
     except (pyexpat.ExpatError, DocumentError):
-        return Record(header=None, problem=problem)
-    return Record(header=scan.header_so_far(), problem=problem)
+        return OaiRecord(header=None, problem=problem)
+    return OaiRecord(header=scan.header_so_far(), problem=problem)

@@ -9,13 +9,13 @@ from typing import Final
 from resourcesync.documents._expat import MAX_PREFIXES, UTF, excess, new_parser
 from resourcesync.documents._limits import over
 from resourcesync.documents._tokens import SEPARATOR
-from resourcesync.documents.oai._copying import Copying
+from resourcesync.documents.oai._copying import ElementCopier
 from resourcesync.documents.oai.values import (
-    Fault,
-    Identity,
     ListToken,
     MetadataFormat,
-    Record,
+    OaiFault,
+    OaiRecord,
+    ProviderIdentity,
     RecordHeader,
 )
 from resourcesync.errors import MalformedDocumentError, NotAListError
@@ -33,7 +33,7 @@ _OF_ENTRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerLimits:
+class ResponseLimits:
     """Bounds of one answer; they keep memory and time bounded for any input.
 
     Attributes:
@@ -47,7 +47,7 @@ class AnswerLimits:
     entries: int = 100_000
 
 
-class Scan:
+class ResponseScanner:
     """What an answer said so far.
 
     Attributes:
@@ -57,13 +57,13 @@ class Scan:
         is_over: Whether the root has ended.
     """
 
-    def __init__(self, uri: str, limits: AnswerLimits) -> None:
-        self.records: deque[Record] = deque()
+    def __init__(self, uri: str, limits: ResponseLimits) -> None:
+        self.records: deque[OaiRecord] = deque()
         self.record_ended = 0
         self.verb = ""
         self.is_over = False
         self.response_date = ""
-        self.faults: list[Fault] = []
+        self.faults: list[OaiFault] = []
         self.formats: list[MetadataFormat] = []
         self.sets: list[str] = []
         self.identity: dict[str, str] = {}
@@ -80,7 +80,7 @@ class Scan:
         self._fields: dict[str, str] = {}
         self._specs: list[str] = []
         self._has_header = self._is_deleted = False
-        self._copy: Copying | None = None
+        self._copy: ElementCopier | None = None
         self._metadata, self._problem = b"", ""
         self.parser = self._parser()
         self._ends: dict[str, Callable[[str], None]] = {
@@ -105,10 +105,10 @@ class Scan:
         if found is not None:
             raise over(*found, uri=self._uri)
 
-    def identity_of(self) -> Identity:
+    def identity_of(self) -> ProviderIdentity:
         """Return what the provider said of itself."""
         told = self.identity
-        return Identity(
+        return ProviderIdentity(
             name=told.get("repositoryName", ""),
             earliest=told.get("earliestDatestamp", ""),
             granularity=told.get("granularity", ""),
@@ -182,7 +182,7 @@ class Scan:
     ) -> None:
         if self._metadata or self._problem:
             self._problem = "it has more than one element of metadata"
-        self._copy = Copying(around, self._limits.record)
+        self._copy = ElementCopier(around, self._limits.record)
         self._copy.start(name, attributes, declared)
         self._path.append("")
 
@@ -241,7 +241,7 @@ class Scan:
         elif inside and inside[-1] in ("header", "set", "metadataFormat"):
             self._fields.setdefault(name, text)
 
-    def _finish_copy(self, copy: Copying) -> None:
+    def _finish_copy(self, copy: ElementCopier) -> None:
         self._copy = None
         if self._problem:
             return
@@ -255,7 +255,7 @@ class Scan:
 
     def _end_fault(self, text: str) -> None:
         if len(self.faults) < _MOST_SETS:
-            self.faults.append(Fault(code=self._attributes.get("code", ""), text=text[:500]))
+            self.faults.append(OaiFault(code=self._attributes.get("code", ""), text=text[:500]))
 
     def _end_set(self, _text: str) -> None:
         if "setSpec" in self._fields:
@@ -285,7 +285,7 @@ class Scan:
         elif not header.is_deleted and not self._metadata:
             problem = problem or "it has no metadata"
         metadata = b"" if problem or (header and header.is_deleted) else self._metadata
-        self.records.append(Record(header=header, metadata=metadata, problem=problem))
+        self.records.append(OaiRecord(header=header, metadata=metadata, problem=problem))
         self._metadata = b""
         self.record_ended = self.parser.CurrentByteIndex
 

@@ -15,26 +15,26 @@ from resourcesync.documents._expat import CUT_SHORT
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._octets import blocks
 from resourcesync.documents.oai._salvaging import salvaged
-from resourcesync.documents.oai._scanning import AnswerLimits, Scan
+from resourcesync.documents.oai._scanning import ResponseLimits, ResponseScanner
 from resourcesync.documents.oai.values import (
-    Fault,
-    Identity,
     ListToken,
     MetadataFormat,
-    Record,
+    OaiFault,
+    OaiRecord,
+    ProviderIdentity,
 )
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 
-__all__ = ["Answer", "AnswerLimits"]
+__all__ = ["OaiResponse", "ResponseLimits"]
 
-_USUAL: Final = AnswerLimits()
+_USUAL: Final = ResponseLimits()
 _HTML: Final = re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
 _JUNK_AFTER: Final = 9
 """expat's code for something behind the root: warnings of the program that wrote the answer."""
 
 
 @final
-class Answer:
+class OaiResponse:
     """One answer. Take the records first: all else is known when there are no more of them.
 
     Args:
@@ -43,11 +43,11 @@ class Answer:
         limits: What it may cost at most.
     """
 
-    def __init__(self, stream: BinaryIO, *, uri: str, limits: AnswerLimits = _USUAL) -> None:
+    def __init__(self, stream: BinaryIO, *, uri: str, limits: ResponseLimits = _USUAL) -> None:
         self._stream, self._uri, self._limits = stream, uri, limits
-        self._scan = Scan(uri, limits)
+        self._scan = ResponseScanner(uri, limits)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[OaiRecord]:
         """Yield the records, those that cannot be used too, each once.
 
         Raises:
@@ -74,7 +74,7 @@ class Answer:
                 self._check_html(start)
             yield from self._rest(error, start)
 
-    def read(self) -> "Answer":
+    def read(self) -> "OaiResponse":
         """Read it to its end, for what is no record; return itself.
 
         Raises:
@@ -95,7 +95,7 @@ class Answer:
         return self._scan.verb
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[OaiFault, ...]:
         """The errors that the provider tells of."""
         return tuple(self._scan.faults)
 
@@ -105,7 +105,7 @@ class Answer:
         return self._scan.token
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ProviderIdentity:
         """What the provider says of itself, if it was asked."""
         return self._scan.identity_of()
 
@@ -130,12 +130,12 @@ class Answer:
         if _HTML.match(next(self._blocks(), b"")):
             raise self._scan.not_an_answer("a page of HTML")
 
-    def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[Record]:
+    def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[OaiRecord]:
         """Yield the records behind those that were read before something was not well-formed."""
         if self._scan.verb in ("ListRecords", "GetRecord"):
             self._stream.seek(start)
             whole = b"".join(self._blocks())
-            before, tail = self._scan, Scan(self._uri, self._limits)
+            before, tail = self._scan, ResponseScanner(self._uri, self._limits)
             done = yield from salvaged(whole, before, tail)
             if done:
                 self._scan = tail

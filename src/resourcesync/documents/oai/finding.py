@@ -43,7 +43,7 @@ _BITSTREAM: Final = ["bundles", "bundle", "bitstreams", "bitstream"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFile:
+class MetadataFile:
     """A file that metadata tells of.
 
     Attributes:
@@ -66,7 +66,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class ItemMetadata:
     """What the metadata of one item says.
 
     Attributes:
@@ -74,17 +74,17 @@ class Findings:
         rights: Texts on rights, and the access status of ``xoai``.
     """
 
-    files: tuple[FoundFile, ...] = ()
+    files: tuple[MetadataFile, ...] = ()
     rights: tuple[str, ...] = ()
 
 
-def find(metadata: bytes) -> Findings:
+def find(metadata: bytes) -> ItemMetadata:
     """Read the metadata of an item.
 
     Raises:
         DocumentError: It is no XML that can be used.
     """
-    finder = _Finder()
+    finder = _MetadataParser()
     try:
         finder.parser.Parse(metadata, True)  # noqa: FBT003 - its signature
     except pyexpat.ExpatError as error:
@@ -93,11 +93,11 @@ def find(metadata: bytes) -> Findings:
     return finder.findings()
 
 
-class _Finder:
+class _MetadataParser:
     """One pass over the metadata."""
 
     def __init__(self) -> None:
-        self._files: dict[str, FoundFile] = {}
+        self._files: dict[str, MetadataFile] = {}
         self._rights: list[str] = []
         self._bundles: dict[str, str] = {}  # by address, where it is told apart from the file
         self._text: list[str] = []
@@ -124,13 +124,13 @@ class _Finder:
         }
         self._starts = {f"{space}{SEPARATOR}{name}": do for (space, name), do in starts.items()}
 
-    def findings(self) -> Findings:
+    def findings(self) -> ItemMetadata:
         """Return what was found."""
         files = (
             replace(file, bundle=file.bundle or self._bundles.get(file.uri, ""))
             for file in self._files.values()
         )
-        return Findings(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
+        return ItemMetadata(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if excess(self.parser, self.parser.CurrentByteIndex) is not None:
@@ -157,7 +157,7 @@ class _Finder:
 
     def _end_dublin_core(self, local: str, text: str) -> None:
         if local in _MENTIONS and _WEB.match(text):
-            self._add(FoundFile(uri=text, is_listed=False))
+            self._add(MetadataFile(uri=text, is_listed=False))
         elif local in _RIGHTS:
             self._add_rights(text)
         elif local == "description" and self._about and len(self._bundles) < _MOST:
@@ -174,7 +174,7 @@ class _Finder:
     def _locate(self, attributes: dict[str, str]) -> None:
         told = self._file
         self._add(
-            FoundFile(
+            MetadataFile(
                 uri=attributes.get(_XLINK_HREF, ""),
                 bundle=told.get("USE", self._uses[-1] if self._uses else ""),
                 length=_length(told.get("SIZE", "")),
@@ -188,7 +188,7 @@ class _Finder:
     def _link(self, attributes: dict[str, str]) -> None:
         if attributes.get("rel") == _AGGREGATES:
             self._add(
-                FoundFile(
+                MetadataFile(
                     uri=attributes.get("href", ""),
                     length=_length(attributes.get("length", "")),
                     media_type=_media_type(attributes.get("type", "")),
@@ -196,7 +196,7 @@ class _Finder:
             )
 
     def _aggregate(self, attributes: dict[str, str]) -> None:
-        self._add(FoundFile(uri=attributes.get(f"{_RDF}{SEPARATOR}resource", "")))
+        self._add(MetadataFile(uri=attributes.get(f"{_RDF}{SEPARATOR}resource", "")))
 
     def _describe(self, attributes: dict[str, str]) -> None:
         self._about = attributes.get(f"{_RDF}{SEPARATOR}about", "").strip()
@@ -233,7 +233,7 @@ class _Finder:
     def _end_bitstream(self) -> None:
         told = self._fields
         self._add(
-            FoundFile(
+            MetadataFile(
                 uri=told.get("url", ""),
                 bundle=self._bundle,
                 length=_length(told.get("size", "")),
@@ -245,7 +245,7 @@ class _Finder:
 
     # --- what was found ---
 
-    def _add(self, file: FoundFile) -> None:
+    def _add(self, file: MetadataFile) -> None:
         uri = _encoded(file.uri.strip())
         if not _WEB.match(uri) or len(uri) > _LONGEST or len(self._files) >= _MOST:
             return

@@ -28,7 +28,7 @@ class RecordHeader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class OaiRecord:
     """One item in one format.
 
     Attributes:
@@ -56,7 +56,7 @@ class ListToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class OaiFault:
     """An ``error`` of the provider (OAI-PMH §3.6).
 
     Attributes:
@@ -84,7 +84,7 @@ class MetadataFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ProviderIdentity:
     """What a provider says of itself (OAI-PMH §4.2).
 
     Attributes:

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from resourcesync.errors import PackageError, PackedMemberError
 
-__all__ = ["Container", "Packed", "find_manifest", "refused"]
+__all__ = ["PackageContainer", "PackedMember", "find_manifest", "refused"]
 
 _FAULTS = {
     "zip-encrypted": "The member is encrypted",
@@ -16,7 +16,7 @@ _FAULTS = {
 }
 
 
-class Packed(NamedTuple):
+class PackedMember(NamedTuple):
     """One member as the package declares it.
 
     Attributes:
@@ -30,7 +30,7 @@ class Packed(NamedTuple):
     fault: str
 
 
-class Container(Protocol):
+class PackageContainer(Protocol):
     """An open package of one format, whose structure was found sound.
 
     Attributes:
@@ -44,7 +44,7 @@ class Container(Protocol):
     budget: int
 
     @property
-    def members(self) -> Sequence[Packed]:
+    def members(self) -> Sequence[PackedMember]:
         """What is in it, folders left out."""
         ...
 
@@ -65,12 +65,12 @@ class Container(Protocol):
         ...
 
 
-def refused(member: Packed, *, uri: str) -> PackedMemberError:
+def refused(member: PackedMember, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""
     return PackedMemberError(_FAULTS[member.fault], uri=uri, member=member.name, code=member.fault)
 
 
-def find_manifest(members: Sequence[Packed], manifest: str, *, uri: str) -> int:
+def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -> int:
     """Return the index of the manifest: the one at the root, in exact case.
 
     Raises:

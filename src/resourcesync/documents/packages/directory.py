@@ -32,7 +32,7 @@ from resourcesync.documents.packages.records import (
 )
 from resourcesync.errors import PackageError, TruncatedPackageError
 
-__all__ = ["Bounds", "CentralRecord", "read_bounds", "read_records"]
+__all__ = ["CentralRecord", "DirectoryBounds", "read_bounds", "read_records"]
 
 _MAX_COMMENT: Final = 65_535
 _METHODS: Final = frozenset({STORED, DEFLATED})
@@ -42,7 +42,7 @@ _KIND: Final = 0o170000
 _NAME_AT: Final = 5  # after a version and the CRC of the plain name
 
 
-class Bounds(NamedTuple):
+class DirectoryBounds(NamedTuple):
     """Where the directory stands, and how many records it has."""
 
     offset: int
@@ -87,7 +87,7 @@ def bad(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
     return PackageError(message, uri=uri, member=member, code=code)
 
 
-def read_bounds(file: BinaryIO, size: int, *, uri: str) -> Bounds:
+def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
     """Find the directory from the end of the file.
 
     Raises:
@@ -100,7 +100,7 @@ def read_bounds(file: BinaryIO, size: int, *, uri: str) -> Bounds:
     at = _end_of_directory(tail, uri=uri)
     _, *disks, here, count, length, offset, _ = END.unpack_from(tail, at)
     end = start + at
-    found = Bounds(offset, length, count, (*disks, count - here))
+    found = DirectoryBounds(offset, length, count, (*disks, count - here))
     if end >= LOCATOR.size:
         file.seek(end - LOCATOR.size)
         locator = file.read(LOCATOR.size)
@@ -130,8 +130,8 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
 
 
 def _read_zip64(
-    file: BinaryIO, locator: bytes, narrow: Bounds, end: int, *, uri: str
-) -> tuple[Bounds, int]:
+    file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int, *, uri: str
+) -> tuple[DirectoryBounds, int]:
     """Return what the ZIP64 record says, and where it stands, ``end`` being its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
@@ -142,7 +142,7 @@ def _read_zip64(
     )
     if mark != END64_MARK or length != END64.size - 12:
         raise bad("zip-mismatch", "The ZIP64 record is not one", uri=uri)
-    wide = Bounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
+    wide = DirectoryBounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
     pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
     if any(short not in (full, long) for short, long, full in pairs):
         raise bad("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
@@ -150,7 +150,7 @@ def _read_zip64(
 
 
 def read_records(
-    file: BinaryIO, bounds: Bounds, size: int, *, uri: str, limits: PackageLimits
+    file: BinaryIO, bounds: DirectoryBounds, size: int, *, uri: str, limits: PackageLimits
 ) -> list[CentralRecord]:
     """Return the records of the directory, in its order.
 

@@ -32,7 +32,7 @@ OpenPart = Callable[[str, Refusals], Document]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
+class _PartEntries:
     """What a part lists: the time of its first change, and its entries as XML, compressed."""
 
     first: datetime | None
@@ -52,7 +52,7 @@ def join(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
     Raises:
         PackageError: A part cannot be used, they lie too deep, or it would be too large.
     """
-    joiner = _Joiner(index, open_part, most)
+    joiner = _ManifestJoiner(index, open_part, most)
     parts = [part for part in joiner.parts(index, MAX_DEPTH) if part.data]
     times = [part.first for part in parts if part.first is not None]
     if len(times) == len(parts):
@@ -68,7 +68,7 @@ def join(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
     yield b"</urlset>\n"
 
 
-class _Joiner:
+class _ManifestJoiner:
     """Reads the parts of one manifest."""
 
     def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
@@ -77,7 +77,7 @@ class _Joiner:
         self._open_part = open_part
         self._left = most
 
-    def parts(self, index: Document, depth: int) -> Iterator[_Entries]:
+    def parts(self, index: Document, depth: int) -> Iterator[_PartEntries]:
         """Yield what the parts of an index list, in its order."""
         if depth <= 1:
             raise self._useless("The manifests of the package lie too deep inside each other")
@@ -100,7 +100,7 @@ class _Joiner:
             if refused:
                 raise self._useless(f"A part of the manifest cannot be used: {refused[0].reason}")
 
-    def _entries(self, document: Document, refused: list[RefusedEntry]) -> _Entries:
+    def _entries(self, document: Document, refused: list[RefusedEntry]) -> _PartEntries:
         packer, pieces, first = zlib.compressobj(1), list[bytes](), None
         for entry in document.entries():
             assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
@@ -111,7 +111,7 @@ class _Joiner:
             pieces.append(packer.compress(self._counted(self._rendered(entry))))
         while refused:
             pieces.append(packer.compress(self._counted(_unusable(refused.pop(0).uri))))
-        return _Entries(first, b"".join((*pieces, packer.flush())) if pieces else b"")
+        return _PartEntries(first, b"".join((*pieces, packer.flush())) if pieces else b"")
 
     def _rendered(self, entry: ManifestEntry) -> bytes:
         resource = entry.resource if isinstance(entry, Change) else entry

@@ -59,17 +59,17 @@ def plan_packages(
     Raises:
         ValueError: An entry has no ``length``, or could not be in such a manifest.
     """
-    package = _Growing(header, size)
+    package = _PackageBuilder(header, size)
     for entry in entries:
         if not package.add(entry):
             yield package.placed()
-            package = _Growing(header, size)
+            package = _PackageBuilder(header, size)
             package.add(entry)
     if package:
         yield package.placed()
 
 
-class _Growing:
+class _PackageBuilder:
     """A package while it is planned."""
 
     def __init__(self, header: Header, size: PackageSize) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents.packages.checking import check_whole, checked, wrong_length
-from resourcesync.documents.packages.container import Container, find_manifest, refused
+from resourcesync.documents.packages.container import PackageContainer, find_manifest, refused
 from resourcesync.documents.packages.directory import may_be_truncated_zip
 from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits, over_budget
 from resourcesync.documents.packages.naming import MANIFEST, find_clash, member_name, name_key
@@ -29,12 +29,12 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 
-__all__ = ["Member", "PackageReader", "open_package"]
+__all__ = ["ManifestMember", "PackageReader", "open_package"]
 
 _START: Final = 512
 _BLOCK: Final = 65_536
 
-Fault = PackedMemberError | LengthMismatchError
+MemberFault = PackedMemberError | LengthMismatchError
 Refusals = Callable[[RefusedEntry], None]
 
 
@@ -59,7 +59,7 @@ def open_package(
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     start = file.read(_START)
-    container: Container
+    container: PackageContainer
     if may_be_truncated_zip(start):
         container = ZipContainer(file, size, uri=uri, limits=limits)
     elif may_be_tar(start):
@@ -72,7 +72,7 @@ def open_package(
 
 
 @final
-class Member:
+class ManifestMember:
     """What a package holds for one entry of its manifest.
 
     Attributes:
@@ -88,7 +88,7 @@ class Member:
         index: int,
         entry: ManifestEntry,
         *,
-        fault: Fault | None,
+        fault: MemberFault | None,
         open_chunks: Callable[[], Iterator[bytes]] | None,
     ) -> None:
         self.index = index
@@ -125,7 +125,7 @@ class PackageReader:
         uri: Its address.
     """
 
-    def __init__(self, container: Container, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(self, container: PackageContainer, *, uri: str, limits: PackageLimits) -> None:
         self.uri = uri
         self._container = container
         self._limits = limits
@@ -241,7 +241,7 @@ class PackageReader:
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
     ) -> Document:
         return read(
-            io.BufferedReader(_Stream(chunks)),
+            io.BufferedReader(_PieceStream(chunks)),
             uri=f"{self.uri}#/{name}",
             limits=self._limits.manifest,
             on_refused=on_refused,
@@ -259,7 +259,9 @@ class PackageReader:
             return self._container.read(self._manifest)
         return _unpacked(self._copy)
 
-    def members(self, start: int = 0, *, on_refused: Refusals | None = None) -> Iterator[Member]:
+    def members(
+        self, start: int = 0, *, on_refused: Refusals | None = None
+    ) -> Iterator[ManifestMember]:
         """Yield what the package holds for each entry, in the order of the manifest.
 
         Each member is to be read before the next is taken: that is cheapest, and for a compressed
@@ -303,7 +305,7 @@ class PackageReader:
             raise fault
         return self._open(found, uri=link.href, length=link.length, digests=link.digests)
 
-    def _find(self, entry: ManifestEntry) -> tuple[int, Fault | None]:
+    def _find(self, entry: ManifestEntry) -> tuple[int, MemberFault | None]:
         """Look up what an entry mentions, and note it as listed."""
         resource = entry if isinstance(entry, Resource) else entry.resource
         for link in resource.links:
@@ -314,7 +316,7 @@ class PackageReader:
             return found, None
         return found, fault or self._wrong_length(resource.uri, resource.length, found)
 
-    def _find_path(self, path: str) -> tuple[int, Fault | None]:
+    def _find_path(self, path: str) -> tuple[int, MemberFault | None]:
         if not path:
             return -1, self._fault("manifest-no-path", "The entry has no path", path)
         try:
@@ -331,17 +333,19 @@ class PackageReader:
     def _fault(self, code: str, message: str, member: str) -> PackedMemberError:
         return PackedMemberError(message, uri=self.uri, member=member, code=code)
 
-    def _wrong_length(self, uri: str, length: int | None, found: int) -> Fault | None:
+    def _wrong_length(self, uri: str, length: int | None, found: int) -> MemberFault | None:
         size = self._container.members[found].size if found >= 0 else length
         if length is None or size is None or size == length:
             return None
         return wrong_length(uri, length, f"{size:,} bytes")
 
-    def _member(self, index: int, entry: ManifestEntry, found: int, fault: Fault | None) -> Member:
+    def _member(
+        self, index: int, entry: ManifestEntry, found: int, fault: MemberFault | None
+    ) -> ManifestMember:
         it = content_of(entry)
         if it is None or fault is not None:
-            return Member(index, entry, fault=fault, open_chunks=None)
-        return Member(
+            return ManifestMember(index, entry, fault=fault, open_chunks=None)
+        return ManifestMember(
             index,
             entry,
             fault=None,
@@ -383,7 +387,7 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
         piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
 
 
-class _Stream(io.RawIOBase):
+class _PieceStream(io.RawIOBase):
     """Pieces of bytes as a file to read from."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final, NamedTuple, final
 
-from resourcesync.documents.packages.container import Packed
+from resourcesync.documents.packages.container import PackedMember
 from resourcesync.documents.packages.limits import PackageLimits
-from resourcesync.documents.packages.unpacking import Unpacked
+from resourcesync.documents.packages.unpacking import UnpackedFile
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 
 __all__ = ["TarContainer", "may_be_tar"]
@@ -26,7 +26,7 @@ def may_be_tar(start: bytes) -> bool:
     return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
 
 
-class _Note(NamedTuple):
+class _TarExtension(NamedTuple):
     """What the headers before a member say of it."""
 
     name: str | None = None
@@ -55,20 +55,20 @@ class TarContainer:
         self._limits = limits
         self.budget = limits.budget(size)
         self._size = size
-        self._bytes = Unpacked(file, size, uri=uri, limits=limits)
+        self._bytes = UnpackedFile(file, size, uri=uri, limits=limits)
         self.is_sequential = self._bytes.is_packed
-        self._members: list[Packed] = []
+        self._members: list[PackedMember] = []
         self._starts: list[int] = []
         self._scan()
 
     @property
-    def members(self) -> Sequence[Packed]:
+    def members(self) -> Sequence[PackedMember]:
         """What is in it, folders left out."""
         return self._members
 
     def _scan(self) -> None:
         """Walk over all headers once."""
-        note = _Note()
+        note = _TarExtension()
         count = 0
         while (header := self._bytes.exactly(_SIZE)) != _EMPTY:
             count += 1
@@ -83,7 +83,7 @@ class TarContainer:
             if rest.strip(b"\0"):
                 raise self._bad("tar-junk", "The package has bytes after its end")
 
-    def _read_header(self, header: bytes, note: _Note) -> _Note:
+    def _read_header(self, header: bytes, note: _TarExtension) -> _TarExtension:
         """Take one member or one note about the next; return what is known of the next."""
         kind = header[156:157]
         size = _number(header[124:136])
@@ -102,12 +102,12 @@ class TarContainer:
             raise self._bad("tar-name", "A name is empty")
         if kind != _FOLDER and name and not name.endswith("/"):
             fault = "" if is_file else "tar-link" if kind in _BARE else "tar-kind"
-            self._members.append(Packed(name, size, fault))
+            self._members.append(PackedMember(name, size, fault))
             self._starts.append(start)
         self._pass(size)
-        return _Note()
+        return _TarExtension()
 
-    def _noted(self, kind: bytes, size: int | None, note: _Note) -> _Note:
+    def _noted(self, kind: bytes, size: int | None, note: _TarExtension) -> _TarExtension:
         if size is None or size > _MAX_NOTE:
             raise self._bad("tar-limit", "A header of the package is too long")
         start = self._bytes.position
@@ -126,11 +126,13 @@ class TarContainer:
             return note
         return self._pax(records, note)
 
-    def _pax(self, records: dict[str, str], note: _Note) -> _Note:
+    def _pax(self, records: dict[str, str], note: _TarExtension) -> _TarExtension:
         size = records.get("size")
         if size is not None and not (size.isascii() and size.isdigit() and len(size) < 20):  # noqa: PLR2004 - digits of a 64-bit number
             raise self._bad("tar-header", "A header has no usable name or size")
-        return _Note(records.get("path", note.name), note.size if size is None else int(size))
+        return _TarExtension(
+            records.get("path", note.name), note.size if size is None else int(size)
+        )
 
     def _records(self, data: bytes) -> dict[str, str]:
         """Return the records of a pax header: ``LENGTH KEY=VALUE`` and a line feed."""
@@ -163,7 +165,7 @@ class TarContainer:
         return None
 
     def read(self, index: int) -> Iterator[bytes]:
-        """Yield the bytes of a member; see `Container.read`.
+        """Yield the bytes of a member; see `PackageContainer.read`.
 
         A compressed tar whose members stand in another order than they are asked for is unpacked
         again from its start, as often as the limits allow.

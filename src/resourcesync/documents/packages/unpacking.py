@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, final
 from resourcesync.documents.packages.limits import PackageLimits, over_budget
 from resourcesync.errors import PackageError, TruncatedPackageError
 
-__all__ = ["Unpacked"]
+__all__ = ["UnpackedFile"]
 
 _BLOCK: Final = 65_536
 _GZIP: Final = b"\x1f\x8b"
@@ -19,7 +19,7 @@ _LEAST_MEMBER: Final = 4096
 
 
 @final
-class Unpacked:
+class UnpackedFile:
     """A file's unpacked bytes, at a position that can be set; backward means from the start again.
 
     Attributes:

@@ -29,9 +29,9 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES
 
-__all__ = ["Content", "write_package"]
+__all__ = ["ContentOpener", "write_package"]
 
-Content = Callable[[Resource | Link], Iterable[bytes]]
+ContentOpener = Callable[[Resource | Link], Iterable[bytes]]
 """Gives the bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
 
 _Member = tuple[Resource | Link | None, str]
@@ -41,7 +41,7 @@ _CHUNK: Final = 65_536
 
 
 def write_package(
-    header: Header, entries: Sequence[ManifestEntry], content: Content, manifest: bytes = b""
+    header: Header, entries: Sequence[ManifestEntry], content: ContentOpener, manifest: bytes = b""
 ) -> Iterator[bytes]:
     """Yield a ZIP package in pieces of 64 KiB or more: its manifest, then what the entries say.
 

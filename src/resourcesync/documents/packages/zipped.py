@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.container import Packed
+from resourcesync.documents.packages.container import PackedMember
 from resourcesync.documents.packages.directory import (
-    Bounds,
     CentralRecord,
+    DirectoryBounds,
     bad,
     check_extra,
     read_bounds,
@@ -61,14 +61,14 @@ class ZipContainer:
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
-        self._members = [Packed(it.name, it.size, it.fault) for it in self._records]
+        self._members = [PackedMember(it.name, it.size, it.fault) for it in self._records]
 
     @property
-    def members(self) -> Sequence[Packed]:
+    def members(self) -> Sequence[PackedMember]:
         """What is in it, folders left out."""
         return self._members
 
-    def _check_headers(self, records: list[CentralRecord], bounds: Bounds) -> list[int]:
+    def _check_headers(self, records: list[CentralRecord], bounds: DirectoryBounds) -> list[int]:
         """Check that the members fill the file up to the directory; return where their data is."""
         order = sorted(range(len(records)), key=lambda index: records[index].offset)
         starts = [0] * len(records)
@@ -150,7 +150,7 @@ class ZipContainer:
         return bad(code, message, uri=self._uri, member=record.name)
 
     def read(self, index: int) -> Iterator[bytes]:
-        """Yield the bytes of a member; see `Container.read`."""
+        """Yield the bytes of a member; see `PackageContainer.read`."""
         record = self._records[index]
         pieces = self._raw(self._starts[index], record)
         if record.method != STORED:
@@ -168,7 +168,7 @@ class ZipContainer:
             raise self._wrong("zip-crc", "The member is damaged: another CRC", record)
 
     def whole(self, index: int) -> bytes | None:
-        """Return the bytes of a short and sound member; see `Container.whole`."""
+        """Return the bytes of a short and sound member; see `PackageContainer.whole`."""
         record = self._records[index]
         if max(record.packed, record.size) > _BLOCK:
             return None

@@ -39,7 +39,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     try:
         values = json.loads(before.decode()), json.loads(after.decode())
         # Escapes in the patch tell the hand of a Source that writes them; see ``json_patch``.
-        differ = _Differ(ascii_only=after.isascii())
+        differ = _JsonDiffer(ascii_only=after.isascii())
         differ.compare(*values, "", 0)
     except (ValueError, RecursionError) as error:
         raise PatchError(f"one of the versions is no JSON that we can use: {error}") from error
@@ -49,7 +49,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     patch.write(text)
 
 
-class _Differ:
+class _JsonDiffer:
     """Collects the operations, each as it is written."""
 
     def __init__(self, *, ascii_only: bool) -> None:

@@ -54,7 +54,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 # --- the bytes ---
 
 
-class _Hand(NamedTuple):
+class _JsonStyle(NamedTuple):
     """How a JSON text is written."""
 
     indent: str | None
@@ -81,7 +81,7 @@ def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON")
 
 
-def _hand_of(before: bytes, document: Json, patch: bytes) -> _Hand:
+def _hand_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
     """Return how the version before is written, proven by writing it again."""
     text = before.decode()
     body = text.rstrip("\r\n")
@@ -92,7 +92,7 @@ def _hand_of(before: bytes, document: Json, patch: bytes) -> _Hand:
     indent, end = indented[1] if indented else None, text[len(body) :]
     for separators in product(firsts, seconds):
         for ascii_only in (True, False) if escapes else (False,):
-            hand = _Hand(indent, separators, ascii_only, end)
+            hand = _JsonStyle(indent, separators, ascii_only, end)
             if hand.write(document) == before:
                 return hand
     raise PatchError("the version before is written in a way that we cannot go on with")
@@ -109,7 +109,7 @@ def apply_operations(document: Json, operations: Json) -> Json:
     """
     if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
         raise PatchError(f"a JSON Patch is a list of at most {MAX_OPERATIONS:,} operations")
-    work = _Work(document)
+    work = _PatchedDocument(document)
     for number, operation in enumerate(operations, 1):
         try:
             work.do(operation)
@@ -120,7 +120,7 @@ def apply_operations(document: Json, operations: Json) -> Json:
     return work.document
 
 
-class _Work:
+class _PatchedDocument:
     """A document under operations."""
 
     def __init__(self, document: Json) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.documents._tokens import SEPARATOR
-from resourcesync.documents.patches.scanning import Scanner
+from resourcesync.documents.patches.scanning import XmlScanner
 from resourcesync.documents.patches.selectors import (
     VALUES,
     XML_NAMESPACE,
-    Kind,
     Name,
     Selector,
-    Step,
+    SelectorKind,
+    SelectorStep,
 )
 from resourcesync.errors import PatchError
 
@@ -24,7 +24,7 @@ _MAX_DEPTH: Final = 1_000
 
 
 @dataclass(slots=True)
-class Place:
+class NodeSpan:
     """Where a node is, in bytes; of what is in an element, ``start`` and ``end`` are its own.
 
     Attributes:
@@ -89,13 +89,13 @@ def attributes_in(document: bytes, tag: int, opened: int) -> Iterator[re.Match[b
         at = found.end()
 
 
-def locate(document: bytes, selector: Selector) -> Place:
+def locate(document: bytes, selector: Selector) -> NodeSpan:
     """Return the place of the one node that a selector means.
 
     Raises:
         PatchError: There is none, or more than one; or the document cannot be used.
     """
-    locator = _Locator(document, selector)
+    locator = _NodeLocator(document, selector)
     locator.run()
     if len(locator.found) != 1:
         count = "none" if not locator.found else "more than one"
@@ -103,7 +103,9 @@ def locate(document: bytes, selector: Selector) -> Place:
     return locator.found[0]
 
 
-def value_span(document: bytes, place: Place, kind: Kind, name: Name) -> tuple[int, int] | None:
+def value_span(
+    document: bytes, place: NodeSpan, kind: SelectorKind, name: Name
+) -> tuple[int, int] | None:
     """Return where a value stands in a start tag, from the blank before it; ``None`` if it is not.
 
     Args:
@@ -114,7 +116,7 @@ def value_span(document: bytes, place: Place, kind: Kind, name: Name) -> tuple[i
     """
     for found in attributes_in(document, place.tag, place.opened):
         prefix, _, local = found[1].decode().rpartition(":")
-        if kind is Kind.NAMESPACE:
+        if kind is SelectorKind.NAMESPACE:
             is_it = (prefix, local) == ("xmlns", name[1])
         else:
             bound = XML_NAMESPACE if prefix == "xml" else place.scope.get(prefix)
@@ -124,14 +126,14 @@ def value_span(document: bytes, place: Place, kind: Kind, name: Name) -> tuple[i
     return None
 
 
-class _Locator(Scanner):
+class _NodeLocator(XmlScanner):
     """Reads a document and keeps the places of the nodes that are meant, two at most."""
 
     def __init__(self, data: bytes, selector: Selector) -> None:
         super().__init__(data, "the version before")
-        self.found: list[Place] = []
+        self.found: list[NodeSpan] = []
         self._steps = selector.steps
-        self._kind = Kind.ELEMENT if selector.kind in VALUES else selector.kind
+        self._kind = SelectorKind.ELEMENT if selector.kind in VALUES else selector.kind
         self._selector = selector
         self._depth = 0
         self._matched = 0  # so many elements, from the root on, are those of the steps
@@ -141,8 +143,8 @@ class _Locator(Scanner):
         self._last = -1  # the first byte of the tag, comment or instruction before
         self._is_opened = False  # whether that is a start tag
         self._children_counted = 0  # texts, comments or instructions in the element that is meant
-        self._ends_next: Place | None = None
-        self._target = None if self._steps else Place()
+        self._ends_next: NodeSpan | None = None
+        self._target = None if self._steps else NodeSpan()
         parser = self.parser
         parser.StartNamespaceDeclHandler = self._bind
         parser.EndNamespaceDeclHandler = self._unbind
@@ -196,13 +198,13 @@ class _Locator(Scanner):
 
     def _comment(self, _text: str) -> None:
         self._meet()
-        if self._kind is Kind.COMMENT:
+        if self._kind is SelectorKind.COMMENT:
             self._count_child()
         self._last, self._is_opened = self.at(), False
 
     def _instruction(self, target: str, _text: str) -> None:
         self._meet()
-        if self._kind is Kind.INSTRUCTION and self._selector.name[1] in ("", target):
+        if self._kind is SelectorKind.INSTRUCTION and self._selector.name[1] in ("", target):
             self._count_child()
         self._last, self._is_opened = self.at(), False
 
@@ -210,7 +212,11 @@ class _Locator(Scanner):
         """Take note of the text that ends where the next tag, comment or instruction begins."""
         if self._ends_next is not None:
             self._ends_next.after, self._ends_next = self.at(), None
-        if self._kind is Kind.TEXT and self._is_in_target() and self._last_end() < self.at():
+        if (
+            self._kind is SelectorKind.TEXT
+            and self._is_in_target()
+            and self._last_end() < self.at()
+        ):
             self._count(self._last_end(), self.at())
 
     def _is_in_target(self) -> bool:
@@ -221,7 +227,7 @@ class _Locator(Scanner):
 
     # --- what is meant ---
 
-    def _fits(self, step: Step, name: str, attributes: dict[str, str]) -> bool:
+    def _fits(self, step: SelectorStep, name: str, attributes: dict[str, str]) -> bool:
         if step.name is not None and _split(name) != step.name:
             return False
         counts = self._counts[self._depth]
@@ -238,7 +244,7 @@ class _Locator(Scanner):
         start = self.at()
         opened = self.tag_end(start)
         outer = self._scopes[: len(self._scopes) - self._new_scopes]
-        self._target = Place(
+        self._target = NodeSpan(
             start=start,
             opened=opened,
             closing=opened,
@@ -258,7 +264,7 @@ class _Locator(Scanner):
         if not target.is_empty:
             target.closing = self.at()
             target.end = self.markup_end(target.closing)
-        if self._kind is Kind.ELEMENT:
+        if self._kind is SelectorKind.ELEMENT:
             self._add_found(target)
 
     def _count_child(self) -> None:
@@ -272,7 +278,7 @@ class _Locator(Scanner):
         assert target is not None, "it is within"
         if self._selector.position in (0, self._children_counted):
             self._add_found(
-                Place(
+                NodeSpan(
                     start=start,
                     opened=target.opened,
                     end=end,
@@ -284,7 +290,7 @@ class _Locator(Scanner):
                 )
             )
 
-    def _add_found(self, place: Place) -> None:
+    def _add_found(self, place: NodeSpan) -> None:
         if len(self.found) < 2:  # noqa: PLR2004 - a second one shows that it is not the only one
             self.found.append(place)
             self._ends_next = place

@@ -9,7 +9,7 @@ from html import escape
 from typing import Final
 
 from resourcesync.documents.patches.locating import attributes_in, tag_name
-from resourcesync.documents.patches.scanning import Scanner
+from resourcesync.documents.patches.scanning import XmlScanner
 from resourcesync.errors import PatchError
 
 _FIXED: Final = frozenset({"xml", "xmlns"})
@@ -32,7 +32,7 @@ def carried(content: bytes, scope: Scope, target: Scope) -> bytes:
     if b"<" not in content:
         return content
     head = f"<w{''.join(declaration(*it) for it in scope.items() if it[0] != 'xml')}>".encode()
-    carrier = _Carrier(head + content + b"</w>", scope, target)
+    carrier = _NamespaceRewriter(head + content + b"</w>", scope, target)
     carrier.run()
     return carrier.edited()[len(head) : -len(b"</w>")]
 
@@ -57,7 +57,7 @@ def declaration(prefix: str, uri: str) -> str:
     return f' xmlns{prefix and ":"}{prefix}="{escape(uri)}"'
 
 
-class _Carrier(Scanner):
+class _NamespaceRewriter(XmlScanner):
     """Reads content, and notes which bytes of it are to be others."""
 
     def __init__(self, data: bytes, scope: Scope, target: Scope) -> None:

@@ -13,7 +13,7 @@ _TAG: Final = re.compile(rb"<[^\s/>]+(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))
 _ENDINGS: Final = ((b"<!--", b"-->"), (b"<?", b"?>"), (b"</", b">"))
 
 
-class Scanner:
+class XmlScanner:
     """Reads one document.
 
     Args:

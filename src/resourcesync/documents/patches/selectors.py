@@ -32,7 +32,7 @@ Name = tuple[str, str]
 """Namespace and local name."""
 
 
-class Kind(Enum):
+class SelectorKind(Enum):
     """What a selector leads to."""
 
     ELEMENT = auto()
@@ -43,7 +43,7 @@ class Kind(Enum):
     INSTRUCTION = auto()
 
 
-VALUES: Final = frozenset({Kind.ATTRIBUTE, Kind.NAMESPACE})
+VALUES: Final = frozenset({SelectorKind.ATTRIBUTE, SelectorKind.NAMESPACE})
 """What stands in a start tag."""
 
 
@@ -57,7 +57,7 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SelectorStep:
     """One element on the way; ``name`` is ``None`` for any."""
 
     name: Name | None
@@ -76,8 +76,8 @@ class Selector:
         position: Which of the texts, comments or instructions, from 1; 0 for the only one.
     """
 
-    steps: tuple[Step, ...]
-    kind: Kind = Kind.ELEMENT
+    steps: tuple[SelectorStep, ...]
+    kind: SelectorKind = SelectorKind.ELEMENT
     name: Name = ("", "")
     position: int = 0
 
@@ -92,7 +92,7 @@ def parse_selector(text: str, scope: Mapping[str, str]) -> Selector:
     Raises:
         PatchError: It is none, or one that we do not follow.
     """
-    steps: list[Step] = []
+    steps: list[SelectorStep] = []
     at = 0
     while at < len(text):
         found = _STEP.match(text, at)
@@ -103,7 +103,7 @@ def parse_selector(text: str, scope: Mapping[str, str]) -> Selector:
         if not found["name"]:
             return _ending(text[at:], tuple(steps), found, predicates, scope)
         name = None if found["name"] == "*" else _expanded(found["name"], scope, is_element=True)
-        steps.append(Step(name, predicates))
+        steps.append(SelectorStep(name, predicates))
     if at < len(text) or not steps:
         raise _unknown(text)
     return Selector(steps=tuple(steps))
@@ -111,14 +111,14 @@ def parse_selector(text: str, scope: Mapping[str, str]) -> Selector:
 
 def _ending(
     rest: str,
-    steps: tuple[Step, ...],
+    steps: tuple[SelectorStep, ...],
     found: re.Match[str],
     predicates: tuple[Predicate, ...],
     scope: Mapping[str, str],
 ) -> Selector:
     """Return a selector that ends with what is no element."""
     kind, name = _kind(found, scope)
-    is_outside = not steps and kind not in (Kind.COMMENT, Kind.INSTRUCTION)
+    is_outside = not steps and kind not in (SelectorKind.COMMENT, SelectorKind.INSTRUCTION)
     if rest or is_outside or len(predicates) > (kind not in VALUES):
         raise _unknown(found.string)
     if predicates and not predicates[0].position:
@@ -127,14 +127,14 @@ def _ending(
     return Selector(steps=steps, kind=kind, name=name, position=position)
 
 
-def _kind(found: re.Match[str], scope: Mapping[str, str]) -> tuple[Kind, Name]:
+def _kind(found: re.Match[str], scope: Mapping[str, str]) -> tuple[SelectorKind, Name]:
     if found["attribute"]:
-        return Kind.ATTRIBUTE, expanded_attribute(found["attribute"], scope)
+        return SelectorKind.ATTRIBUTE, expanded_attribute(found["attribute"], scope)
     if found["prefix"]:
-        return Kind.NAMESPACE, ("", found["prefix"])
+        return SelectorKind.NAMESPACE, ("", found["prefix"])
     if found["instruction"]:
-        return Kind.INSTRUCTION, ("", found["one"] or found["two"] or "")
-    return (Kind.TEXT if found["text"] else Kind.COMMENT), ("", "")
+        return SelectorKind.INSTRUCTION, ("", found["one"] or found["two"] or "")
+    return (SelectorKind.TEXT if found["text"] else SelectorKind.COMMENT), ("", "")
 
 
 def expanded_attribute(name: str, scope: Mapping[str, str]) -> Name:

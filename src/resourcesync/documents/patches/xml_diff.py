@@ -40,7 +40,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
     old, new = read_tree(before, "the version before"), read_tree(after, "the new version")
     if before[: old.start] != after[: new.start] or before[old.end :] != after[new.end :]:
         raise PatchError("what stands around the root is another")
-    operations = _Differ(before, after).between(old, new, "/*")
+    operations = _XmlDiffer(before, after).between(old, new, "/*")
     if len(operations) > min(MAX_OPERATIONS, MAX_READ // max(len(before), 1)):
         raise PatchError("the patch would have too many operations for a document of this size")
     text = _written(operations, {*old.scope, *new.scope})
@@ -50,7 +50,7 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Operation:
+class _DiffOperation:
     """One operation.
 
     Attributes:
@@ -81,7 +81,7 @@ class _Operation:
         return f"{head}>{content}</{prefix}:{self.kind}>" if content else f"{head}/>"
 
 
-class _Run(NamedTuple):
+class _ReplacedItems(NamedTuple):
     """Neighbours in an element of the version before, and what is to stand in their place."""
 
     items: list[Item]
@@ -90,18 +90,18 @@ class _Run(NamedTuple):
     content: bytes
 
 
-class _CannotError(Exception):
+class _NotExpressibleError(Exception):
     """A difference that no operation here can tell: what is around it has to be replaced."""
 
 
-class _Differ:
+class _XmlDiffer:
     """Compares two documents."""
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before = before
         self._after = after
 
-    def between(self, old: Element, new: Element, way: str) -> list[_Operation]:
+    def between(self, old: Element, new: Element, way: str) -> list[_DiffOperation]:
         """Return what makes one element of the other.
 
         Args:
@@ -112,35 +112,35 @@ class _Differ:
         content = self._after[new.start : new.end]
         if self._before[old.start : old.end] == content:
             return []
-        whole = _Operation(kind="replace", selector=way, content=content, scope=new.scope)
+        whole = _DiffOperation(kind="replace", selector=way, content=content, scope=new.scope)
         try:
             operations = [*self._contents(old, new, way), *self._attributes(old, new, way)]
-        except _CannotError:
+        except _NotExpressibleError:
             return [whole]
         cost = sum(len(it.content) + len(it.selector) for it in operations)
         return operations if cost < len(content) + len(way) else [whole]
 
-    def _attributes(self, old: Element, new: Element, way: str) -> Iterable[_Operation]:
+    def _attributes(self, old: Element, new: Element, way: str) -> Iterable[_DiffOperation]:
         """Yield the changes of values; names and blanks must be the same."""
         one, other = self._before[old.start : old.opened], self._after[new.start : new.opened]
         if one == other:
             return
         if _VALUE.sub(rb"\1=", one) != _VALUE.sub(rb"\1=", other):
-            raise _CannotError
+            raise _NotExpressibleError
         for before, after in zip(_VALUE.finditer(one), _VALUE.finditer(other), strict=True):
             if before[0] == after[0]:
                 continue
             name = before[1].decode()
             value = after[2] if after[3] is None else after[3]
             if name.startswith("xmlns") or not value or b"&" in before[0]:
-                raise _CannotError
+                raise _NotExpressibleError
             selector = f"{way}/@{name}"
-            yield _Operation(kind="replace", selector=selector, content=value, scope=old.scope)
+            yield _DiffOperation(kind="replace", selector=selector, content=value, scope=old.scope)
 
-    def _contents(self, old: Element, new: Element, way: str) -> Iterable[_Operation]:
+    def _contents(self, old: Element, new: Element, way: str) -> Iterable[_DiffOperation]:
         """Yield the changes between start tag and end tag, the last one first."""
         if self._before[old.closing : old.end] != self._after[new.closing : new.end]:
-            raise _CannotError
+            raise _NotExpressibleError
         olds, news = items_of(old), items_of(new)
         for i, i_end, j, j_end in reversed(self._blocks(olds, news)):
             pairs = 0
@@ -148,7 +148,7 @@ class _Differ:
                 pairs += 1
             if i + pairs < i_end or j + pairs < j_end:
                 content = self._text_of(news[j + pairs : j_end])
-                run = _Run(olds, i + pairs, i_end, content)
+                run = _ReplacedItems(olds, i + pairs, i_end, content)
                 yield from self._run(run, way, old, new.scope)
             for step in reversed(range(pairs)):
                 yield from self._pair(olds, i + step, news[j + step], way, old)
@@ -167,7 +167,7 @@ class _Differ:
         if len(one) == len(other):
             return [(first, first + len(one), first, first + len(other))] if one else []
         if len(one) * len(other) > _MOST_PAIRS:
-            raise _CannotError
+            raise _NotExpressibleError
         found = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
         return [
             (i + first, i_end + first, j + first, j_end + first)
@@ -177,7 +177,7 @@ class _Differ:
 
     def _pair(
         self, olds: list[Item], at: int, new: Item, way: str, parent: Element
-    ) -> Iterable[_Operation]:
+    ) -> Iterable[_DiffOperation]:
         start, end, element = olds[at]
         if element is not None and new[2] is not None:
             return self.between(element, new[2], f"{way}/*[{_position(olds, at)}]")
@@ -185,10 +185,12 @@ class _Differ:
         if text == self._before[start:end]:
             return ()
         if b"<" in text or b"<" in self._text_between(olds):
-            raise _CannotError
+            raise _NotExpressibleError
         number = sum(item[2] is None for item in olds[: at + 1])
         selector = f"{way}/text()[{number}]"
-        return (_Operation(kind="replace", selector=selector, content=text, scope=parent.scope),)
+        return (
+            _DiffOperation(kind="replace", selector=selector, content=text, scope=parent.scope),
+        )
 
     def _text_between(self, items: list[Item]) -> bytes:
         """Return what stands between elements; comments would part it into several texts."""
@@ -200,23 +202,25 @@ class _Differ:
     # --- neighbours that are more or fewer than before ---
 
     def _run(
-        self, run: _Run, way: str, parent: Element, scope: Mapping[str, str]
-    ) -> Iterable[_Operation]:
+        self, run: _ReplacedItems, way: str, parent: Element, scope: Mapping[str, str]
+    ) -> Iterable[_DiffOperation]:
         """Yield what removes a run of neighbours and puts others in its place."""
         gone = run.items[run.start : run.end]
         is_one = len(gone) == 1 and gone[0][2] is not None
         if is_one and run.content and not _is_edged(run.content):
             selector = f"{way}/*[{_position(run.items, run.start)}]"
-            yield _Operation(kind="replace", selector=selector, content=run.content, scope=scope)
+            yield _DiffOperation(
+                kind="replace", selector=selector, content=run.content, scope=scope
+            )
             return
         if gone and run.content:
-            raise _CannotError
+            raise _NotExpressibleError
         if gone:
             yield from self._removals(run, way, parent)
         else:
             yield self._addition(run, way, scope)
 
-    def _addition(self, run: _Run, way: str, scope: Mapping[str, str]) -> _Operation:
+    def _addition(self, run: _ReplacedItems, way: str, scope: Mapping[str, str]) -> _DiffOperation:
         items, at = run.items, run.start
         more, selector = "", way
         if at and items[at - 1][2] is not None:
@@ -226,19 +230,19 @@ class _Differ:
         elif at < len(items):
             more = ' pos="prepend"'
             if at:
-                raise _CannotError
-        return _Operation(
+                raise _NotExpressibleError
+        return _DiffOperation(
             kind="add", selector=selector, content=run.content, scope=scope, more=more
         )
 
-    def _removals(self, run: _Run, way: str, parent: Element) -> Iterable[_Operation]:
+    def _removals(self, run: _ReplacedItems, way: str, parent: Element) -> Iterable[_DiffOperation]:
         """Yield the removal of elements, the last one first, with the blanks that go with them."""
         items = run.items[run.start : run.end]
         blanks = [item for item in items if item[2] is None]
         if any(not _BLANK.fullmatch(self._before[start:end]) for start, end, _ in blanks):
-            raise _CannotError
+            raise _NotExpressibleError
         if len(blanks) == len(items):
-            raise _CannotError
+            raise _NotExpressibleError
         leads, trails = items[0][2] is None, items[-1][2] is None
         first = run.start + leads
         for at in reversed(range(run.start, run.end)):
@@ -250,7 +254,7 @@ class _Differ:
             has_blank = before and run.items[at - 1][2] is None and at > run.start
             blank = "both" if has_blank and after else "before" if has_blank else ""
             blank = blank or ("after" if after else "")
-            yield _Operation(
+            yield _DiffOperation(
                 kind="remove",
                 selector=f"{way}/*[{_position(run.items, at)}]",
                 scope=parent.scope,
@@ -272,7 +276,7 @@ def _position(items: list[Item], at: int) -> int:
     return sum(item[2] is not None for item in items[: at + 1])
 
 
-def _written(operations: list[_Operation], taken: set[str]) -> bytes:
+def _written(operations: list[_DiffOperation], taken: set[str]) -> bytes:
     prefix = "p"
     while prefix in taken:
         prefix += "p"

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
-from resourcesync.documents.patches.locating import Place, locate, value_span
+from resourcesync.documents.patches.locating import NodeSpan, locate, value_span
 from resourcesync.documents.patches.namespaces import carried, declaration, prefix_for
-from resourcesync.documents.patches.scanning import Scanner
+from resourcesync.documents.patches.scanning import XmlScanner
 from resourcesync.documents.patches.selectors import (
     VALUES,
-    Kind,
     Selector,
+    SelectorKind,
     expanded_attribute,
     parse_selector,
 )
@@ -27,7 +27,7 @@ from resourcesync.errors import PatchError
 _BLANKS: Final = b" \t\r\n"
 _POSITIONS: Final = frozenset({"", "prepend", "before", "after"})
 _WHITE_SPACE: Final = frozenset({"", "before", "after", "both"})
-_WITHOUT_SPACE: Final = frozenset({*VALUES, Kind.TEXT})
+_WITHOUT_SPACE: Final = frozenset({*VALUES, SelectorKind.TEXT})
 _NAME: Final = r"[^\W\d][\w.\-·]*"
 _ATTRIBUTE: Final = re.compile(rf"@((?:{_NAME}:)?{_NAME})")
 _NAMESPACE: Final = re.compile(rf"namespace::({_NAME})")
@@ -61,7 +61,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
             raise PatchError("the result is larger than what is listed")
     if len(document) > limit:
         raise PatchError("the result is larger than what is listed")
-    Scanner(document, "the result").run()
+    XmlScanner(document, "the result").run()
     result.write(document)
 
 
@@ -69,7 +69,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Operation:
+class _PatchOperation:
     kind: str
     attributes: Mapping[str, str]
     content: bytes
@@ -77,19 +77,19 @@ class _Operation:
     scope: Mapping[str, str]
 
 
-def _operations(patch: bytes) -> Iterator[_Operation]:
+def _operations(patch: bytes) -> Iterator[_PatchOperation]:
     """Read the operations of a patch: the children of its root, whatever that is called."""
     reader = _PatchReader(patch)
     reader.run()
     yield from reader.operations
 
 
-class _PatchReader(Scanner):
+class _PatchReader(XmlScanner):
     """Reads a patch."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, "the patch")
-        self.operations: list[_Operation] = []
+        self.operations: list[_PatchOperation] = []
         self._depth = 0
         self._scopes: list[tuple[str, str | None]] = []
         self._begun: tuple[str, dict[str, str], int, dict[str, str]] = ("", {}, 0, {})
@@ -122,7 +122,7 @@ class _PatchReader(Scanner):
         if kind not in _DEEDS or len(self.operations) >= MAX_OPERATIONS:
             raise PatchError(f"an XML Patch adds, replaces and removes, at most {MAX_OPERATIONS:,}")
         self.operations.append(
-            _Operation(
+            _PatchOperation(
                 kind=kind,
                 attributes=attributes,
                 content=content,
@@ -135,25 +135,25 @@ class _PatchReader(Scanner):
 # --- the operations ---
 
 
-def _done(document: bytes, operation: _Operation) -> bytes:
+def _done(document: bytes, operation: _PatchOperation) -> bytes:
     place = locate(document, operation.selector)
     return _DEEDS[operation.kind](document, operation, place)
 
 
-def _add(document: bytes, operation: _Operation, place: Place) -> bytes:
+def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
     kind = operation.attributes.get("type", "")
     where = operation.attributes.get("pos", "")
     if operation.selector.kind in VALUES or where not in _POSITIONS:
         raise PatchError("nothing can be added there")
     if kind:
-        if where or operation.selector.kind is not Kind.ELEMENT:
+        if where or operation.selector.kind is not SelectorKind.ELEMENT:
             raise PatchError("attributes and namespaces are added to elements")
         return _add_value(document, operation, place, kind)
     if where in ("before", "after"):
         content = carried(operation.content, operation.scope, place.outer)
         at = place.start if where == "before" else place.end
         return document[:at] + content + document[at:]
-    if operation.selector.kind is not Kind.ELEMENT:
+    if operation.selector.kind is not SelectorKind.ELEMENT:
         raise PatchError("only an element has room inside")
     content = carried(operation.content, operation.scope, place.scope)
     if place.is_empty:
@@ -164,16 +164,16 @@ def _add(document: bytes, operation: _Operation, place: Place) -> bytes:
     return document[:at] + content + document[at:]
 
 
-def _add_value(document: bytes, operation: _Operation, place: Place, kind: str) -> bytes:
+def _add_value(document: bytes, operation: _PatchOperation, place: NodeSpan, kind: str) -> bytes:
     """Add an attribute, or the declaration of a namespace."""
     at = place.opened - (2 if place.is_empty else 1)
     while document[at - 1 : at].isspace():
         at -= 1
     if (found := _NAMESPACE.fullmatch(kind)) is not None:
-        name, known = f"xmlns:{found[1]}", (Kind.NAMESPACE, ("", found[1]))
+        name, known = f"xmlns:{found[1]}", (SelectorKind.NAMESPACE, ("", found[1]))
     elif (found := _ATTRIBUTE.fullmatch(kind)) is not None:
         name = _attribute_name(found[1], operation.scope, place)
-        known = (Kind.ATTRIBUTE, expanded_attribute(found[1], operation.scope))
+        known = (SelectorKind.ATTRIBUTE, expanded_attribute(found[1], operation.scope))
     else:
         raise PatchError(f"the type {kind[:200]!r} is none that is added")
     if value_span(document, place, *known) is not None:
@@ -182,7 +182,7 @@ def _add_value(document: bytes, operation: _Operation, place: Place, kind: str) 
     return document[:at] + added + document[at:]
 
 
-def _attribute_name(name: str, scope: Mapping[str, str], place: Place) -> str:
+def _attribute_name(name: str, scope: Mapping[str, str], place: NodeSpan) -> str:
     """Return the name that an attribute has in the document, with a declaration that it needs."""
     prefix, _, local = name.rpartition(":")
     if prefix in ("", "xml"):
@@ -194,14 +194,14 @@ def _attribute_name(name: str, scope: Mapping[str, str], place: Place) -> str:
     return f"{there}:{local}"
 
 
-def _replace(document: bytes, operation: _Operation, place: Place) -> bytes:
+def _replace(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
     selector, content = operation.selector, operation.content
     if selector.kind in VALUES:
         start, end = _span(document, place, selector)
         quote = document[end - 1 : end]
         opening = document.index(quote, start) + 1
         return document[:opening] + _value(content, quote) + document[end - 1 :]
-    if selector.kind is not Kind.TEXT:
+    if selector.kind is not SelectorKind.TEXT:
         content = content.strip(_BLANKS)
         if not content:
             raise PatchError("there is nothing to put in its place")
@@ -209,13 +209,13 @@ def _replace(document: bytes, operation: _Operation, place: Place) -> bytes:
     return document[: place.start] + content + document[place.end :]
 
 
-def _remove(document: bytes, operation: _Operation, place: Place) -> bytes:
+def _remove(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
     selector, blanks = operation.selector, operation.attributes.get("ws", "")
     if blanks not in _WHITE_SPACE or (blanks and selector.kind in _WITHOUT_SPACE):
         raise PatchError("white space is removed before or after an element, comment or such")
     if selector.kind in VALUES:
         start, end = _span(document, place, selector)
-    elif selector.kind is Kind.ELEMENT and len(selector.steps) == 1:
+    elif selector.kind is SelectorKind.ELEMENT and len(selector.steps) == 1:
         raise PatchError("the root cannot be removed")
     else:
         before = place.blanks_before(document) if blanks in ("before", "both") else place.start
@@ -229,7 +229,7 @@ def _remove(document: bytes, operation: _Operation, place: Place) -> bytes:
 _DEEDS: Final = {"add": _add, "replace": _replace, "remove": _remove}
 
 
-def _span(document: bytes, place: Place, selector: Selector) -> tuple[int, int]:
+def _span(document: bytes, place: NodeSpan, selector: Selector) -> tuple[int, int]:
     span = value_span(document, place, selector.kind, selector.name)
     if span is None:
         raise PatchError(f"there is no {selector.kind.name.lower()} {selector.name[1]}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents.patches.scanning import Scanner
+from resourcesync.documents.patches.scanning import XmlScanner
 from resourcesync.errors import PatchError
 
 _MAX_DEPTH: Final = 200
@@ -66,7 +66,7 @@ def read_tree(data: bytes, what: str) -> Element:
     return reader.root
 
 
-class _TreeReader(Scanner):
+class _TreeReader(XmlScanner):
     """Reads a document and keeps its elements."""
 
     def __init__(self, data: bytes, what: str) -> None:

@@ -31,7 +31,13 @@ from resourcesync.server.dashboard.source_page import (
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
 from resourcesync.server.dashboard.views import SourceViews, Views
 from resourcesync.server.dashboard.windows import USUAL, WINDOWS
-from resourcesync.server.exchange import Exchange, Reply, Request, refuse, refuse_request
+from resourcesync.server.exchange import (
+    HttpExchange,
+    HttpReply,
+    HttpRequest,
+    refuse,
+    refuse_request,
+)
 from resourcesync.server.mounting import STOPPING, path_within
 
 _LOG: Final = logging.getLogger(__name__)
@@ -94,7 +100,7 @@ class Dashboard:
         if path is None or path not in {*self._pages, *_FILES, _STREAM}:
             await self._fallback(scope, receive, send)
             return
-        exchange = Exchange(Request.read(scope, path), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
         refused = refuse_request(exchange.request)
         if refused is not None:
             await exchange.send(refused)
@@ -106,7 +112,7 @@ class Dashboard:
         else:
             await exchange.send(await self._answer(path, scope.get("query_string", b"")))
 
-    async def _answer(self, path: bytes, query: bytes) -> Reply:
+    async def _answer(self, path: bytes, query: bytes) -> HttpReply:
         if len(query) > _MOST_QUERY:
             return refuse(414, "The query is too long.")
         self._limiter = self._limiter or CapacityLimiter(_READERS)
@@ -115,7 +121,7 @@ class Dashboard:
         limiter = self._walker if path == _EXPLORE else self._limiter
         return await to_thread.run_sync(self._make, path, query, limiter=limiter)
 
-    def _make(self, path: bytes, query: bytes) -> Reply:
+    def _make(self, path: bytes, query: bytes) -> HttpReply:
         """Make a page, in a thread."""
         try:
             found = self._pages[path](_read(query))
@@ -155,7 +161,7 @@ class Dashboard:
         found = self._views.explore(name, _depth(query))
         return None if found is None else explore_page(found)
 
-    async def _follow(self, exchange: Exchange, stopping: asyncio.Event | None) -> None:
+    async def _follow(self, exchange: HttpExchange, stopping: asyncio.Event | None) -> None:
         """Tell, as Server-Sent Events, that a run ended, until the client goes."""
         if self._followers >= _MOST_FOLLOWERS:
             await exchange.send(refuse(503, "Too many follow already."))
@@ -164,7 +170,7 @@ class Dashboard:
         self._followers += 1
         try:
             async with exchange.watched() as gone:
-                await exchange.start(Reply(status=200, headers=(kind, *_SAFE)))
+                await exchange.start(HttpReply(status=200, headers=(kind, *_SAFE)))
                 known, silent = self._views.ended()[0], 0
                 while not gone.done() and not (stopping is not None and stopping.is_set()):
                     await _pause(gone, stopping)
@@ -179,7 +185,7 @@ class Dashboard:
 
 
 @final
-class SourceBoard:
+class SourceDashboard:
     """The pages of a Source; what is none of them is left to another application.
 
     Args:
@@ -204,7 +210,7 @@ class SourceBoard:
         if path is None or path not in {*self._pages, *_FILES}:
             await self._fallback(scope, receive, send)
             return
-        exchange = Exchange(Request.read(scope, path), receive, send)
+        exchange = HttpExchange(HttpRequest.read(scope, path), receive, send)
         reply = refuse_request(exchange.request)
         if reply is None and path in _FILES:
             reply = _reply(200, *_FILES[path])
@@ -216,7 +222,7 @@ class SourceBoard:
             reply = await to_thread.run_sync(self._make, path, query, limiter=limiter)
         await exchange.send(reply)
 
-    def _make(self, path: bytes, query: bytes) -> Reply:
+    def _make(self, path: bytes, query: bytes) -> HttpReply:
         try:
             page = self._pages[path](_read(query))
         except ResourceSyncError as error:
@@ -271,12 +277,14 @@ def _report_policy(page: str) -> str:
     return _REPORT.format(f"sha256-{base64.b64encode(digest).decode()}")
 
 
-def _html(status: int, page: str, policy: str = _POLICY) -> Reply:
+def _html(status: int, page: str, policy: str = _POLICY) -> HttpReply:
     body = page.encode("utf-8", "backslashreplace")
     field = (b"content-security-policy", policy.encode("ascii"))
     return _reply(status, b"text/html; charset=utf-8", body, field)
 
 
-def _reply(status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]) -> Reply:
+def _reply(status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]) -> HttpReply:
     length = (b"content-length", b"%d" % len(body))
-    return Reply(status=status, headers=((b"content-type", kind), length, *_SAFE, *more), body=body)
+    return HttpReply(
+        status=status, headers=((b"content-type", kind), length, *_SAFE, *more), body=body
+    )

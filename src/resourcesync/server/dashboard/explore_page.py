@@ -17,7 +17,7 @@ from resourcesync.server.dashboard.layout import (
     table,
 )
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.views import Explorable, Explored, Found
+from resourcesync.server.dashboard.views import DocumentTree, ExplorableSource, TreeItem
 
 DEPTHS: Final = (3, 4, 5, 8)
 """Levels of documents that can be chosen; the first is the usual one."""
@@ -26,7 +26,7 @@ _NAMES: Final = {3: "lists", 4: "parts and packages", 5: "manifests", 8: "all"}
 _HEADS: Final = ("Name", "What", "Source")
 
 
-def choice_page(sources: Sequence[Explorable], now: datetime) -> str:
+def choice_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
     """Return the page that asks which Source is to be looked at."""
     rows = [
         row(
@@ -51,7 +51,7 @@ def choice_page(sources: Sequence[Explorable], now: datetime) -> str:
     )
 
 
-def explore_page(it: Explored, menu: Sequence[tuple[str, str]] = PAGES) -> str:
+def explore_page(it: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> str:
     """Return the page of one Source.
 
     Args:
@@ -75,7 +75,7 @@ def explore_page(it: Explored, menu: Sequence[tuple[str, str]] = PAGES) -> str:
     )
 
 
-def _depths(it: Explored) -> Markup:
+def _depths(it: DocumentTree) -> Markup:
     links = [
         tag(
             "a",
@@ -88,7 +88,7 @@ def _depths(it: Explored) -> Markup:
     return tag("nav", links, class_="choice", aria_label="How far down")
 
 
-def _level(waiting: deque[Found], depth: int, base: str) -> Markup:
+def _level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
     """Return the places of one level, each with those below it."""
     items = []
     while waiting and waiting[0].depth >= depth:
@@ -100,7 +100,7 @@ def _level(waiting: deque[Found], depth: int, base: str) -> Markup:
     return tag("ul", items, class_="tree")
 
 
-def _place(one: Found, base: str) -> Piece:
+def _place(one: TreeItem, base: str) -> Piece:
     first, *rest = one.labels or ("",)
     first = first[:1].upper() + first[1:]
     if one.is_sum:

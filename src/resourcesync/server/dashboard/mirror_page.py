@@ -15,7 +15,7 @@ from resourcesync.server.dashboard.mirrors_page import share
 from resourcesync.server.dashboard.plots import Plot, Series, bars, lines, whole
 from resourcesync.server.dashboard.push_card import push_card
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
-from resourcesync.server.dashboard.views import Brief, Cause, Detail, Ran
+from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 from resourcesync.server.dashboard.windows import DAY, HOUR, STEPS, begin, choice, every
 
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
@@ -23,7 +23,7 @@ _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of t
 _SHOWN_RUNS: Final = 12
 
 
-def mirror_page(it: Detail, days: int) -> str:
+def mirror_page(it: MirrorDetail, days: int) -> str:
     """Return the page.
 
     Args:
@@ -56,7 +56,7 @@ def mirror_page(it: Detail, days: int) -> str:
     )
 
 
-def _source(it: Brief) -> Piece:
+def _source(it: MirrorSummary) -> Piece:
     place = it.status.source
     documents = tag("a", "its documents", href=address("explore", name=it.name))
     explore = (documents, f" · next pull: {it.next}") if it.next else documents
@@ -65,7 +65,7 @@ def _source(it: Brief) -> Piece:
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
 
 
-def _numbers(it: Detail, days: int) -> Markup:
+def _numbers(it: MirrorDetail, days: int) -> Markup:
     brief, status = it.brief, it.brief.status
     lag = "-" if brief.lag is None else wording.age(brief.lag)
     since = "never in sync" if status.in_sync_at is None else wording.moment(status.in_sync_at)
@@ -107,7 +107,7 @@ def _waiting(status: MirrorStatus) -> Iterator[str]:
         yield f"{wording.counted(status.held, 'deletion')} {word}"
 
 
-def _latencies(it: Detail) -> list[float]:
+def _latencies(it: MirrorDetail) -> list[float]:
     """Return how long changes waited that were made within the window, in seconds."""
     return [
         max((one.time - one.dated).total_seconds(), 0.0)
@@ -120,7 +120,7 @@ def _p95(values: Sequence[float]) -> float:
     return sorted(values)[max(ceil(len(values) * 0.95) - 1, 0)]
 
 
-def _plots(it: Detail, days: int) -> Iterator[Markup]:
+def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
     step = STEPS[days]
     since = begin(it.since, step)
     count = ceil((it.until - since) / step)
@@ -148,7 +148,7 @@ def _plots(it: Detail, days: int) -> Iterator[Markup]:
     yield _bytes(it, days)
 
 
-def _counted(runs: Iterable[Ran], name: str) -> Iterator[tuple[datetime, float]]:
+def _counted(runs: Iterable[EndedPull], name: str) -> Iterator[tuple[datetime, float]]:
     for ran in runs:
         if ran.report is not None:
             yield ran.ended, float(getattr(ran.report, name))
@@ -161,7 +161,7 @@ def _sums(groups: Sequence[Sequence[float]]) -> tuple[float, ...]:
 _Grouped = Callable[[Iterable[tuple[datetime, float]]], list[list[float]]]
 
 
-def _latency(it: Detail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
+def _latency(it: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Markup:
     found = group(
         (one.time, max((one.time - one.dated).total_seconds(), 0.0))
         for one in it.changes
@@ -199,7 +199,7 @@ def _time(seconds: float) -> str:
     return f"{seconds:g} s" if seconds else "0"
 
 
-def _in_sync(it: Detail, since: datetime, plot: Callable[..., Plot]) -> Markup:
+def _in_sync(it: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Markup:
     step: timedelta = plot("", str).step
     count = ceil((it.until - since) / step)
     worst: list[float | None] = [None] * count
@@ -231,7 +231,7 @@ def _above(value: float) -> float:
     return next(it for it in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
 
 
-def _bytes(it: Detail, days: int) -> Markup:
+def _bytes(it: MirrorDetail, days: int) -> Markup:
     step = HOUR if days == 1 else DAY
     since = begin(it.since, step)
     count = ceil((it.until - since) / step)
@@ -257,14 +257,14 @@ def _bytes(it: Detail, days: int) -> Markup:
     )
 
 
-def _causes(it: Detail) -> Markup | None:
+def _causes(it: MirrorDetail) -> Markup | None:
     if not it.causes:
         return None
     rows = [row(_CAUSE_HEADS, list(_cause(it, cause))) for cause in it.causes]
     return card(table(_CAUSE_HEADS, rows), title="Not here as listed, by cause")
 
 
-def _cause(it: Detail, cause: Cause) -> Iterator[Piece]:
+def _cause(it: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
     yield wording.count(cause.count)
     yield cause.reason
@@ -274,7 +274,7 @@ def _cause(it: Detail, cause: Cause) -> Iterator[Piece]:
     yield tag("a", cause.uri, href=place)
 
 
-def _find(it: Detail) -> Markup:
+def _find(it: MirrorDetail) -> Markup:
     form = tag(
         "form",
         tag("label", "Why is a resource here, or not? Its URI, or its path here:", for_="resource"),
@@ -287,13 +287,13 @@ def _find(it: Detail) -> Markup:
     return card(form, title="A resource")
 
 
-def _runs(it: Detail) -> Markup:
+def _runs(it: MirrorDetail) -> Markup:
     rows = [row(_RUN_HEADS, list(_run(it, ran))) for ran in it.runs[:_SHOWN_RUNS]]
     what = "The last pulls" if len(it.runs) > _SHOWN_RUNS else "Pulls"
     return card(table(_RUN_HEADS, rows) if rows else "None in this time.", title=what)
 
 
-def _run(it: Detail, ran: Ran) -> Iterator[Piece]:
+def _run(it: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
     place = address("run", name=it.brief.name, run=ran.run)
     yield tag("a", wording.moment(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)

@@ -12,7 +12,7 @@ from resourcesync.server.dashboard.layout import outcome, page, pill, row, sente
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import spark
 from resourcesync.server.dashboard.push_card import notified
-from resourcesync.server.dashboard.views import Brief
+from resourcesync.server.dashboard.views import MirrorSummary
 
 _HEADS: Final = (
     "Mirror",
@@ -34,7 +34,7 @@ _ORDER: Final = (
 )
 
 
-def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
+def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
     """Return the page; the worst mirror comes first."""
     ordered = sorted(mirrors, key=_badness)
     heads = _heads(mirrors)
@@ -48,7 +48,7 @@ def mirrors_page(mirrors: Sequence[Brief], now: datetime) -> str:
     )
 
 
-def _heads(mirrors: Sequence[Brief]) -> tuple[str, ...]:
+def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
     """Return the heads of the columns; those that say nothing of any mirror are left out."""
     more = {
         "Next pull": any(it.next for it in mirrors),
@@ -57,12 +57,12 @@ def _heads(mirrors: Sequence[Brief]) -> tuple[str, ...]:
     return (*_HEADS, *(head for head, is_known in more.items() if is_known))
 
 
-def _badness(it: Brief) -> tuple[bool, int, float, str]:
+def _badness(it: MirrorSummary) -> tuple[bool, int, float, str]:
     lag = inf if it.lag is None else it.lag
     return not it.trouble, _ORDER.index(it.status.state), -lag, it.name
 
 
-def _sum(mirrors: Sequence[Brief]) -> str:
+def _sum(mirrors: Sequence[MirrorSummary]) -> str:
     unread = sum(bool(it.trouble) for it in mirrors)
     counts = Counter(it.status.state for it in mirrors if not it.trouble)
     parts = [f"{number} {state.value}" for state in _ORDER if (number := counts[state])]
@@ -70,7 +70,7 @@ def _sum(mirrors: Sequence[Brief]) -> str:
     return f"{wording.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
 
 
-def _rows(it: Brief, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
+def _rows(it: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
     if it.trouble:
         cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
@@ -90,7 +90,7 @@ def _brief(notes: Sequence[str]) -> Sequence[str]:
     return notes[:1] if fix is None else (notes[0], fix)
 
 
-def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
+def _cells(it: MirrorSummary, now: datetime) -> Iterator[Piece]:
     status = it.status
     yield tag("a", tag("strong", it.name), href=address("mirror", name=it.name))
     yield pill(status.state)
@@ -105,7 +105,7 @@ def _cells(it: Brief, now: datetime) -> Iterator[Piece]:
     yield "never" if ran is None else f"{wording.age((now - ran).total_seconds())} ago"
 
 
-def share(it: Brief) -> str:
+def share(it: MirrorSummary) -> str:
     """Return which share is right, of what is listed or to be deleted, where that is known."""
     every = it.listed + it.status.held
     is_given = not it.status.absent + it.status.skipped

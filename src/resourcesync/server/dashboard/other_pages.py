@@ -17,7 +17,7 @@ from resourcesync.server.dashboard.layout import (
     table,
 )
 from resourcesync.server.dashboard.markup import Piece, address, tag
-from resourcesync.server.dashboard.views import Audited, Ended, Explained, Ran
+from resourcesync.server.dashboard.views import EndedAudit, EndedPull, EndedRun, ExplainedResource
 
 _HISTORY_HEADS: Final = ("Came here", "What")
 _AUDIT_HEADS: Final = (
@@ -48,7 +48,7 @@ _COUNTS: Final = (
 )
 
 
-def resource_page(name: str, it: Explained, now: datetime) -> str:
+def resource_page(name: str, it: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
     said = facts((label, command(text)) for label, text in it.lines)
     rows = [row(_HISTORY_HEADS, [wording.moment(one.time), one.kind]) for one in it.history]
@@ -56,7 +56,7 @@ def resource_page(name: str, it: Explained, now: datetime) -> str:
     return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
 
 
-def run_page(name: str, it: Ran, now: datetime) -> str:
+def run_page(name: str, it: EndedPull, now: datetime) -> str:
     """Return the page of one pull."""
     report = it.report
     state = MirrorState.FAILING if report is None else report.state
@@ -97,7 +97,7 @@ def _counts(report: RunReport) -> list[tuple[str, Piece]]:
     return pairs
 
 
-def audits_page(audits: Sequence[Audited], now: datetime) -> str:
+def audits_page(audits: Sequence[EndedAudit], now: datetime) -> str:
     """Return the page of all audits: can it be proven?"""
     rows = [row(_AUDIT_HEADS, _audit(it)) for it in audits]
     body: Piece = table(_AUDIT_HEADS, rows)
@@ -106,7 +106,7 @@ def audits_page(audits: Sequence[Audited], now: datetime) -> str:
     return page("Audits", tag("h1", "Audits"), card(body), now=now, here="Audits")
 
 
-def _audit(it: Audited) -> list[Piece]:
+def _audit(it: EndedAudit) -> list[Piece]:
     report = it.report
     wrong = report.listed - report.accurate + report.extra + report.refused
     return [
@@ -121,7 +121,7 @@ def _audit(it: Audited) -> list[Piece]:
     ]
 
 
-def events_page(count: int, ended: Sequence[Ended], now: datetime) -> str:
+def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
     """Return the page of what happened last."""
     rows = [
         row(

@@ -7,25 +7,30 @@ from typing import Final
 from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import card, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
-from resourcesync.server.dashboard.views import Pushed
-from resourcesync.websub.standing import Fault, Standing, Subscribed
+from resourcesync.server.dashboard.views import PushStatus
+from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
 
 _HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
-_WORST_FIRST: Final = (Standing.REFUSED, Standing.PENDING, Standing.ENDING, Standing.VERIFIED)
+_WORST_FIRST: Final = (
+    SubscriptionStatus.REFUSED,
+    SubscriptionStatus.PENDING,
+    SubscriptionStatus.ENDING,
+    SubscriptionStatus.VERIFIED,
+)
 _STATUS_CLASSES: Final = {
-    Standing.VERIFIED: "good",
-    Standing.PENDING: "warn",
-    Standing.REFUSED: "bad",
-    Standing.ENDING: "calm",
+    SubscriptionStatus.VERIFIED: "good",
+    SubscriptionStatus.PENDING: "warn",
+    SubscriptionStatus.REFUSED: "bad",
+    SubscriptionStatus.ENDING: "calm",
 }
 _FAULTS: Final = {
-    Fault.SIGNATURE: "not signed as agreed",
-    Fault.SIZE: "too long",
-    Fault.BODY: "cut short or too slow",
+    DeliveryFault.SIGNATURE: "not signed as agreed",
+    DeliveryFault.SIZE: "too long",
+    DeliveryFault.BODY: "cut short or too slow",
 }
 
 
-def notified(push: Pushed | None) -> Piece:
+def notified(push: PushStatus | None) -> Piece:
     """Return in a word whether a mirror's Source tells it of changes."""
     if push is None:
         return "-"
@@ -36,7 +41,7 @@ def notified(push: Pushed | None) -> Piece:
     return tag("span", "not offered" if push.is_known else "not yet", class_="muted")
 
 
-def push_card(push: Pushed | None, now: datetime) -> Markup | None:
+def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
     """Return what is known of a mirror's subscriptions; ``None`` when it is only polled."""
     if push is None:
         return None
@@ -49,11 +54,11 @@ def push_card(push: Pushed | None, now: datetime) -> Markup | None:
     return card(tag("p", why), title="Notifications")
 
 
-def _pill(standing: Standing) -> Markup:
+def _pill(standing: SubscriptionStatus) -> Markup:
     return tag("span", standing.value, class_=f"state {_STATUS_CLASSES[standing]}")
 
 
-def _rows(it: Subscribed, now: datetime) -> Iterator[Markup]:
+def _rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup]:
     yield row(_HEADS, list(_cells(it, now)))
     said = [f"at the hub {it.hub}."]
     if it.why:
@@ -71,7 +76,7 @@ def _rows(it: Subscribed, now: datetime) -> Iterator[Markup]:
     yield tag("tr", tag("td", drawn, colspan=len(_HEADS)), class_="note")
 
 
-def _cells(it: Subscribed, now: datetime) -> Iterator[Piece]:
+def _cells(it: SubscriptionReport, now: datetime) -> Iterator[Piece]:
     yield tag("strong", it.topic)
     yield _pill(it.standing)
     yield "-" if it.until is None else wording.moment(it.until)

@@ -5,12 +5,17 @@ from typing import Final
 
 from resourcesync.model import wording
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.subscriptions import Listening
+from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.explore_page import explore_page
 from resourcesync.server.dashboard.layout import card, facts, outcome, page, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import Plot, Series, bars, whole
-from resourcesync.server.dashboard.views import Document, Explored, SourceView, Validated
+from resourcesync.server.dashboard.views import (
+    DocumentFile,
+    DocumentTree,
+    SourceView,
+    ValidationStatus,
+)
 from resourcesync.server.dashboard.windows import STEPS, choice, every
 
 _MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Figures", "metrics"))
@@ -38,7 +43,7 @@ def source_page(it: SourceView) -> str:
     )
 
 
-def validating_page(it: Validated) -> str:
+def validating_page(it: ValidationStatus) -> str:
     """Return the page of a validation that goes on, or came to no end."""
     return page(
         "Validation",
@@ -50,7 +55,7 @@ def validating_page(it: Validated) -> str:
     )
 
 
-def explored_page(it: Explored) -> str:
+def explored_page(it: DocumentTree) -> str:
     """Return the page of its documents."""
     return explore_page(it, _MENU)
 
@@ -99,7 +104,7 @@ def _subscribers(it: SourceView) -> Markup | None:
     return card(body, title="Subscribers")
 
 
-def _listening(it: Listening) -> Iterator[Piece]:
+def _listening(it: TopicSubscriber) -> Iterator[Piece]:
     yield tag("strong", it.origin)
     yield it.topic.rpartition("/")[2] or it.topic
     yield wording.moment(from_microseconds(it.expires))
@@ -112,11 +117,11 @@ def _listening(it: Listening) -> Iterator[Piece]:
         yield outcome(is_good=True, word="has all")
 
 
-def _validation(it: Validated) -> Markup:
+def _validation(it: ValidationStatus) -> Markup:
     return card([tag("p", part) for part in _judged(it)], title="Validation")
 
 
-def _judged(it: Validated) -> Iterator[Piece]:
+def _judged(it: ValidationStatus) -> Iterator[Piece]:
     if it.ended is not None:
         word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
         yield word, f" {it.trouble or it.summary}"
@@ -141,7 +146,7 @@ def _link(text: str) -> Markup:
     return tag("a", text, href="validate")
 
 
-def _document(one: Document, it: SourceView) -> Iterator[Piece]:
+def _document(one: DocumentFile, it: SourceView) -> Iterator[Piece]:
     yield one.name
     yield wording.size(one.size)
     yield wording.age((it.now - one.written).total_seconds())

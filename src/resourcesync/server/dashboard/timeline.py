@@ -13,7 +13,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.model import wording
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.plots import days_between
-from resourcesync.server.dashboard.views import Detail, Ran
+from resourcesync.server.dashboard.views import EndedPull, MirrorDetail
 
 _WIDTH: Final = 1120
 _LEFT: Final = 128
@@ -31,7 +31,7 @@ _MOST: Final = 2_000
 _KINDS: Final = {"created": "s0", "updated": "s1", "deleted": "s2"}
 
 
-def timeline(it: Detail) -> Markup:
+def timeline(it: MirrorDetail) -> Markup:
     """Return the timeline of a mirror."""
     x = _scale(it)
     picture = tag(
@@ -59,7 +59,7 @@ def timeline(it: Detail) -> Markup:
     )
 
 
-def _scale(it: Detail) -> Callable[[datetime], float]:
+def _scale(it: MirrorDetail) -> Callable[[datetime], float]:
     span = max((it.until - it.since).total_seconds(), 1.0)
 
     def x(moment: datetime) -> float:
@@ -74,7 +74,7 @@ def _hatch() -> Markup:
     return tag("pattern", stripe, id="open", width=6, height=6, patternUnits="userSpaceOnUse")
 
 
-def _frame(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _frame(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     for lane, y in _LANES.items():
         yield tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid")
         yield tag("text", _NAMES[lane], x=_LEFT - 12, y=y + 4, class_="end lane")
@@ -84,7 +84,7 @@ def _frame(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         yield tag("text", label, x=at + 3, y=_HEIGHT - 10)
 
 
-def _resource_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _resource_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["lists"]
     for ran in it.runs:
         report = ran.report
@@ -104,7 +104,7 @@ def _resource_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Mark
         )
 
 
-def _change_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _change_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["changes"]
     closed = max((span.until for span in it.lists if span.until), default=it.since)
     for span in it.lists[:_MOST]:
@@ -128,7 +128,7 @@ def _change_lists(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup
         )
 
 
-def _pairs(it: Detail) -> Iterator[tuple[datetime, datetime, str]]:
+def _pairs(it: MirrorDetail) -> Iterator[tuple[datetime, datetime, str]]:
     """Yield when each change was made and came; without a date it is told where it came."""
     for change in it.changes:
         if change.kind in _KINDS:
@@ -136,7 +136,7 @@ def _pairs(it: Detail) -> Iterator[tuple[datetime, datetime, str]]:
             yield max(made, it.since), change.time, change.kind
 
 
-def _joins(it: Detail, x: Callable[[datetime], float]) -> list[Markup]:
+def _joins(it: MirrorDetail, x: Callable[[datetime], float]) -> list[Markup]:
     counts = Counter(
         (round(x(made), 1), round(x(came), 1)) for made, came, _ in _pairs(it) if made <= came
     )
@@ -147,7 +147,7 @@ def _joins(it: Detail, x: Callable[[datetime], float]) -> list[Markup]:
     ]
 
 
-def _dots(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _dots(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     """Yield a dot for each change; those that fall together are one that is larger."""
     groups: dict[tuple[int, str], list[tuple[datetime, datetime]]] = {}
     for made, came, kind in _pairs(it):
@@ -167,7 +167,7 @@ def _dots(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         )
 
 
-def _awaited(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _awaited(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["source"]
     for change in it.awaited[:_MOST]:
         begin = x(change.dated)
@@ -181,7 +181,7 @@ def _awaited(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         )
 
 
-def _notices(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _notices(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     y = _LANES["notices"]
     for moment in it.notices[:_MOST]:
         at = x(moment)
@@ -189,10 +189,10 @@ def _notices(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         yield tag("path", title, d=f"M{at - 4:.1f} {y - 7}h8l-4 8z", class_="s1")
 
 
-def _pulls(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
+def _pulls(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     """Yield a mark for each pull; of those that fall together, one that matters most."""
     y = _LANES["pulls"]
-    places: dict[int, list[Ran]] = {}
+    places: dict[int, list[EndedPull]] = {}
     for ran in it.runs:
         if ran.ended >= it.since:
             places.setdefault(round(x(ran.ended) / 3), []).append(ran)
@@ -213,13 +213,13 @@ def _pulls(it: Detail, x: Callable[[datetime], float]) -> Iterator[Markup]:
         yield tag("a", mark, href=address("run", name=it.brief.name, run=ran.run), aria_label=text)
 
 
-def _badness(ran: Ran) -> int:
+def _badness(ran: EndedPull) -> int:
     if ran.report is None:
         return 2
     return {MirrorState.IN_SYNC: 0, MirrorState.STOPPED: 2}.get(ran.report.state, 1)
 
 
-def pull_summary(ran: Ran) -> str:
+def pull_summary(ran: EndedPull) -> str:
     """Say how a pull went, in a few words."""
     if ran.failed is not None:
         return f"could not go on: {ran.failed.message or ran.failed.code}"
@@ -237,7 +237,7 @@ def pull_summary(ran: Ran) -> str:
     return f"{ran.report.state.value}; {', '.join(parts) or 'nothing new'}"
 
 
-def _legend(it: Detail) -> Markup:
+def _legend(it: MirrorDetail) -> Markup:
     keys = [
         *[(f"key k{number}", kind) for number, kind in enumerate(_KINDS)],
         ("key open", "open list"),
@@ -250,7 +250,7 @@ def _legend(it: Detail) -> Markup:
     return tag("p", drawn, tag("span", hint + cut, class_="muted"), class_="legend")
 
 
-def _table(it: Detail) -> Markup:
+def _table(it: MirrorDetail) -> Markup:
     heads = ("Change made (UTC)", "Came here", "After", "What", "Resource")
     rows = [_row(it, number) for number in range(min(len(it.changes), 200))]
     shown = tag("table", _heads(heads), tag("tbody", rows))
@@ -265,7 +265,7 @@ def _heads(names: Sequence[str]) -> Markup:
     return tag("thead", tag("tr", [tag("th", name) for name in names]))
 
 
-def _row(it: Detail, number: int) -> Markup:
+def _row(it: MirrorDetail, number: int) -> Markup:
     change = it.changes[number]
     waited = ""
     if change.dated is not None:

@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Protocol
 
 from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
-from resourcesync.ports.subscriptions import Listening
-from resourcesync.server.figures import Figure
+from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.server.figures import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.websub.standing import Subscribed
+from resourcesync.websub.standing import SubscriptionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class EndedPull:
     """A pull that ended.
 
     Attributes:
@@ -45,7 +45,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class AppliedChange:
     """A change that came.
 
     Attributes:
@@ -62,7 +62,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awaited:
+class AwaitedChange:
     """A change that is not here yet: what it is of, and when it was made."""
 
     uri: str
@@ -79,7 +79,7 @@ class ListSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class PendingCause:
     """Why some of what is listed is not here.
 
     Attributes:
@@ -98,7 +98,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pushed:
+class PushStatus:
     """How a mirror is told by its Source that something changed.
 
     Attributes:
@@ -106,12 +106,12 @@ class Pushed:
         is_looked: Whether the Source has told all channels that it offers.
     """
 
-    subscriptions: tuple[Subscribed, ...] = ()
+    subscriptions: tuple[SubscriptionReport, ...] = ()
     is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class MirrorSummary:
     """One mirror in the list of mirrors.
 
     Attributes:
@@ -134,7 +134,7 @@ class Brief:
     days: tuple[int, ...] = ()
     max_lag: float | None = None
     trouble: str = ""
-    push: Pushed | None = None
+    push: PushStatus | None = None
     next: str = ""
 
     @property
@@ -144,7 +144,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class MirrorDetail:
     """One mirror, and what happened to it.
 
     Attributes:
@@ -159,29 +159,29 @@ class Detail:
         causes: Why what is listed is not here.
     """
 
-    brief: Brief
+    brief: MirrorSummary
     since: datetime
     until: datetime
-    runs: tuple[Ran, ...] = ()
-    changes: tuple[Change, ...] = ()
+    runs: tuple[EndedPull, ...] = ()
+    changes: tuple[AppliedChange, ...] = ()
     is_cut: bool = False
     lists: tuple[ListSpan, ...] = ()
-    awaited: tuple[Awaited, ...] = ()
+    awaited: tuple[AwaitedChange, ...] = ()
     notices: tuple[datetime, ...] = ()
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[PendingCause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class ExplainedResource:
     """One resource, explained: labelled lines, and the changes of it, the newest first."""
 
     uri: str
     lines: tuple[tuple[str, str], ...]
-    history: tuple[Change, ...] = ()
+    history: tuple[AppliedChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
+class EndedAudit:
     """An audit of a mirror: which one, when it ended, what it compared, what it counted."""
 
     mirror: str
@@ -191,7 +191,7 @@ class Audited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedRun:
     """A run of the service that ended: when, of which mirror, what it was, how it went."""
 
     time: datetime
@@ -202,7 +202,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explorable:
+class ExplorableSource:
     """A Source that can be looked at: its name, what it is here, and where it begins."""
 
     name: str
@@ -211,7 +211,7 @@ class Explorable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class TreeItem:
     """One place in the tree of a Source's documents.
 
     Attributes:
@@ -232,7 +232,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explored:
+class DocumentTree:
     """The documents of a Source.
 
     Attributes:
@@ -249,13 +249,13 @@ class Explored:
     address: str
     depth: int
     read_at: datetime
-    found: tuple[Found, ...] = ()
+    found: tuple[TreeItem, ...] = ()
     summary: str = ""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class DocumentFile:
     """A document of a Source: its name, its bytes, and when it was written."""
 
     name: str
@@ -264,7 +264,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Validated:
+class ValidationStatus:
     """How the documents of a Source were judged, if they were.
 
     Attributes:
@@ -308,14 +308,14 @@ class SourceView:
 
     now: datetime
     overview: Overview
-    documents: tuple[Document, ...]
-    figures: tuple[Figure, ...]
+    documents: tuple[DocumentFile, ...]
+    figures: tuple[Metric, ...]
     days: int
     since: datetime
     changes: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    subscribers: tuple[Listening, ...] | None = None
+    subscribers: tuple[TopicSubscriber, ...] | None = None
     subscribed: int = 0
-    validated: Validated
+    validated: ValidationStatus
 
 
 class SourceViews(Protocol):
@@ -328,11 +328,11 @@ class SourceViews(Protocol):
         """Return the Source, and its changes of the last days."""
         ...
 
-    def explore(self, depth: int) -> Explored:
+    def explore(self, depth: int) -> DocumentTree:
         """Return its documents, so many levels of them."""
         ...
 
-    def validate(self, *, again: bool) -> str | Validated:
+    def validate(self, *, again: bool) -> str | ValidationStatus:
         """Judge its documents; return the findings as a page of their own, or how far it is."""
         ...
 
@@ -348,23 +348,23 @@ class Views(Protocol):
         """Return the present moment, UTC."""
         ...
 
-    def mirrors(self) -> Sequence[Brief]:
+    def mirrors(self) -> Sequence[MirrorSummary]:
         """Return all mirrors."""
         ...
 
-    def mirror(self, name: str, days: int) -> Detail | None:
+    def mirror(self, name: str, days: int) -> MirrorDetail | None:
         """Return one mirror and its last days."""
         ...
 
-    def resource(self, name: str, resource: str) -> Explained | None:
+    def resource(self, name: str, resource: str) -> ExplainedResource | None:
         """Return what is known of one resource, by its URI or path."""
         ...
 
-    def run(self, name: str, run: str) -> Ran | None:
+    def run(self, name: str, run: str) -> EndedPull | None:
         """Return one pull."""
         ...
 
-    def audits(self) -> Sequence[Audited]:
+    def audits(self) -> Sequence[EndedAudit]:
         """Return the last audits of all mirrors, the newest first."""
         ...
 
@@ -372,14 +372,14 @@ class Views(Protocol):
         """Return the report of one audit: a page of its own."""
         ...
 
-    def sources(self) -> Sequence[Explorable]:
+    def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources that can be looked at."""
         ...
 
-    def explore(self, name: str, depth: int) -> Explored | None:
+    def explore(self, name: str, depth: int) -> DocumentTree | None:
         """Return the documents of one of these Sources; one thread at a time asks."""
         ...
 
-    def ended(self) -> tuple[int, Sequence[Ended]]:
+    def ended(self) -> tuple[int, Sequence[EndedRun]]:
         """Return how many runs ended, and the last of them, the newest first."""
         ...
