@@ -145,11 +145,11 @@ def _caches_believed() -> Iterator[Patch]:
         self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
     ) -> ChangeHistory:
         history = read(self, uri, since, state)
-        if state is not None or not history.undated:
+        if state is not None or not history.has_undated:
             return history
-        history.spool.close()
+        history.sorter.close()
         return read(
-            change_lists.ChangeListReader(self._equipment.bypassing_caches()), uri, since, state
+            change_lists.ChangeListReader(self._dependencies.bypassing_caches()), uri, since, state
         )
 
     yield change_lists.ChangeListReader, "read", cached

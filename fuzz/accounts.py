@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.links import Link
@@ -48,7 +48,7 @@ def ours(data: bytes) -> Account:
         frozenset({entry.code})
     )
     try:
-        document = read(io.BytesIO(data), uri=URI, on_refused=refused)
+        document = read_stream(io.BytesIO(data), uri=URI, on_refused=refused)
         header = said(document.header)
         header["is_index"] = document.header.is_index
         account.header = header

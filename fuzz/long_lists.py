@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from fuzz.randomness import chance, probably
 from fuzz.xml_target import URI
 from resourcesync.documents import _octets, _sieve
-from resourcesync.documents.reading import Limits, read
+from resourcesync.documents.reading import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 
@@ -122,7 +122,7 @@ def tell(
     """Return what a document tells."""
     told = Told([], [], [])
     try:
-        opened = read(
+        opened = read_stream(
             io.BytesIO(data),
             uri=URI,
             limits=limits,

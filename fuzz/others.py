@@ -11,17 +11,17 @@ from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
 from resourcesync.documents.feeds import read_feed
 from resourcesync.documents.oai.answers import OaiResponse
-from resourcesync.documents.oai.finding import find
+from resourcesync.documents.oai.finding import parse_item_metadata
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Resource
 from resourcesync.server.conditions import format_http_date, parse_http_date
-from resourcesync.server.ranges import ByteRange, select
+from resourcesync.server.ranges import ByteRange, select_ranges
 from resourcesync.websub.messages import (
     SubscriptionRequest,
     read_fields,
-    read_question,
+    read_hub_query,
     read_subscription_request,
     subscription_form,
 )
@@ -183,7 +183,7 @@ def _run_answer(data: bytes) -> str:
 
 def _found(metadata: bytes) -> str:
     try:
-        return repr(find(metadata))
+        return repr(parse_item_metadata(metadata))
     except DocumentError as error:
         return error.code
 
@@ -317,7 +317,7 @@ def _run_form(data: bytes) -> str:
     if isinstance(wish, SubscriptionRequest) and wish.secret.isascii():
         again = read_fields(subscription_form(wish))
         hold(again is not None, "reads what it writes")
-    return f"form {fields!r} {wish!r} {read_question(data)!r}"
+    return f"form {fields!r} {wish!r} {read_hub_query(data)!r}"
 
 
 def _make_field(random: Random) -> bytes:
@@ -340,7 +340,7 @@ def _run_field(data: bytes) -> str:
     moment = parse_http_date(text)
     if moment is not None and format_http_date(moment):
         hold(parse_http_date(format_http_date(moment)) == moment, "reads what it writes")
-    spans = select(text, _SIZE)
+    spans = select_ranges(text, _SIZE)
     end = -1
     for span in spans if isinstance(spans, tuple) else ():
         assert isinstance(span, ByteRange)

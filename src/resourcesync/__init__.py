@@ -4,7 +4,7 @@ Importing this costs nothing yet: each name is fetched from its home when it is 
 type checkers see stands beside it, in ``__init__.pyi``.
 """
 
-from resourcesync.lazily import lazily as _lazily
+from resourcesync.lazily import export_lazily as _lazily
 
 __version__ = "0.1.0"
 

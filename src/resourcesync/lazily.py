@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def lazily(
+def export_lazily(
     package: str, homes: "Mapping[str, str]"
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).

@@ -10,7 +10,7 @@ import pytest
 from resourcesync import Publisher
 from resourcesync.errors import ConfigurationError
 from resourcesync.server import create_app
-from resourcesync.server.mounting import living
+from resourcesync.server.mounting import run_lifespan
 from resourcesync.server.running import ConnectionLimits
 from tests.support.asgi import ask
 
@@ -33,7 +33,7 @@ def test_the_examples_of_the_page_do_what_it_says(
     app = names["app"]
 
     async def live() -> None:
-        async with living(app):
+        async with run_lifespan(app):
             pass
 
     asyncio.run(live())
@@ -53,7 +53,7 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
 
     assert f"`--connections`, {limits.connections};" in text
     assert f"| {limits.header_bytes // 1024} KiB |" in text
-    assert f"| {limits.patience:.0f} to {2 * limits.patience:.0f} s |" in text
+    assert f"| {limits.client_timeout:.0f} to {2 * limits.client_timeout:.0f} s |" in text
     assert f"| {limits.keep_alive} s |" in text
 
 

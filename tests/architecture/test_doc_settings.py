@@ -81,7 +81,7 @@ def test_a_pattern_of_a_tree_fits_what_the_page_says(
     fits: bool,
 ) -> None:
     judge = PathFilter(FileSelection(include=(glob,)))
-    assert (judge.of_path(tuple(path.split("/"))) is None) is fits
+    assert (judge.exclusion_of_path(tuple(path.split("/"))) is None) is fits
 
 
 def test_the_page_of_globs_has_a_row_for_each_rule() -> None:

@@ -60,7 +60,7 @@ def with_job(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             command="demo",
             output=OutputOptions(**options),
             work=work,
-            again="resourcesync demo",
+            resume_command="resourcesync demo",
         )
 
         def get_command(_self: object, _ctx: click.Context, _name: str) -> click.Command:

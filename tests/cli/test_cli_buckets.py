@@ -287,7 +287,7 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
 
     between.spoil = taken
     with monkeypatch.context() as short:
-        short.setattr(objects, "SECONDS", 2.0)
+        short.setattr(objects, "LEASE_SECONDS", 2.0)
         assert run(["pull", source.url, bucket, "--state", "state"]) == 9
     assert "was lost" in said.readouterr().err
     other._bucket.put(".resourcesync/lease", b'{"who": "a", "holder": "", "seconds": 600}')

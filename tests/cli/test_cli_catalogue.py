@@ -24,7 +24,7 @@ def told(*lines: Mapping[str, object]) -> None:
 
 def listed(name: str) -> list[Entry]:
     with Path("out/resourcesync", name).open("rb") as stream:
-        return list(reading.read(stream, uri=name).entries())
+        return list(reading.read_stream(stream, uri=name).entries())
 
 
 def begin() -> None:

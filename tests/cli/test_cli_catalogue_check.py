@@ -36,12 +36,14 @@ def sql(*statements: str) -> list[tuple[object, ...]]:
 
 def changes() -> list[Change]:
     with Path("out/resourcesync/changelist.xml").open("rb") as stream:
-        return [it for it in reading.read(stream, uri="").entries() if isinstance(it, Change)]
+        return [
+            it for it in reading.read_stream(stream, uri="").entries() if isinstance(it, Change)
+        ]
 
 
 def listed() -> dict[str, int | None]:
     with Path("out/resourcesync/resourcelist.xml").open("rb") as stream:
-        entries = list(reading.read(stream, uri="").entries())
+        entries = list(reading.read_stream(stream, uri="").entries())
     return {it.uri: it.length for it in entries if isinstance(it, Resource)}
 
 

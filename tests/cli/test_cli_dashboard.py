@@ -23,7 +23,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.configured import MirrorConfiguration, load
 from resourcesync.cli.main import run
-from resourcesync.cli.status import table
+from resourcesync.cli.status import status_table
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import wording
@@ -74,7 +74,7 @@ def pushed() -> dict[str, PushStatus]:
 
     def one(topic: str, standing: SubscriptionStatus, **more: Any) -> SubscriptionReport:
         hub = "https://hub.example/"
-        return SubscriptionReport(mirror="theses", topic=topic, hub=hub, standing=standing, **more)
+        return SubscriptionReport(mirror="theses", topic=topic, hub=hub, status=standing, **more)
 
     good = one(
         f"{base}/changenotification.xml",
@@ -240,8 +240,8 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(
     (own / "state.db").write_bytes(b"no database at all" * 100)
     loaded = load(broken)
     found = WatchPages(lambda: (loaded.names, loaded), SystemClock()).mirrors()
-    assert [bool(it.trouble) for it in found] == [True, False, False, False]
-    assert "damaged" in found[0].trouble or "not the state" in found[0].trouble
+    assert [bool(it.error) for it in found] == [True, False, False, False]
+    assert "damaged" in found[0].error or "not the state" in found[0].error
 
 
 def test_events_are_told_as_they_happen(pages: WatchPages, address: str) -> None:
@@ -387,8 +387,8 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
     found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place, 1)
     assert found is not None
     page = mirror_page(found, 1)
-    assert (found.brief.right, found.brief.listed) == (10, 10)
-    assert "  25 %  " in table([found.brief.status], world.clock.now())[1]
+    assert (found.summary.right, found.summary.listed) == (10, 10)
+    assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
     assert page.count(">25 %<") >= 2  # the tile, and the table of the chart
     assert "30 deletions held" in page
     assert "40 listed" not in page

@@ -174,4 +174,4 @@ def test_every_state_but_in_sync_is_a_failure(state: MirrorState, code: ExitCode
 
     assert outcome.exit is code
     assert outcome.closing[0].text.endswith(f"exit {int(code)}")
-    assert outcome.says_exit
+    assert outcome.shows_exit

@@ -136,7 +136,7 @@ def test_closing_lines_that_name_the_exit_code_are_the_last() -> None:
     shown = Shown()
     line = TextLine("46 of 48  exit 3", "Not in sync", QUIET)
 
-    shown.screen.end(CommandOutcome(exit=ExitCode.PARTIAL, closing=(line,), says_exit=True))
+    shown.screen.end(CommandOutcome(exit=ExitCode.PARTIAL, closing=(line,), shows_exit=True))
 
     assert shown.out.getvalue() == "Not in sync   46 of 48  exit 3\n"
 

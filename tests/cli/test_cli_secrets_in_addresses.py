@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resourcesync.cli.main import run
 from resourcesync.cli.redaction import without_users
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring.account_values import check_address
+from resourcesync.wiring.account_values import check_account_address
 from tests.support.command_line import Said
 
 SECRET = "hush-hush"
@@ -75,12 +75,12 @@ def test_a_secret_in_an_address_that_is_posted_to_is_not_told(said: Said) -> Non
     ],
 )
 def test_addresses_without_a_secret_are_taken(address: str) -> None:
-    check_address(address)
+    check_account_address(address)
 
 
 def test_the_message_has_no_address() -> None:
     with pytest.raises(ConfigurationError) as found:
-        check_address(SECRETIVE[0])
+        check_account_address(SECRETIVE[0])
 
     assert "h.example" not in f"{found.value} {found.value.evidence} {found.value.hint}"
 

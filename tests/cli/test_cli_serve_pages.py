@@ -89,8 +89,8 @@ def test_documents_are_judged_when_asked_and_again_when_they_are_others(
 def test_a_validation_that_takes_too_long_or_cannot_be_is_said_to_be_so(tmp_path: Path) -> None:
     slow = Validation(tmp_path, SystemClock(), seconds=0.0)
     assert slow.request((), again=False) == ""
-    assert slow.view(()).trouble == "It took longer than 0 s, and was ended."
+    assert slow.view(()).error == "It took longer than 0 s, and was ended."
     empty = Validation(tmp_path, SystemClock())
     assert empty.request((), again=False) == ""
-    assert "no ResourceSync documents" in empty.view(()).trouble
+    assert "no ResourceSync documents" in empty.view(()).error
     assert not empty.view(()).is_good

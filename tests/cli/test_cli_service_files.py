@@ -13,7 +13,7 @@ import pytest
 from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.service_files import ServiceInstallation, systemd
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, figures_of
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, mirror_figures
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import Said
@@ -88,7 +88,9 @@ def test_the_dashboard_and_the_alerts_use_figures_that_exist(said: Said) -> None
     configuration = MirrorConfiguration(None)
     figures = WatchFigures(lambda: (("nowhere",), configuration), dict)
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {it.name for it in figures_of([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])}
+    names = {
+        it.name for it in mirror_figures([CheckedMirror(status, 1.0, LagLimits(1.0, 1.0), 1.0)])
+    }
     names |= {"resourcesync_mirror_last_success_timestamp_seconds"}
     names |= {it.name for it in figures.figures()}
 
@@ -117,7 +119,7 @@ def test_a_mirror_is_late_without_a_max_lag_too(said: Said) -> None:
         " unless resourcesync_mirror_max_lag_seconds)"
     )
     status = MirrorStatus(folder="a", source="", state=MirrorState.IN_SYNC, resources=1)
-    names = {it.name for it in figures_of([CheckedMirror(status, 1.0)]) if it.values}
+    names = {it.name for it in mirror_figures([CheckedMirror(status, 1.0)]) if it.values}
     assert "resourcesync_mirror_lag_seconds" in names
     assert "resourcesync_mirror_max_lag_seconds" not in names
 

@@ -115,8 +115,8 @@ def test_a_memory_that_would_fill_the_disk_is_not_begun_with(
 ) -> None:
     words = ["pull", source.url, f"file://{here}/copies", "--state"]
     assert run([*words, "first"]) == 0
-    monkeypatch.setattr(store_memory, "_LEAST", 100_000)
-    memory = here / "copies" / store_memory.KEY
+    monkeypatch.setattr(store_memory, "_MIN_LIMIT", 100_000)
+    memory = here / "copies" / store_memory.BACKUP_KEY
     memory.write_bytes(gzip.compress(b"\0" * 50_000_000))
 
     assert run([*words, "second"]) == 8

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_html import page_of
+from resourcesync.cli.simulation_html import report_page
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios
 from resourcesync.wiring.simulating import SimulationRun, Summary, summarise
 from tests.support.command_line import Said
 
-WRITTEN = scenarios.parse(PROFILES["museum"], "museum")
+WRITTEN = scenarios.parse_scenario(PROFILES["museum"], "museum")
 GOOD = Measurement(
     consistency=0.99,
     latency=600.0,
@@ -63,7 +63,9 @@ def figures_of(page: str, title: str) -> list[str]:
 def test_a_row_that_brought_nothing_is_drawn_nowhere_and_told_as_none() -> None:
     found = rows_of(({"variant": "good"}, 1, GOOD), ({"variant": "dead"}, 1, DEAD))
 
-    page = page_of(found, {**WRITTEN, "variant": {"good": {}, "dead": {"faults": {"lost": 1.0}}}})
+    page = report_page(
+        found, {**WRITTEN, "variant": {"good": {}, "dead": {"faults": {"lost": 1.0}}}}
+    )
 
     for title in ("Not equal", "Latency"):
         (plot,) = figures_of(page, title)
@@ -82,16 +84,16 @@ def test_means_leave_out_the_seeds_that_brought_nothing_and_say_of_how_many_they
     assert both.mean("latency") == 600.0
     assert both.mean("failed") == pytest.approx(5 / 3)
     assert both.spread("consistency") == 0.0
-    assert "30 in 2.0 s, 2 of 3 seeds" in page_of(found, WRITTEN)
+    assert "30 in 2.0 s, 2 of 3 seeds" in report_page(found, WRITTEN)
     (none,) = rows_of(({}, 2, DEAD))
     assert (none.mean("latency"), none.spread("latency")) == (None, 0.0)
-    assert "never ended" in page_of([none], WRITTEN)
+    assert "never ended" in report_page([none], WRITTEN)
 
 
 def test_rows_of_unlike_durations_are_drawn_each_on_its_own_time() -> None:
     found = rows_of(*(({"duration": it}, 1, GOOD) for it in ("6h", "48h", "360m")))
 
-    page = page_of(found, WRITTEN)
+    page = report_page(found, WRITTEN)
 
     short, long = figures_of(page, "Consistency over time")
     assert [short.count("<circle"), long.count("<circle")] == [2 * 199, 199]
@@ -115,7 +117,7 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
     }
     values = ({"variant": "plain"}, {"variant": "a b"})
 
-    page = page_of(rows_of(*((it, seed, GOOD) for it in values for seed in (9, 10))), written)
+    page = report_page(rows_of(*((it, seed, GOOD) for it in values for seed in (9, 10))), written)
 
     told = scenario_on(page)
     assert tomllib.loads(told) == {**written, "seed": 9}
@@ -124,13 +126,13 @@ def test_what_the_page_says_of_the_scenario_suffices_to_do_it_again() -> None:
         in html.unescape(page)
     )
     assert ">9, 10</td>" in page
-    many = page_of(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
+    many = report_page(rows_of(*(({}, seed, GOOD) for seed in range(9, 200))), written)
     assert ">9 to 199</td>" in many
     differing = rows_of(({"seed": "4"}, 4, GOOD), ({"seed": "6"}, 6, GOOD))
-    page = html.unescape(page_of(differing, written))
+    page = html.unescape(report_page(differing, written))
     assert tomllib.loads(scenario_on(page)) == written
     assert "simulate scenario.toml --sweep seed=4,6<" in page
-    page = html.unescape(page_of(rows_of(({"seed": "5"}, 5, GOOD)), written))
+    page = html.unescape(report_page(rows_of(({"seed": "5"}, 5, GOOD)), written))
     assert "simulate scenario.toml --sweep seed=5<" in page, "both are refused together"
 
 
@@ -141,7 +143,7 @@ def test_small_gaps_are_told_and_drawn_where_they_are() -> None:
         ({"variant": "a"}, 1, near), ({"variant": "b"}, 1, nearer), ({"variant": "a"}, 2, far)
     )
 
-    page = page_of(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
+    page = report_page(found, {**WRITTEN, "variant": {"a": {}, "b": {}}})
 
     assert ">0.999965 ± 0.000001<" in page
     assert ">0.99999976<" in page

@@ -32,7 +32,7 @@ def offer(site: TinySource, **dates: str) -> str:
 def entries(name: str) -> list[Resource | Change]:
     path = Path("twin/resourcesync") / name
     with path.open("rb") as stream:
-        found = list(reading.read(stream, uri=path.name).entries())
+        found = list(reading.read_stream(stream, uri=path.name).entries())
     return [it for it in found if isinstance(it, Resource | Change)]
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status import StatusCheck, _mirrors_in_folder, details, table
+from resourcesync.cli.status import StatusCheck, _mirrors_in_folder, status_details, status_table
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said, rows
@@ -158,7 +158,7 @@ def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
     new = MirrorStatus(folder="m", source="", state=MirrorState.NEW)
 
-    (_, row) = table([new], NOW)
+    (_, row) = status_table([new], NOW)
 
     assert row.split() == ["m", "new", "-", "-", "never", "0", "0"]
     assert not seen(new).is_fine
@@ -183,7 +183,7 @@ def test_the_mirror_that_is_furthest_behind_comes_first() -> None:
         for name, hours in (("fresh", 1), ("stale", 26))
     )
 
-    rows = table([fresh, stale], NOW)
+    rows = status_table([fresh, stale], NOW)
 
     assert [row.split()[0] for row in rows[1:]] == ["stale", "fresh"]
     assert "26 h" in rows[1]
@@ -193,7 +193,7 @@ def test_a_mirror_that_was_never_in_sync_comes_before_one_that_is_so_this_very_m
     fresh = MirrorStatus(folder="fresh", source="", state=MirrorState.IN_SYNC, in_sync_at=NOW)
     never = MirrorStatus(folder="never", source="", state=MirrorState.BEHIND)
 
-    rows = table([fresh, never], NOW)
+    rows = status_table([fresh, never], NOW)
 
     assert [row.split()[0] for row in rows[1:]] == ["never", "fresh"]
 
@@ -210,19 +210,19 @@ def test_the_share_counts_each_listed_resource_once() -> None:
     )
 
     assert as_listed(behind) == (10, 20)
-    assert "  50 %  " in table([behind], NOW)[1]
+    assert "  50 %  " in status_table([behind], NOW)[1]
 
 
 def test_what_cannot_be_used_is_counted() -> None:
     odd = MirrorStatus(folder="m", source="", state=MirrorState.BEHIND, refused=3, resources=5)
 
-    assert [line.text for line in details([odd])] == ["", "m  3 listed that cannot be used."]
+    assert [line.text for line in status_details([odd])] == ["", "m  3 listed that cannot be used."]
 
 
 def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:
     failed = MirrorStatus(folder="m", source="", state=MirrorState.FAILING, last_run=NOW)
 
-    (_, row) = table([failed], NOW)
+    (_, row) = status_table([failed], NOW)
 
     assert "%" not in row
     assert row.split()[:3] == ["m", "failing", "-"]

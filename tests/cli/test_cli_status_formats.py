@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, nagios, prometheus
+from resourcesync.cli.status_formats import CheckedMirror, LagLimits, nagios_line, prometheus_lines
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import FILES, LATER, Said
 from tests.support.tiny_source import TinySource
@@ -54,20 +54,22 @@ IN_SYNC = MirrorState.IN_SYNC
 def test_a_line_of_a_plug_in_names_what_is_wrong(
     mirrors: list[CheckedMirror], unknown: int, word: str, code: int, names: str
 ) -> None:
-    line, exit_code = nagios(mirrors, unknown)
+    line, exit_code = nagios_line(mirrors, unknown)
 
     assert exit_code == code
     assert line.partition(" | ")[0] == f"RESOURCESYNC {word} - {names}"
 
 
 def test_the_figures_of_a_plug_in_can_be_drawn() -> None:
-    line, _ = nagios([seen("it's", IN_SYNC, 61.4, max_lag=3600, pending=2)], 0)
+    line, _ = nagios_line([seen("it's", IN_SYNC, 61.4, max_lag=3600, pending=2)], 0)
 
     assert line.partition(" | ")[2] == "'it_s lag'=61s;3600 'it_s failing'=2"
 
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
-    lines = prometheus([seen('a"b\\', IN_SYNC), seen("c", MirrorState.BEHIND, None, pending=10)])
+    lines = prometheus_lines(
+        [seen('a"b\\', IN_SYNC), seen("c", MirrorState.BEHIND, None, pending=10)]
+    )
 
     samples = [line for line in lines if not line.startswith("#")]
     pattern = (
@@ -87,7 +89,7 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
 
 
 def test_nothing_is_no_figure() -> None:
-    assert prometheus([]) == []
+    assert prometheus_lines([]) == []
 
 
 def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) -> None:

@@ -75,7 +75,7 @@ def test_a_stop_in_json_is_the_end_of_the_run(
 def test_a_stop_that_a_callback_swallows_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
 
     def work(_screen: Screen) -> CommandOutcome:
         with pytest.raises(KeyboardInterrupt):
@@ -91,7 +91,7 @@ def test_a_stop_that_a_callback_swallows_comes_again(
 def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
     others: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", others.append)
 
@@ -118,7 +118,7 @@ def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
 def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.01)
+    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.01)
     cleaned = []
 
     def work(_screen: Screen) -> CommandOutcome:
@@ -143,7 +143,7 @@ def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
 def test_a_stop_that_was_heard_does_not_knock_at_the_end(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(stopping, "KNOCK_EVERY", 0.02)
+    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
     end = TextScreen.end
 
     def slowly(screen: TextScreen, outcome: CommandOutcome) -> None:

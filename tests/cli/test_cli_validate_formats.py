@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.findings_html import html_page
-from resourcesync.cli.findings_sarif import reference, sarif_log
+from resourcesync.cli.findings_sarif import sarif_log, uri_reference
 from resourcesync.cli.findings_sheets import github_command, junit_suites
 from resourcesync.cli.main import run
 from resourcesync.cli.validate_words import ValidationTally
@@ -197,8 +197,8 @@ def test_a_script_in_a_document_is_text_on_the_page() -> None:
 
 
 def test_a_path_becomes_a_reference() -> None:
-    assert reference("a b/c:d.xml") == "a%20b/c%3Ad.xml"
-    assert reference("https://h.example/a?b=c#/manifest.xml").endswith("a?b=c#/manifest.xml")
+    assert uri_reference("a b/c:d.xml") == "a%20b/c%3Ad.xml"
+    assert uri_reference("https://h.example/a?b=c#/manifest.xml").endswith("a?b=c#/manifest.xml")
 
 
 def test_help_is_quick_for_validate_too() -> None:

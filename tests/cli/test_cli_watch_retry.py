@@ -42,14 +42,14 @@ class Service:
         with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
             return str(answer.read().decode())
 
-    def next(self) -> dict[str, Any]:
+    def next_attempt(self) -> dict[str, Any]:
         found = []
         with suppress(OSError):
             found = json.loads(self.get("api/status.json"))["next"]
         return dict(found[0]) if found else {}  # right at the start there is none
 
     def reason(self) -> object:
-        return self.next().get("reason")
+        return self.next_attempt().get("reason")
 
     def mend(self) -> bool:
         self.source.offer(FILES)
@@ -63,7 +63,9 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
     seen: dict[str, Any] = {}
 
     def look() -> bool:
-        seen.update(service.next(), page=service.get(""), mirror=service.get("mirror?name=museum"))
+        seen.update(
+            service.next_attempt(), page=service.get(""), mirror=service.get("mirror?name=museum")
+        )
         return True
 
     service.run(look)
@@ -95,7 +97,7 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
     seen: list[dict[str, Any]] = []
 
     def is_scheduled() -> bool:
-        seen.append(service.next())
+        seen.append(service.next_attempt())
         return bool(seen[-1]["reason"] == "scheduled")
 
     service.run(service.mend, pull, is_scheduled)
@@ -108,21 +110,22 @@ def test_a_pull_by_hand_ends_the_wait_after_a_failure(source: TinySource) -> Non
 @pytest.mark.parametrize(
     ("planned", "text"),
     [
-        (NextPull(time=60.0, why=PullReason.RETRY, failures=2), "13:45:00Z (retry 2)"),
-        (NextPull(time=60.0, why=PullReason.SCHEDULED, failures=0), "13:45:00Z"),
-        (NextPull(time=-5.0, why=PullReason.SCHEDULED, failures=0), "now"),
-        (NextPull(time=-5.0, why=PullReason.TURN, failures=0), "now (others first)"),
+        (NextPull(time=60.0, reason=PullReason.RETRY, failures=2), "13:45:00Z (retry 2)"),
+        (NextPull(time=60.0, reason=PullReason.SCHEDULED, failures=0), "13:45:00Z"),
+        (NextPull(time=-5.0, reason=PullReason.SCHEDULED, failures=0), "now"),
+        (NextPull(time=-5.0, reason=PullReason.PREEMPTED, failures=0), "now (others first)"),
         (
-            NextPull(time=86_400.0, why=PullReason.RETRY_AFTER, failures=1),
+            NextPull(time=86_400.0, reason=PullReason.RETRY_AFTER, failures=1),
             "2026-11-22T13:44Z (asked to wait)",
         ),
-        (NextPull(time=None, why=PullReason.RUNNING, failures=0), "running"),
+        (NextPull(time=None, reason=PullReason.RUNNING, failures=0), "running"),
     ],
 )
 def test_the_next_pull_is_shown_with_the_reason_of_the_wait(planned: NextPull, text: str) -> None:
     at = None if planned.time is None else NOW.timestamp() + planned.time
     assert (
-        next_pull_text(NextPull(time=at, why=planned.why, failures=planned.failures), NOW) == text
+        next_pull_text(NextPull(time=at, reason=planned.reason, failures=planned.failures), NOW)
+        == text
     )
 
 

@@ -45,13 +45,13 @@ class TestBucketOriginals(OriginalsSuite):
     def remove(self, name: str) -> None:
         self.bucket.remove(name)
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return spoiled(self.between, Answer(0, b""))
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         return spoiled(self.between, None)
 
-    def leave_out(self) -> str:
+    def add_unpublished(self) -> str:
         name = "/".join(["é" * 90] * 5)  # a key that may be, and a URI that is too long
         self.bucket.put(name, b"")
         return name
@@ -100,14 +100,14 @@ class TestBucketCopies(CopiesSuite):
         os.close(below)
         os.close(above)
 
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         self.clock.advance(seconds=1)
         self.store._bucket.put(path, content)
 
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         return self._read(f".resourcesync/trash/{place}")
 
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         return self._read(f".resourcesync/quarantine/{place}")
 
     def _read(self, key: str) -> bytes:

@@ -35,13 +35,13 @@ class TestFileTreeCopies(CopiesSuite):
         self.root = tmp_path / "mirror"
         return folder
 
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         (self.root / path).write_bytes(content)
 
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         return (self.root / ".resourcesync/trash" / place).read_bytes()
 
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         return (self.root / ".resourcesync/quarantine" / place).read_bytes()
 
 
@@ -55,15 +55,15 @@ class TestStoredCopies(CopiesSuite):
         self.clock = ManualClock()
         return StoredCopies(self.shelf, folder.stage, self.clock)
 
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         self.clock.advance(seconds=1)
         self.shelf.spoil(path, content)
 
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         stream = self.shelf.open(f".resourcesync/trash/{place}")
         return b"" if stream is None else stream.read()
 
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         stream = self.shelf.open(f".resourcesync/quarantine/{place}")
         return b"" if stream is None else stream.read()
 
@@ -77,13 +77,13 @@ class TestSharedFolderCopies(CopiesSuite):
         self.clock = ManualClock()
         return StoredCopies(FolderStore(self.root), folder.stage, self.clock)
 
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         self.clock.advance(seconds=1)
         self.root.mkdir(exist_ok=True)
         (self.root / path).write_bytes(content)
 
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         return (self.root / ".resourcesync/trash" / place).read_bytes()
 
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         return (self.root / ".resourcesync/quarantine" / place).read_bytes()

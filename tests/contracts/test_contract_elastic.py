@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.elastic.account import IndexAccount
 from resourcesync.adapters.elastic.client import SearchServer
 from resourcesync.adapters.elastic.layout import CHANGE_FIELDS
-from resourcesync.adapters.elastic.settings import parse
+from resourcesync.adapters.elastic.settings import parse_settings
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
@@ -41,7 +41,7 @@ class TestIndexAccount(AccountSuite):
             clock=ManualClock(),
             fetcher=_no_fetcher,
         )
-        settings = parse(options)
+        settings = parse_settings(options)
         with SearchServer(settings.server, options.clock) as asked:
             yield IndexAccount(asked, settings, options.clock, is_opensearch=is_opensearch, page=7)
         self.between.close()
@@ -57,10 +57,10 @@ class TestIndexAccount(AccountSuite):
     def wait_until_visible(self) -> None:
         self.index.refresh()
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return self.between.failing(lambda *_: (503, b"{}"))
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         answers = iter(range(2))
 
         def lost(method: str, target: str, body: bytes) -> tuple[int, bytes] | None:
@@ -70,7 +70,7 @@ class TestIndexAccount(AccountSuite):
 
         return self.between.failing(lost)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         if self.is_single:
             return False
         ask(f"{self.index.url}/{self.index.changes}", "DELETE")

@@ -129,7 +129,7 @@ def test_an_executor_of_others_stays_theirs(tmp_path: Path) -> None:
     with engines.threads() as engine:
         assert isinstance(engine, ExecutorEngine)
         engine.close()
-        assert not engine.mend()
+        assert not engine.restart_workers()
         assert len(engines.done(engine, pieces(tmp_path, 3))) == 3
 
     with pytest.raises(EngineError, match="takes no more work"):

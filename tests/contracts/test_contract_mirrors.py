@@ -10,8 +10,8 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.entries import ENTRIES_KNOWN
-from resourcesync.destination.plan import CONTRADICTING, as_suspect, forgotten
+from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.plan import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
@@ -38,7 +38,7 @@ class TestMirrorAccount(AccountSuite):
         (tmp_path / ".resourcesync").mkdir()
         self.path = tmp_path / ".resourcesync" / "state.db"
         with SqliteMirrorState(self.path) as self.state:
-            self.state.remember(ENTRIES_KNOWN, "1")
+            self.state.remember(ENTRY_LINKS_COMPLETE, "1")
             with open_account(options(tmp_path)) as account:
                 yield account
 
@@ -49,7 +49,7 @@ class TestMirrorAccount(AccountSuite):
     def remove(self, name: str) -> None:
         self.state.commit(StateTransaction(removed=[UP + name], now=10**15))
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         with sqlite3.connect(self.path) as db:
             db.execute("DELETE FROM change WHERE seq < (SELECT max(seq) FROM change)")
         return True
@@ -60,7 +60,7 @@ class TestMirrorAccount(AccountSuite):
         new = copy_of("new", b"b")._replace(signature="")
         (told,) = account.resources()
         self.state.commit(
-            StateTransaction(suspect=[forgotten(copy_of("a", b"first")), forgotten(new)])
+            StateTransaction(suspect=[as_unknown(copy_of("a", b"first")), as_unknown(new)])
         )
         (now,) = account.resources()
         assert replace(now, links=()) == replace(told, links=())

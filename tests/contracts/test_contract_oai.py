@@ -33,17 +33,17 @@ class TestOaiAccount(AccountSuite):
         self.world.provider.remove(name)
 
     @contextmanager
-    def down(self) -> Iterator[None]:
+    def outage(self) -> Iterator[None]:
         self.world.provider.quirks.down = True
         yield
         self.world.provider.quirks.down = False
 
     @contextmanager
-    def cut_short(self) -> Iterator[None]:
+    def partial_failure(self) -> Iterator[None]:
         self.world.provider.quirks.always_truncated = True
         yield
         self.world.provider.quirks.always_truncated = False
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.world.provider.quirks.namespace = "other.example"  # all addresses become others
         return True

@@ -31,7 +31,7 @@ class TestBucket(StoreSuite):
     def store(self, bucket: str) -> BucketStore:
         return opened(bucket)
 
-    def again(self, store: Store) -> BucketStore:
+    def reopen(self, store: Store) -> BucketStore:
         assert isinstance(store, BucketStore)
         return opened(f"s3://{store._bucket.name}/{store._bucket.prefix}")
 
@@ -72,8 +72,8 @@ class TestBucketInParts(TestBucket):
         store.largest_whole = -1
         return store
 
-    def again(self, store: Store) -> BucketStore:
-        other = super().again(store)
+    def reopen(self, store: Store) -> BucketStore:
+        other = super().reopen(store)
         other.largest_whole = -1
         return other
 

@@ -32,12 +32,12 @@ class TestFileTree(OriginalsSuite):
         (self.root / name).unlink()
 
     @contextmanager
-    def down(self) -> Iterator[None]:
+    def outage(self) -> Iterator[None]:
         self.root.rename(self.root.with_name("elsewhere"))
         yield
 
     @contextmanager
-    def cut_short(self) -> Iterator[None]:
+    def partial_failure(self) -> Iterator[None]:
         def denied(_: int, names: tuple[str, ...]) -> int:
             raise PermissionError(13, "Permission denied")
 
@@ -45,7 +45,7 @@ class TestFileTree(OriginalsSuite):
             patch.setattr(tree, "open_below", denied)
             yield
 
-    def leave_out(self) -> str:
+    def add_unpublished(self) -> str:
         self.put(".hidden", b"x")
         return ".hidden"
 

@@ -40,7 +40,7 @@ class TestSharedFolder(StoreSuite):
     def store(self, tmp_path: Path) -> FolderStore:
         return FolderStore(tmp_path / "copies")
 
-    def again(self, store: Store) -> FolderStore:
+    def reopen(self, store: Store) -> FolderStore:
         assert isinstance(store, FolderStore)
         return FolderStore(store.root)
 
@@ -150,7 +150,7 @@ def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
     store: FolderStore,
 ) -> None:
     with store.lock("us"):
-        locks._let_go()  # as in a forked process
+        locks._close_in_child()  # as in a forked process
         own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
     os.close(own)
 
@@ -158,7 +158,7 @@ def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
 def test_who_waits_for_a_key_too_long_says_so_and_another_key_is_free(store: FolderStore) -> None:
     version = put(store, "a.txt", b"one")
     other = put(store, "b.txt", b"one")
-    with FolderStore(store.root)._locks.of("a.txt"):
+    with FolderStore(store.root)._locks.lock_keys("a.txt"):
         with pytest.raises(StorageError, match=r"kept a key of .* for 0 s"):
             put(store, "a.txt", b"two", version)
         assert put(store, "b.txt", b"two", other)

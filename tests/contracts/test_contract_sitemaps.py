@@ -59,10 +59,10 @@ class TestSitemapAccount(AccountSuite):
     def remove(self, name: str) -> None:
         del self.site.pages[name]
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return self.site.fails(after=0)
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         return self.site.fails(after=2)
 
 
@@ -71,7 +71,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
     has_digests = True
     measure = "get"
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         return self.site.fails(after=7)  # all sitemaps were read, no page was
 
     def test_only_what_is_dated_anew_or_not_at_all_is_asked_again(
@@ -198,7 +198,7 @@ class TestMeasuredSitemapAccount(TestSitemapAccount):
         self.remove("b")
         assert len(list(account.resources())) == 1
         with MeasurementStore(tmp_path / "memory") as memory:
-            assert memory.of([f"{HOME}a", f"{HOME}b"]).keys() == {f"{HOME}a"}
+            assert memory.find([f"{HOME}a", f"{HOME}b"]).keys() == {f"{HOME}a"}
 
     def test_a_damaged_memory_is_told(self, account: ResourceAccount, tmp_path: Path) -> None:
         self.put("here", b"1")

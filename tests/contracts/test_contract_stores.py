@@ -18,7 +18,7 @@ class TestShelfStore(StoreSuite):
     def store(self, tmp_path: Path) -> ShelfStore:
         return ShelfStore(tmp_path)
 
-    def again(self, store: Store) -> Store:
+    def reopen(self, store: Store) -> Store:
         assert isinstance(store, ShelfStore)
         return ShelfStore(store.folder)
 

@@ -33,13 +33,13 @@ class TestTellingAccount(AccountSuite):
     def remove(self, name: str) -> None:
         self.system.remove(name)
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return self.system.failing(0)
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         return self.system.failing(1)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.system.forgotten = len(self.system.log)
         return True
 

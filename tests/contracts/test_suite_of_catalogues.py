@@ -26,8 +26,8 @@ class Trial(CatalogueSuite):
 
 
 class Unsorted(MemoryCatalogue):
-    def catalogued(self) -> Iterator[CatalogueEntry]:
-        return iter([*super().catalogued()][::-1])
+    def entries(self) -> Iterator[CatalogueEntry]:
+        return iter([*super().entries()][::-1])
 
 
 class Recorded(MemoryCatalogue):
@@ -80,7 +80,7 @@ class EndIncluded(Seen):
 
 class FirstRun(Seen):
     class view(MemorySnapshot):  # noqa: N801
-        def runs(self, start: str = "", end: str | None = None) -> Iterator[list[Resource]]:
+        def batches(self, start: str = "", end: str | None = None) -> Iterator[list[Resource]]:
             yield list(self.resources(start, end))[:10]
 
 
@@ -181,7 +181,7 @@ class TouchIsNothing(Writing):
 
 class PassedIsNothing(Writing):
     class recording(MemoryRecording):  # noqa: N801
-        def passed(self) -> None:
+        def advance_time(self) -> None:
             pass
 
 
@@ -190,7 +190,7 @@ class AlwaysMoves(Writing):
     def record(self, now: datetime) -> Iterator[MemoryRecording]:
         with super().record(now) as recording:
             yield recording
-            recording.passed()
+            recording.advance_time()
 
 
 class BelievesTheClock(MemoryCatalogue):
@@ -220,7 +220,7 @@ class Midway(MemoryCatalogue):
 class ReadsInLots(MemoryCatalogue):
     """Each lot of a reading is what is there then, also of a recording that is going on."""
 
-    def catalogued(self) -> Iterator[CatalogueEntry]:
+    def entries(self) -> Iterator[CatalogueEntry]:
         done = 0
         while lot := [self._resources[uri] for uri in sorted(self._resources)][done : done + 10]:
             yield from lot
@@ -256,18 +256,18 @@ class ForgetsNothing(MemoryCatalogue):
 
 
 class NeverBack(MemoryCatalogue):
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         pass
 
 
 class BackWithoutTheLog(MemoryCatalogue):
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         self._latest = to_microseconds(moment)
 
 
 class BackTooFar(MemoryCatalogue):
-    def turn_back(self, moment: datetime) -> None:
-        super().turn_back(moment - timedelta(days=1))
+    def rewind(self, moment: datetime) -> None:
+        super().rewind(moment - timedelta(days=1))
         self._latest = to_microseconds(moment)
 
 

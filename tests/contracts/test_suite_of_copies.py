@@ -24,13 +24,13 @@ class Trial(CopiesSuite):
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         (self.root / path).write_bytes(content)
 
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         return (self.root / ".resourcesync/trash" / place).read_bytes()
 
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         return (self.root / ".resourcesync/quarantine" / place).read_bytes()
 
 
@@ -92,7 +92,7 @@ class StopsAtOne(FileTreeCopies):
 
 
 class AnyPlace(OpenFolders):
-    def place(self, path: str, *, create: bool) -> tuple[int, str]:
+    def locate(self, path: str, *, create: bool) -> tuple[int, str]:
         return self.parent(path, create=create)
 
 
@@ -183,7 +183,7 @@ class TakesWhatIsThere(FileTreeCopies):
 
 
 class MovesOver(FileTreeCopies):
-    def _make_room(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
+    def _clear_target(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
         """Overwrites what is there."""
 
 

@@ -33,16 +33,16 @@ class Trial(OriginalsSuite):
         self.held.remove(f"{BASE}{name}")
 
     @contextmanager
-    def down(self) -> Iterator[None]:
+    def outage(self) -> Iterator[None]:
         self.held.reached = 0
         yield
 
     @contextmanager
-    def cut_short(self) -> Iterator[None]:
+    def partial_failure(self) -> Iterator[None]:
         self.held.reached = 20
         yield
 
-    def leave_out(self) -> str:
+    def add_unpublished(self) -> str:
         self.put(".hidden", b"x")
         return ".hidden"
 
@@ -56,7 +56,7 @@ class Right(MemoryOriginals):
         self.left_out: list[Omission] = []
         self.ahead: dict[Original, tuple[Resource, str]] = {}
 
-    def expect(self, originals: Sequence[Original]) -> None:
+    def prefetch(self, originals: Sequence[Original]) -> None:
         self.ahead = {it: super(Right, self).measure(it) for it in originals}
 
     def measure(self, original: Original) -> tuple[Resource, str]:

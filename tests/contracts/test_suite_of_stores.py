@@ -28,7 +28,7 @@ class Trial(StoreSuite):
     checks_digests = True
     many = 30
 
-    def again(self, store: Store) -> Store:
+    def reopen(self, store: Store) -> Store:
         assert isinstance(store, ShelfStore)
         return type(store)(store.folder)
 
@@ -45,7 +45,7 @@ class Trial(StoreSuite):
 class Able(ShelfStore):
     """Takes several calls at a time, and knows its holder again."""
 
-    in_flight = 4
+    max_in_flight = 4
 
     @contextmanager
     def lock_as(self, who: str, holder: str) -> Iterator[None]:

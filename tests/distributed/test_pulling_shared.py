@@ -14,7 +14,7 @@ from resourcesync import Mirror
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.cli.main import run
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.plan import forgotten
+from resourcesync.destination.plan import as_unknown
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
 from resourcesync.wiring import states, units
@@ -329,8 +329,8 @@ def test_the_memory_in_the_store_finds_its_table_there(
     store.mkdir()
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
     for _ in range(3):  # runs that were killed before they put their memory there
-        with states.open_tabled(own / "state.db") as state:
-            state.commit(StateTransaction(suspect=[forgotten(next(state.copies()))]))
+        with states.open_table_state(own / "state.db") as state:
+            state.commit(StateTransaction(suspect=[as_unknown(next(state.copies()))]))
             TableInStore(state, open_store(f"file://{store}"), own).fold()
     shutil.rmtree(tmp_path / "home")
 
@@ -349,7 +349,7 @@ def test_what_workers_left_is_taken_over_before_there_is_no_table(
     store.mkdir()
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
     exchange = StoredExchange(open_store(f"file://{store}"), units.EXCHANGE, tmp_path / "here")
-    with states.open_tabled(own / "state.db") as state:
+    with states.open_table_state(own / "state.db") as state:
         copy, file = next(state.copies()), str(tmp_path / "rows")
         listed = ListedRow(copy.uri, copy.uri, copy.path, copy.listed, 0, None, "", "")
         states.tables_of(own).write_work(file, [WorkRow(listed, copy)])

@@ -39,7 +39,7 @@ def slow(world: World, seconds: float) -> None:
 
 def status(world: World) -> MirrorState:
     with world.destination() as destination:
-        return status_of("mirror", destination._equipment.state, running=False).state
+        return status_of("mirror", destination._dependencies.state, running=False).state
 
 
 def until_done(world: World, most: int, **options: Any) -> list[RunReport]:
@@ -161,15 +161,15 @@ def test_what_is_under_way_counts_as_if_it_were_here() -> None:
     received = 100
     budget = Budget(1_000, lambda: received)
 
-    assert budget.begin(600)
+    assert budget.reserve(600)
     assert budget.fits(400)
     assert not budget.fits(401)
     received += 600
-    budget.end(600)
+    budget.release(600)
     assert budget.fits(400)
-    assert not budget.begin(401)
+    assert not budget.reserve(401)
     assert budget.spent == "bytes"
-    assert not budget.begin(1)
+    assert not budget.reserve(1)
 
 
 # --- lists only ---
@@ -225,7 +225,7 @@ def test_an_inventory_does_not_forget_how_often_something_failed(large: World) -
     large.pull(lists_only=True, mode="baseline")
 
     with large.destination() as destination:
-        row = destination._equipment.state.pending_of(BASE + "03.bin")
+        row = destination._dependencies.state.pending_of(BASE + "03.bin")
     assert row is not None
     assert (row.tries, row.code) == (1, "missing")
 

@@ -30,7 +30,7 @@ class Follower:
             reader = ChangeLogReader(
                 state=destination.read_only_session().state, cursor=self.cursor
             )
-            for change in reader.new():
+            for change in reader.read_new():
                 told.append(f"{change.kind} {change.uri.removeprefix(BASE)}")
                 if change.kind == "deleted":
                     del self.index[change.uri]
@@ -117,7 +117,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
     path = world.folder / ".resourcesync" / STATE_FILE
     with SqliteMirrorState(path, read_only=True) as state:
         reader = ChangeLogReader(state=state, cursor=0)
-        following = reader.new()
+        following = reader.read_new()
         told = [next(following).seq]
         monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
         for text in ("one", "two", "three"):

@@ -46,7 +46,7 @@ def test_the_campaign_finds_a_mirror_that_does_not_look_for_gaps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blind(spans: Sequence[cursor.ChangeListSpan], through: int) -> cursor.Chain:
-        return replace(cursor.chain(spans, through), begins=True, is_whole=True)
+        return replace(cursor.chain(spans, through), starts_in_time=True, is_contiguous=True)
 
     monkeypatch.setattr(change_lists, "chain", blind)
 

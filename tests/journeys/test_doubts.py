@@ -27,7 +27,7 @@ def damage(world: World, text: str = "Content of 2") -> Path:
 
 def status(world: World) -> MirrorStatus:
     with world.destination() as destination:
-        return status_of("mirror", destination._equipment.state, running=False)
+        return status_of("mirror", destination._dependencies.state, running=False)
 
 
 def quarantined(world: World) -> list[bytes]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.uris import encoded, normalise
+from resourcesync.destination.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset
@@ -71,8 +71,8 @@ def test_what_is_read_in_several_ways_is_refused(tmp_path: Path, written: str) -
     ],
 )
 def test_a_host_beyond_ascii_is_known_by_its_other_name(written: str, uri: str) -> None:
-    assert normalise(encoded(written)) == uri
-    assert encoded(uri) is uri
+    assert normalise(percent_encode(written)) == uri
+    assert percent_encode(uri) is uri
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_a_host_beyond_ascii_is_known_by_its_other_name(written: str, uri: str) 
 )
 def test_a_host_that_others_may_read_as_another_is_refused(written: str) -> None:
     with pytest.raises(OutOfScopeError):
-        normalise(encoded(written))
+        normalise(percent_encode(written))

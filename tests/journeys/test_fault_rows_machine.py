@@ -74,7 +74,7 @@ def test_an_empty_folder_in_the_place_of_a_mirror_is_not_taken_for_it(world: Wor
 def test_a_note_that_cannot_be_understood_is_a_damaged_memory(world: World, key: str) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._equipment.state.commit(StateTransaction(notes={key: "1e"}))
+        destination._dependencies.state.commit(StateTransaction(notes={key: "1e"}))
 
     with pytest.raises(StateError) as caught:
         world.pull()

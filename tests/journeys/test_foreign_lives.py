@@ -74,8 +74,8 @@ def test_the_lives_find_a_mirror(  # noqa: PLR0917 - a row of the table
 def test_the_lives_find_a_mirror_that_takes_what_it_does_not_understand_for_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ResourceSelection, "led_to", lambda *_: None)
-    monkeypatch.setattr(Baseline, "_is_understood", lambda _: True)
+    monkeypatch.setattr(ResourceSelection, "add_source_addresses", lambda *_: None)
+    monkeypatch.setattr(Baseline, "_check_understood", lambda _: True)
 
     with pytest.raises(AssertionError, match="lost, though the Source has it"):
         live_all(tmp_path, live_software)

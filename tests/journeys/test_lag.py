@@ -162,7 +162,7 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
 def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(world: World) -> None:
     world.pull()
     with world.destination() as destination:
-        destination._equipment.state.commit(StateTransaction(notes={"baseline-due": "1"}))
+        destination._dependencies.state.commit(StateTransaction(notes={"baseline-due": "1"}))
 
     assert read_status(world.folder).state is MirrorState.BEHIND
     assert not world.audit(offline=True).in_sync

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.documents.writing import write
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
@@ -46,7 +46,7 @@ def document(header: Header, entries: Sequence[Part] | Sequence[CapabilityEntry]
 
 
 def parts_of(world: World) -> tuple[Header, list[Part]]:
-    opened = read(BytesIO(world.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
+    opened = read_stream(BytesIO(world.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
     return opened.header, [entry for entry in opened.entries() if isinstance(entry, Part)]
 
 
@@ -120,7 +120,7 @@ def test_an_archive_stands_for_the_lists_where_there_is_no_other(world: World) -
 
 
 def offer_archive(world: World, *others: Capability) -> None:
-    opened = read(BytesIO(world.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
+    opened = read_stream(BytesIO(world.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
     entries = [it for it in opened.entries() if isinstance(it, CapabilityEntry)]
     kept = [it for it in entries if it.capability in others]
     entry = CapabilityEntry(

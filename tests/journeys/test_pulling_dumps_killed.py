@@ -225,7 +225,7 @@ class Served:
             report=lambda event, fields: None,
             clock=SystemClock(),
         ) as destination:
-            equipment = destination._equipment
+            equipment = destination._dependencies
             object.__setattr__(equipment, "copies", before(equipment.copies))
             return destination.pull(uri, PullOptions())
 

@@ -311,7 +311,7 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World) -> None:
     with world.destination() as destination:
         mapping = destination.read_only_session().selection.mapping
     assert isinstance(mapping, NameMapping)
-    assert not mapping.yielding
+    assert not mapping.relocated
 
 
 @pytest.mark.parametrize("name", ["a!9", "docs/!9", "a+b"])

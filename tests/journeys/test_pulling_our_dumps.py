@@ -110,7 +110,7 @@ def test_our_own_validator_finds_nothing_in_what_we_dump(world: World) -> None:
         assert stream is not None
         data = stream.read()
         is_listing = name in (naming.RESOURCE_DUMP, naming.CHANGE_DUMP)
-        if name.endswith(".zip") or not (is_listing or naming.is_of_dumps(name)):
+        if name.endswith(".zip") or not (is_listing or naming.is_dump_name(name)):
             continue
         findings = list(validate_document([data], uri=BASE + name))
         judged += 1

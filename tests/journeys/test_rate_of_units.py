@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run
+from resourcesync.distributed.running import run_units
 from resourcesync.wiring.engines import open_engine
 from tests.support.nginx import installed, serving
 from tests.support.polite_work import Batch, busiest, fetch_batch
@@ -26,7 +26,7 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
     with serving(tree, tmp_path / "nginx") as server, open_engine("processes:2") as engine:
         units = [Batch(name, server.url.removeprefix("http://"), 15) for name in names]
         found = list(
-            run(
+            run_units(
                 engine,
                 fetch_batch,
                 units,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.selection import MOST_REFUSED
+from resourcesync.destination.selection import MAX_REFUSED
 from tests.support.loose_world import LooseWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE
@@ -39,7 +39,7 @@ def lists(world: LooseWorld, entries: Sequence[str]) -> None:
 
 def rows(world: LooseWorld) -> list[str]:
     with world.destination() as destination:
-        return [row.uri for row in destination._equipment.state.refused()]
+        return [row.uri for row in destination._dependencies.state.refused()]
 
 
 def sound(report: RunReport) -> bool:
@@ -110,11 +110,11 @@ def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: LooseWorld
 def test_entries_refused_beyond_what_is_remembered_are_counted_and_the_table_is_bounded(
     loose: LooseWorld,
 ) -> None:
-    far = [change(f"http://elsewhere.example/{number}", 1) for number in range(MOST_REFUSED + 50)]
-    lists(loose, far[: MOST_REFUSED - 10])
-    assert loose.pull().refused == MOST_REFUSED - 10
+    far = [change(f"http://elsewhere.example/{number}", 1) for number in range(MAX_REFUSED + 50)]
+    lists(loose, far[: MAX_REFUSED - 10])
+    assert loose.pull().refused == MAX_REFUSED - 10
     lists(loose, far)
 
-    assert loose.pull().refused == MOST_REFUSED + 50
-    assert len(rows(loose)) == MOST_REFUSED
-    assert loose.pull().refused == MOST_REFUSED + 50
+    assert loose.pull().refused == MAX_REFUSED + 50
+    assert len(rows(loose)) == MAX_REFUSED
+    assert loose.pull().refused == MAX_REFUSED + 50

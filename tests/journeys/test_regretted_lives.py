@@ -34,7 +34,7 @@ def test_a_mirror_never_says_that_it_is_in_sync_with_what_was_taken_back(
 def test_the_lives_find_a_mirror_that_believes_what_was_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incremental, "_rewritten", lambda *_: "")
+    monkeypatch.setattr(incremental, "_find_rewritten", lambda *_: "")
     monkeypatch.setattr(InterruptedReading, "is_lost", False)
 
     with pytest.raises(AssertionError, match="called in sync"):

@@ -194,7 +194,7 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
     with world.destination() as destination:
-        state = destination._equipment.state
+        state = destination._dependencies.state
         state.commit(StateTransaction(notes={"at": str(1 << 52)}))
 
     with pytest.raises(RollbackError):
@@ -210,7 +210,7 @@ def test_a_repair_is_no_change_for_the_next_program(world: World) -> None:
     repair(world)
 
     with world.destination() as destination:
-        kinds = [row.kind for row in destination._equipment.state.changes(41)]
+        kinds = [row.kind for row in destination._dependencies.state.changes(41)]
 
     assert kinds == ["touched", "touched"]
 
@@ -244,7 +244,7 @@ def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World) -> None:
 
     with world.destination() as destination:
         report = destination.repair(None, PullOptions(dry_run=True))
-        assert destination._equipment.state.pending_of(BASE + "objects/0001.html") is None
+        assert destination._dependencies.state.pending_of(BASE + "objects/0001.html") is None
     assert report.dry_run
 
 

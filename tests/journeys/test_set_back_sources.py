@@ -21,7 +21,7 @@ _GONE = "objects/0003.html"
 
 def state_of(world: World) -> MirrorState:
     with world.destination() as destination:
-        state = destination._equipment.state
+        state = destination._dependencies.state
         return status_of(str(world.folder), state, running=False).state
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.places import MOST_MIRRORS
+from resourcesync.destination.places import MAX_MIRRORS
 from resourcesync.destination.reports import MirrorState
 from resourcesync.wiring.mirrors import Network
 from tests.support.hostile_server import HostileServer, answer
@@ -151,11 +151,11 @@ def test_a_mirror_inside_our_own_network_is_not_connected(
 
 def test_only_the_first_eight_mirrors_are_asked(source: ScriptedSource, far: HostileServer) -> None:
     far.on("*", answer("404 Not Found"))
-    links = "".join(duplicate(f"{far.origin}/{n:02}", n + 1) for n in range(MOST_MIRRORS + 5))
+    links = "".join(duplicate(f"{far.origin}/{n:02}", n + 1) for n in range(MAX_MIRRORS + 5))
     source.put(X, BODY, links=links)
 
     assert source.pull(reaching(far)).state is MirrorState.IN_SYNC
-    assert far.targets() == [f"/{n:02}" for n in range(MOST_MIRRORS)]
+    assert far.targets() == [f"/{n:02}" for n in range(MAX_MIRRORS)]
 
 
 def test_a_mirror_with_another_digest_is_no_mirror(

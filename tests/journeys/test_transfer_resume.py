@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.adapters.mirror.parts import MOST_PARTS
+from resourcesync.adapters.mirror.parts import MAX_PARTS
 from resourcesync.adapters.mirror.staged import MIN_SAVED_BYTES
 from resourcesync.destination.reports import MirrorState
 from tests.support.hostile_server import CLOSE, Asked, Step, answer
@@ -212,11 +212,11 @@ def test_parts_are_bounded_in_number_and_age(tmp_path: Path) -> None:
     with MirrorFolder(root, SystemClock()):
         pass
     tmp = root / ".resourcesync/tmp"
-    plant(tmp, MOST_PARTS + 10)
+    plant(tmp, MAX_PARTS + 10)
     with MirrorFolder(root, SystemClock()):
         names = {path.name for path in tmp.iterdir()}
-        assert names == {f"a-{n}{end}" for n in range(MOST_PARTS) for end in ("", ".part")}
-    plant(tmp, MOST_PARTS + 10, age=8 * 86_400)
+        assert names == {f"a-{n}{end}" for n in range(MAX_PARTS) for end in ("", ".part")}
+    plant(tmp, MAX_PARTS + 10, age=8 * 86_400)
     with MirrorFolder(root, SystemClock()):
         assert list(tmp.iterdir()) == []
 
@@ -227,7 +227,7 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pass
     tmp = root / ".resourcesync/tmp"
     plant(tmp, 5)
-    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MOST_BYTES", 3 * MIN_SAVED_BYTES)
+    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MAX_PART_BYTES", 3 * MIN_SAVED_BYTES)
     with MirrorFolder(root, SystemClock()):
         assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {
             "a-0",

@@ -28,14 +28,14 @@ class TestPostgresAccount(AccountSuite):
     def remove(self, name: str) -> None:
         self.records.remove(name)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.records.run("SELECT resourcesync.record_change_prune('0')")
         return True
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return self._renamed()
 
-    def cut_short(self) -> AbstractContextManager[None]:
+    def partial_failure(self) -> AbstractContextManager[None]:
         return self._broken_rows()
 
     @contextmanager

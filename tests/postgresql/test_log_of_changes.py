@@ -145,14 +145,14 @@ def test_what_is_pruned_while_it_is_read_is_told(
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
-    check = log.check
+    check = log.readable_snapshot
 
     def check_and_prune(*asked: Any) -> str:
         found = check(*asked)
         assert records.run(f"SELECT {LOG}_prune('0')") == [(2,)]
         return found
 
-    monkeypatch.setattr(log, "check", check_and_prune)
+    monkeypatch.setattr(log, "readable_snapshot", check_and_prune)
 
     assert uris(list(opened.changes(position, 0))) == {"b"}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents import _octets, _sieve
-from resourcesync.documents.reading import TextRow, read
+from resourcesync.documents.reading import TextRow, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import _W3C, parse_w3c
@@ -145,7 +145,7 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool, stencils: int = 4) 
         patch.setattr(_octets, "BLOCK", size)
         patch.setattr(_sieve, "_TRIES", stencils)
         try:
-            opened = read(io.BytesIO(data), uri=URI, on_refused=refusals.append)
+            opened = read_stream(io.BytesIO(data), uri=URI, on_refused=refusals.append)
             told.extend(opened.rows() if as_rows else opened.entries())
             codes = sorted(found.code for found in opened.tolerated)
             failure = " ".join([opened.dialect, *codes, str(opened.dropped)])
@@ -255,6 +255,8 @@ def test_both_roads_are_really_taken(size: int, kinds: set[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_octets, "BLOCK", size)
         patch.setattr(_sieve, "_TRIES", 0)
-        items = [item for found in read(io.BytesIO(data), uri=URI)._items() for item in found]
+        items = [
+            item for found in read_stream(io.BytesIO(data), uri=URI)._items() for item in found
+        ]
 
     assert {type(item).__name__ for item in items} == kinds

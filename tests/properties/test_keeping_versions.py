@@ -67,7 +67,7 @@ class Life:
         reader.view()
         found: list[Resource] = []
         for name in set(reader.read):
-            entries = reading.read(BytesIO(content_of(documents, name)), uri=name).entries()
+            entries = reading.read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
             told = [it.resource if isinstance(it, Change) else it for it in entries]
             found += [it for it in told if isinstance(it, Resource) and it.digests]
         return found

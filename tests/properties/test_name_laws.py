@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.clashes import PathClaim, yielding
+from resourcesync.destination.clashes import PathClaim, relocated_uris
 from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping, normalise
 from resourcesync.destination.names import NameMapping
 from resourcesync.errors import OutOfScopeError
@@ -56,8 +56,8 @@ def accepted(uris: Iterable[str]) -> list[str]:
 def mapping_of(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> NameMapping:
     """The mapping of a mirror that has these URIs."""
     free = NameMapping(base=base, profile=profile)
-    named = sorted(PathClaim(free.key(free.natural(uri)), uri) for uri in uris)
-    return replace(free, yielding=frozenset(yielding(named)))
+    named = sorted(PathClaim(free.key(free.preferred_path(uri)), uri) for uri in uris)
+    return replace(free, relocated=frozenset(relocated_uris(named)))
 
 
 def assert_safe(path: str, profile: FileSystemProfile) -> None:
@@ -83,8 +83,8 @@ def assert_laws(uris: Iterable[str], profile: FileSystemProfile, base: str = BAS
         path = mapping.path(uri)
         assert_safe(path, profile)
         assert owners.setdefault(seen(path, profile), uri) == uri, (path, uri)
-        if uri not in mapping.yielding:
-            assert path == mapping.natural(uri)
+        if uri not in mapping.relocated:
+            assert path == mapping.preferred_path(uri)
     folders = {folder for path in owners for folder in ancestors(path)}
     assert not folders & owners.keys()
     return len(good)
@@ -136,8 +136,8 @@ def assert_no_cross(uris: list[str], profile: FileSystemProfile) -> None:
     old, new = TreeMapping(base=BASE, profile=profile), NameMapping(base=BASE, profile=profile)
     owners = {seen(old.path(uri), profile): uri for uri in uris}
     for uri in uris:
-        owner = owners.get(seen(new.natural(uri), profile), uri)
-        names = {seen(new.natural(one), profile) for one in (owner, uri)}
+        owner = owners.get(seen(new.preferred_path(uri), profile), uri)
+        names = {seen(new.preferred_path(one), profile) for one in (owner, uri)}
         assert len(names) == 1, (owner, uri)
 
 
@@ -149,7 +149,7 @@ def test_who_yields_depends_on_the_set_alone(
     good = accepted(uris)
     shuffled = Random(seed).sample(good, len(good))
 
-    assert mapping_of(good, profile).yielding == mapping_of(shuffled, profile).yielding
+    assert mapping_of(good, profile).relocated == mapping_of(shuffled, profile).relocated
 
 
 @LAWFUL
@@ -159,10 +159,10 @@ def test_a_uri_yields_only_to_one_that_is_there(
 ) -> None:
     good = accepted(uris)
     mapping = mapping_of(good, profile)
-    keys = [mapping.key(mapping.natural(uri)) for uri in good]
+    keys = [mapping.key(mapping.preferred_path(uri)) for uri in good]
 
-    for uri in mapping.yielding:
-        key = mapping.key(mapping.natural(uri))
+    for uri in mapping.relocated:
+        key = mapping.key(mapping.preferred_path(uri))
         assert keys.count(key) > 1 or any(other.startswith(f"{key}/") for other in keys)
 
 
@@ -191,7 +191,7 @@ def test_the_quick_way_gives_the_path_of_the_thorough_one(
 ) -> None:
     for normal in accepted([uri]):
         mapping = NameMapping(base=BASE, profile=profile)
-        assert mapping.path(uri) == mapping.path(normal) == mapping.natural(normal)
+        assert mapping.path(uri) == mapping.path(normal) == mapping.preferred_path(normal)
 
 
 @LAWFUL

@@ -117,9 +117,9 @@ def test_a_selection_of_many_is_that_of_each(
     refused: tuple[list[RefusedRow], list[RefusedRow]] = ([], [])
     alone, together = (selection(profile, told, **filters) for told in refused)
 
-    expected = [row for it in run if (row := alone.resource(it)) is not None]
+    expected = [row for it in run if (row := alone.resource_row(it)) is not None]
 
-    assert list(together.resources(run)) == expected
+    assert list(together.resource_rows(run)) == expected
     assert refused[0] == refused[1]
     assert alone.refusals.count == together.refusals.count
 
@@ -134,7 +134,7 @@ def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
     nothing = [None] * 3
 
     rows = list(
-        chosen.resources(
+        chosen.resource_rows(
             ResourceRun(
                 uris=uris, lastmods=nothing, lengths=nothing, hashes=[""] * 3, media_types=[""] * 3
             )

@@ -49,7 +49,7 @@ def resource(name: str, what: str, length: int) -> Resource:
 
 def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
     source.clock.advance(seconds=60)
-    held = {it.uri for it in source.catalogue.catalogued()}
+    held = {it.uri for it in source.catalogue.entries()}
     with source.catalogue.record(source.clock.now()) as recording:
         recording.touched(resource("always", "plain", 1), "")
         for number, (name, (what, length)) in enumerate(edits.items()):
@@ -95,7 +95,7 @@ def pages(source: Source) -> list[tuple[str, list[Resource]]]:
 
 def opened(source: Source, name: str) -> tuple[Header, list[Entry], int]:
     content = content_of(source.documents, name)
-    document = reading.read(BytesIO(content), uri=name)
+    document = reading.read_stream(BytesIO(content), uri=name)
     entries = list(document.entries())
     assert document.refused == 0
     return document.header, entries, len(content)
@@ -106,7 +106,7 @@ def listed(source: Source) -> list[Resource]:
 
 
 def held(source: Source) -> list[Resource]:
-    return [it.resource for it in source.catalogue.catalogued()]
+    return [it.resource for it in source.catalogue.entries()]
 
 
 def harm(source: Source, how: str, number: int) -> None:
@@ -165,9 +165,9 @@ class WatchedSnapshot:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._snapshot, name)
 
-    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
         self._ranges.append((start, end))
-        return self._snapshot.runs(start, end)
+        return self._snapshot.batches(start, end)
 
 
 def filled(limits: PageLimits, *names: str) -> tuple[Source, Watched]:

@@ -167,7 +167,7 @@ def _check(
     said = {row.uri: row for row in settled}
     decisions = list(decide(held, settled, sweeping=False))
     work = [row for part in joined.slices for row in tables.read_work(part.file)]
-    rest = list(tables.read_listed(joined.resting))
+    rest = list(tables.read_listed(joined.deferred))
     unlisted = list(tables.read_copies([joined.unlisted]))
 
     to_fetch = [d for d in decisions if isinstance(d, Fetch)]
@@ -245,10 +245,10 @@ def _check_counts(
     assert joined.size == sum(row.listed.length or 0 for row in fetched)
     assert joined.size == sum(part.size for part in joined.slices)
     assert joined.unsized == sum(row.listed.length is None for row in fetched)
-    assert joined.unsure == any(
+    assert joined.has_unprovable == any(
         not row.listed.hash and row.listed.lastmod is None for row in fetched
     )
-    assert (joined.unlisted_rows, joined.resting_rows) == (len(unlisted), len(rest))
+    assert (joined.unlisted_rows, joined.deferred_rows) == (len(unlisted), len(rest))
 
 
 def _as_listed(row: ListedRow) -> ListedEntry:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.templates import TemplateMapping, tidy
+from resourcesync.destination.templates import TemplateMapping, normalise_rule
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from tests.support.loose_world import LooseWorld
 from tests.support.world import BASE
@@ -144,7 +144,7 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
     assert world.audit().in_sync
-    assert world.pull(mapper=tidy(RULES[0])).state is MirrorState.IN_SYNC
+    assert world.pull(mapper=normalise_rule(RULES[0])).state is MirrorState.IN_SYNC
     with pytest.raises(ConfigurationError, match="places come from the mapper"):
         world.pull(mapper="{rest*} => {rest*}")
 

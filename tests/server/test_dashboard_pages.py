@@ -16,8 +16,8 @@ from resourcesync.destination.reports import (
     MirrorStatus,
 )
 from resourcesync.model import wording
-from resourcesync.server.dashboard.explore_page import choice_page, explore_page
-from resourcesync.server.dashboard.markup import Markup, address, tag, together
+from resourcesync.server.dashboard.explore_page import explore_page, sources_page
+from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.other_pages import (
@@ -27,7 +27,7 @@ from resourcesync.server.dashboard.other_pages import (
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.plots import days_between, nice, spark, whole
+from resourcesync.server.dashboard.plots import days_between, integer_marks, rounded_marks, spark
 from resourcesync.server.dashboard.source_page import (
     explored_page,
     source_page,
@@ -81,7 +81,7 @@ HOSTILE = st.one_of(
 
 
 PAGES: tuple[Callable[[str], str], ...] = (
-    lambda text: mirrors_page([brief(text), replace(brief(text), trouble=text or "x")], NOW),
+    lambda text: mirrors_page([brief(text), replace(brief(text), error=text or "x")], NOW),
     *(lambda text, days=days: mirror_page(detail(text), days) for days in WINDOWS),
     lambda text: resource_page(
         text,
@@ -99,7 +99,7 @@ PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: missing_page(text, NOW),
     lambda text: source_page(source(text)),
     lambda text: validating_page(validated(text)),
-    lambda text: choice_page([ExplorableSource(name=text, what=text, address=text)], NOW),
+    lambda text: sources_page([ExplorableSource(name=text, kind=text, address=text)], NOW),
     lambda text: explore_page(explored(text)),
     lambda text: explored_page(explored(text)),
 )
@@ -135,7 +135,7 @@ def test_markup_says_exactly_the_text_that_was_given(text: str) -> None:
 
 def test_markup_is_not_escaped_twice_and_nothing_is_nothing() -> None:
     inner = tag("b", "<")
-    assert together(inner, None, ["&", 3]) == "<b>&lt;</b>&amp;3"
+    assert join_markup(inner, None, ["&", 3]) == "<b>&lt;</b>&amp;3"
     assert isinstance(inner, Markup)
     assert tag("a", data_x=None, for_="y", x=1.0) == '<a for="y" x="1"></a>'
     assert address("run", name="a b&c=\udcff") == "run?name=a+b%26c%3D%ED%B3%BF"
@@ -170,13 +170,13 @@ def test_every_mark_says_its_value_and_a_table_has_all_of_them() -> None:
 
 
 def test_the_next_pull_is_shown_where_it_is_known() -> None:
-    waits = replace(brief("museum"), next="13:45:00Z (retry 1)")
+    waits = replace(brief("museum"), next_attempt="13:45:00Z (retry 1)")
     page = mirrors_page([waits, brief("other")], NOW)
     cells = [it.partition("</td>")[0] for it in page.split('data-label="Next pull">')[1:]]
     assert sorted(cells) == ["-", "13:45:00Z (retry 1)"]
     assert "Next pull" not in mirrors_page([brief("other")], NOW)
 
-    known = mirror_page(replace(detail("museum"), brief=waits), 1)
+    known = mirror_page(replace(detail("museum"), summary=waits), 1)
     assert "next pull: 13:45:00Z (retry 1)" in known
     assert "next pull:" not in mirror_page(detail("museum"), 1)
 
@@ -242,7 +242,7 @@ def test_the_worst_mirror_comes_first() -> None:
         for it in words
     ]
     late = replace(found[2], lag=None, status=replace(found[2].status, folder="m-later"))
-    lost = replace(found[0], trouble="lost", status=replace(found[0].status, folder="m-lost"))
+    lost = replace(found[0], error="lost", status=replace(found[0].status, folder="m-lost"))
     texts = Seen(mirrors_page([*found, late, lost], NOW)).texts
     names = [it for it in texts if it.startswith("m-")]
     assert names == ["m-lost", "m-stopped", "m-failing", "m-later", "m-behind", "m-in sync"]
@@ -251,7 +251,7 @@ def test_the_worst_mirror_comes_first() -> None:
 
 @given(st.floats(min_value=1e-9, max_value=1e15))
 def test_an_axis_reaches_its_greatest_value_in_few_round_steps(most: float) -> None:
-    marks = nice(most)
+    marks = rounded_marks(most)
     assert marks[0] == 0
     assert marks[-1] >= most * (1 - 1e-6)
     assert 2 <= len(marks) <= 6
@@ -259,7 +259,7 @@ def test_an_axis_reaches_its_greatest_value_in_few_round_steps(most: float) -> N
 
 @given(st.integers(min_value=1, max_value=10**12))
 def test_an_axis_of_things_that_are_counted_has_whole_marks(most: int) -> None:
-    marks = whole(most)
+    marks = integer_marks(most)
     assert marks == [float(int(mark)) for mark in marks]
     assert marks[-1] >= most
     assert 2 <= len(marks) <= 6
@@ -330,10 +330,10 @@ def test_copies_that_the_source_lists_no_more_are_not_called_listed() -> None:
     report = replace(held.report, state=MirrorState.STOPPED, listed=100, held=400, created=0)
     before = detail("museum")
     status = replace(
-        before.brief.status, state=MirrorState.STOPPED, resources=500, pending=0, held=400
+        before.summary.status, state=MirrorState.STOPPED, resources=500, pending=0, held=400
     )
-    museum = replace(before.brief, status=status, right=100, listed=100)
-    page = mirror_page(replace(before, brief=museum, runs=(replace(held, report=report),)), 1)
+    museum = replace(before.summary, status=status, right=100, listed=100)
+    page = mirror_page(replace(before, summary=museum, runs=(replace(held, report=report),)), 1)
     texts = Seen(page).texts
 
     assert "500 listed" not in page

@@ -208,7 +208,7 @@ def test_a_resumed_download_continues_the_same_state_or_starts_over(root: Path) 
 
 
 def test_a_disk_that_does_not_give_the_bytes_is_told_of(root: Path) -> None:
-    found = FileState.of(root.stat())
+    found = FileState.from_stat(root.stat())
 
     with OpenFile(os.open(root, os.O_RDONLY), found) as folder, pytest.raises(StorageError):
         folder.read(0, 10)

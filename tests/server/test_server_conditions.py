@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from resourcesync.server.conditions import (
     ResponseValidators,
     allows_range,
+    evaluate_preconditions,
     format_http_date,
     has_tag,
-    judge,
     parse_http_date,
 )
 
@@ -21,7 +21,7 @@ MOMENT = 784_111_777
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 LATER = "Sun, 06 Nov 1994 08:49:38 GMT"
 EARLIER = "Sun, 06 Nov 1994 08:49:36 GMT"
-STATE = ResponseValidators(etag='"a"', modified=MOMENT, is_dated_well=True)
+STATE = ResponseValidators(etag='"a"', modified=MOMENT, is_strong_date=True)
 UNSETTLED = ResponseValidators()
 
 
@@ -143,7 +143,7 @@ def test_a_hostile_list_of_tags_takes_no_time(piece: str) -> None:
     ],
 )
 def test_the_preconditions_are_judged_in_their_order(fields: dict[str, str], verdict: str) -> None:
-    assert judge(fields, STATE) == verdict
+    assert evaluate_preconditions(fields, STATE) == verdict
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_the_preconditions_are_judged_in_their_order(fields: dict[str, str], ver
 def test_a_state_without_validators_is_never_taken_for_a_known_one(
     fields: dict[str, str], verdict: str
 ) -> None:
-    assert judge(fields, UNSETTLED) == verdict
+    assert evaluate_preconditions(fields, UNSETTLED) == verdict
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_range_applies_only_to_the_state_that_the_client_has_a_part_of(
 
 
 def test_a_date_too_fresh_to_tell_states_apart_allows_no_range() -> None:
-    fresh = ResponseValidators(etag='"a"', modified=MOMENT, is_dated_well=False)
+    fresh = ResponseValidators(etag='"a"', modified=MOMENT, is_strong_date=False)
 
     assert not allows_range({"if-range": DATE}, fresh)
     assert allows_range({}, fresh)

@@ -174,7 +174,7 @@ def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
 
 def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) -> None:
     path = root / LIST[1:]
-    with OpenFile(os.open(path, os.O_RDONLY), FileState.of(path.stat())) as opened:
+    with OpenFile(os.open(path, os.O_RDONLY), FileState.from_stat(path.stat())) as opened:
         os.truncate(path, 100)
 
         assert encoding._compress(opened, len(XML), codings()[-1]) is None
@@ -190,7 +190,7 @@ class Files:
 
     async def encode(self, encoder: Encoder, number: int) -> bytes:
         path = self.paths[number]
-        condition = FileState.of(path.stat())
+        condition = FileState.from_stat(path.stat())
         with OpenFile(os.open(path, os.O_RDONLY), condition) as opened:
             body = await encoder.encode(opened, condition, codings()[-1], number)
         assert body is not None
@@ -307,4 +307,4 @@ def test_a_list_too_large_to_keep_comes_from_the_disk() -> None:
     assert Encoder().choose("gzip", 200_000_000, tagged) is None
     kept = Encoder().choose("", 1000, tagged)
     assert kept is not None
-    assert (kept.headers, kept.of(tagged)) == ((), tagged)
+    assert (kept.headers, kept.validators_for(tagged)) == ((), tagged)

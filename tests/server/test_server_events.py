@@ -44,7 +44,7 @@ def test_a_change_is_told_to_all_who_follow_with_one_look_for_all() -> None:
             assert data["datetime"] == "2026-01-01T00:00:04Z"
             assert events.clients == 200
         assert events.clients == 0
-        assert [figure.values[0][1] for figure in events.figures()] == [0, 2]
+        assert [figure.values[0][1] for figure in events.metrics()] == [0, 2]
 
     run(main)
 

@@ -240,7 +240,9 @@ def test_a_resource_says_where_its_timegate_is_and_a_document_does_not(app: ASGI
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
     versioned = serving.find_tree(root)
-    closed = wired.mementos(root, VersionOptions(), versioned.base, lambda path: path != "é.txt")
+    closed = wired.memento_application(
+        root, VersionOptions(), versioned.base, lambda path: path != "é.txt"
+    )
 
     path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
     assert ask(closed, path).status == 404

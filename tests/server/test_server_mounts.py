@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import Application, ServedSource, create_app
-from resourcesync.server.mounting import living
+from resourcesync.server.mounting import run_lifespan
 from resourcesync.server.running import ServerThread, serve_forever
 from tests.support.asgi import ask
 from tests.support.served_tree import LINK, LIST_URI, media_type, plant
@@ -106,7 +106,7 @@ def test_it_mounts_in_starlette_with_what_is_mounted_in_it(served: ServedSource)
     )
 
     async def live() -> None:
-        async with living(app):
+        async with run_lifespan(app):
             log.append("served")
 
     asyncio.run(live())

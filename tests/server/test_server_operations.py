@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.figures import Metric, write_figures
+from resourcesync.server.figures import Metric, write_metrics
 from resourcesync.server.operations import OperationsApplication
 from resourcesync.server.pages import Overview
 from resourcesync.wiring.publishing import publish_tree
@@ -66,7 +66,7 @@ def test_a_list_that_cannot_be_read_is_told_of(tree: PublishedTree) -> None:
 
 def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: PublishedTree) -> None:
     source = tree.application(SystemClock())
-    app = tree.operations(source.figures)
+    app = tree.operations(source.metrics)
     sent = len(ask(source, "/a.txt").body) + len(ask(source, "/nope").body)
     ask(source, "/b.txt", method="HEAD")
 
@@ -88,9 +88,11 @@ def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Publis
 
 
 def test_a_label_cannot_forge_a_line() -> None:
-    figure = Metric(name="x", kind="gauge", what="X.", values=(((("set", 'a"\n\\b\ud800'),), 1.5),))
+    figure = Metric(
+        name="x", kind="gauge", help_text="X.", values=(((("set", 'a"\n\\b\ud800'),), 1.5),)
+    )
 
-    assert write_figures([figure]) == (
+    assert write_metrics([figure]) == (
         b'# HELP x X.\n# TYPE x gauge\nx{set="a\\"\\n\\\\b\\ud800"} 1.5\n'
     )
 

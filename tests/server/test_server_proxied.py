@@ -16,7 +16,7 @@ from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support import nginx
 
 SECRET = b"nobody asked for this"
-IMPATIENT = ConnectionLimits(connections=50, patience=0.3, keep_alive=1, grace=1)
+IMPATIENT = ConnectionLimits(connections=50, client_timeout=0.3, keep_alive=1, grace=1)
 
 SMUGGLED = b"GET /secret.txt HTTP/1.1\r\nHost: x\r\n\r\n"
 AMBIGUOUS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.ranges import ByteRange, select, steps_of
+from resourcesync.server.ranges import ByteRange, chunk_ranges, select_ranges
 
 
 @given(size=st.integers(0, 300), first=st.integers(0, 320), more=st.none() | st.integers(0, 320))
@@ -16,7 +16,7 @@ def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int |
     last = None if more is None else first + more
     expected = whole[first:] if last is None else whole[first : last + 1]
 
-    part = select(f"bytes={first}-{'' if last is None else last}", size)
+    part = select_ranges(f"bytes={first}-{'' if last is None else last}", size)
 
     if first < size:
         assert isinstance(part, tuple)
@@ -29,7 +29,7 @@ def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int |
 
 @given(size=st.integers(1, 300), length=st.integers(1, 320))
 def test_a_suffix_selects_what_slicing_from_the_end_selects(size: int, length: int) -> None:
-    part = select(f"bytes=-{length}", size)
+    part = select_ranges(f"bytes=-{length}", size)
 
     assert part == (ByteRange(start=max(0, size - length), stop=size),)
 
@@ -38,7 +38,7 @@ def test_a_suffix_selects_what_slicing_from_the_end_selects(size: int, length: i
 @example(field="bytes=\u0663-\u0665")
 @example(field="bytes=-\u00b2")
 def test_any_field_selects_a_true_part_or_none(field: str) -> None:
-    part = select(field, 100)
+    part = select_ranges(field, 100)
 
     if isinstance(part, tuple):
         assert part
@@ -71,7 +71,7 @@ def test_several_ranges_select_every_byte_that_was_asked_for_once_and_in_order(
 ) -> None:
     wanted = {place for it in asked for place in chosen(it, size)}
 
-    part = select("bytes=" + ",".join(map(written, asked)), size)
+    part = select_ranges("bytes=" + ",".join(map(written, asked)), size)
 
     if not wanted:
         assert part == "unsatisfiable"
@@ -86,17 +86,17 @@ def test_several_ranges_select_every_byte_that_was_asked_for_once_and_in_order(
 
 
 def test_ranges_that_lie_near_each_other_are_one() -> None:
-    assert select("bytes=200-,0-9,5-12,13-14", 300) == (
+    assert select_ranges("bytes=200-,0-9,5-12,13-14", 300) == (
         ByteRange(start=0, stop=15),
         ByteRange(start=200, stop=300),
     )
-    assert select("bytes=0-9,90-99", 300) == (ByteRange(start=0, stop=100),)
-    assert len(select("bytes=0-9,91-99", 300)) == 2
+    assert select_ranges("bytes=0-9,90-99", 300) == (ByteRange(start=0, stop=100),)
+    assert len(select_ranges("bytes=0-9,91-99", 300)) == 2
 
 
 def test_steps_are_short_and_lose_nothing() -> None:
     pieces = (b"head", ByteRange(start=5, stop=25), b"tail", ByteRange(start=30, stop=30))
-    assert list(steps_of(pieces, 8)) == [
+    assert list(chunk_ranges(pieces, 8)) == [
         b"head",
         *(ByteRange(start=it, stop=min(it + 8, 25)) for it in (5, 13, 21)),
         b"tail",
@@ -124,35 +124,35 @@ def test_steps_are_short_and_lose_nothing() -> None:
     ],
 )
 def test_what_is_no_range_is_answered_with_the_whole(field: str) -> None:
-    assert select(field, 100) == "whole"
+    assert select_ranges(field, 100) == "whole"
 
 
 @pytest.mark.parametrize("field", ["Bytes=1-2", " bytes = 1-2", "bytes=,1-2,", "bytes=\t1-2 "])
 def test_a_single_range_is_found_in_all_its_spellings(field: str) -> None:
-    assert select(field, 100) == (ByteRange(start=1, stop=3),)
+    assert select_ranges(field, 100) == (ByteRange(start=1, stop=3),)
 
 
 @pytest.mark.parametrize("field", ["bytes=100-", "bytes=100-200", "bytes=-0", "bytes=9999-99999"])
 def test_a_range_past_the_end_cannot_be_satisfied(field: str) -> None:
-    assert select(field, 100) == "unsatisfiable"
+    assert select_ranges(field, 100) == "unsatisfiable"
 
 
 def test_an_empty_file_has_no_first_byte_but_a_whole() -> None:
-    assert select("bytes=0-", 0) == "unsatisfiable"
-    assert select("bytes=-5", 0) == "whole"
+    assert select_ranges("bytes=0-", 0) == "unsatisfiable"
+    assert select_ranges("bytes=-5", 0) == "whole"
 
 
 def test_numbers_of_any_length_are_read() -> None:
-    assert select("bytes=0-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
-    assert select("bytes=" + "9" * 9000 + "-", 100) == "unsatisfiable"
-    assert select("bytes=-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
-    assert select("bytes=" + "0" * 9000 + "1-2", 100) == (ByteRange(start=1, stop=3),)
+    assert select_ranges("bytes=0-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
+    assert select_ranges("bytes=" + "9" * 9000 + "-", 100) == "unsatisfiable"
+    assert select_ranges("bytes=-" + "9" * 9000, 100) == (ByteRange(start=0, stop=100),)
+    assert select_ranges("bytes=" + "0" * 9000 + "1-2", 100) == (ByteRange(start=1, stop=3),)
 
 
 def test_seventeen_ranges_are_not_even_looked_at() -> None:
-    assert select("bytes=-0," + "0-1," * 15, 100) == "whole"
-    assert select("bytes=" + "," * 15 + "1-2", 100) == (ByteRange(start=1, stop=3),)
-    assert select("bytes=" + "," * 16 + "1-2", 100) == "whole"
+    assert select_ranges("bytes=-0," + "0-1," * 15, 100) == "whole"
+    assert select_ranges("bytes=" + "," * 15 + "1-2", 100) == (ByteRange(start=1, stop=3),)
+    assert select_ranges("bytes=" + "," * 16 + "1-2", 100) == "whole"
 
 
 @pytest.mark.parametrize("piece", ["0-0,", " ", "-", "0", "\t,", "0-,-"])
@@ -160,6 +160,6 @@ def test_a_hostile_range_takes_no_time(piece: str) -> None:
     field = "bytes=" + piece * 100_000
     started = time.process_time()
 
-    select(field, 100)
+    select_ranges(field, 100)
 
     assert time.process_time() - started < 0.5

@@ -22,7 +22,9 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.running import ConnectionLimits, ServerThread, serve_forever
 
-IMPATIENT = ConnectionLimits(connections=20, patience=0.3, keep_alive=1, grace=1, header_bytes=4096)
+IMPATIENT = ConnectionLimits(
+    connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096
+)
 HUGE = 256 * 1024 * 1024
 
 
@@ -197,7 +199,7 @@ def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) ->
 
 
 def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
-    limits = ConnectionLimits(connections=5, patience=5, grace=1)
+    limits = ConnectionLimits(connections=5, client_timeout=5, grace=1)
     with ServerThread(app, limits=limits) as server, ExitStack() as stack:
         for _ in range(6):
             stack.enter_context(plug(server))

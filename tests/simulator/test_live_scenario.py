@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.living import MOMENT, ScenarioSource
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.simulator.room import room
+from resourcesync.simulator.room import make_folders
 from resourcesync.simulator.scenario import (
     DAY,
     HOUR,
@@ -29,7 +29,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import _Simulation, unfollowed
+from resourcesync.simulator.world import _Simulation, simulate_source
 from resourcesync.wiring import live, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started
@@ -101,9 +101,9 @@ def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[
                 answer = source.answer(name)
                 documents[name] = b"" if answer is None else answer.body
 
-    with room() as folders:
+    with make_folders() as folders:
         world = _Simulation(scenario, DestinationSettings(), folders, tell)
-        with closing(world.follower):
+        with closing(world.destination):
             world.run()
     return documents, digests
 
@@ -129,7 +129,7 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
 
 def test_a_pull_follows_a_live_profile_until_it_is_in_sync(tmp_path: Path) -> None:
     written = scenarios.with_value(
-        scenarios.parse(PROFILES["museum"], "museum"), "scale", "0.01"
+        scenarios.parse_scenario(PROFILES["museum"], "museum"), "scale", "0.01"
     )  # 100 resources
     scenario = scenarios.scenario_of(scenarios.with_value(written, "publish.dumps", "true"))
     _, digests = simulated(replace(scenario, duration=DAY), DAY)
@@ -170,18 +170,18 @@ def test_answers_have_types_and_tags_and_nothing_else_is_taken() -> None:
 
 def test_a_machine_that_is_too_slow_answers_all_the_same_and_is_behind() -> None:
     ticks = iter(range(0, 10_000_000, 600))
-    with unfollowed(SMALL, BASE) as (clock, source):
+    with simulate_source(SMALL, BASE) as (clock, source):
         slow = ScenarioSource(SMALL, BASE, clock, source, lambda: HOUR + next(ticks), 1_000)
         assert slow.answer(FIRST).status == 200
         behind = clock.elapsed
-        slow.pass_on()
+        slow.advance()
         assert 0 < behind < clock.elapsed < HOUR
 
 
 @contextmanager
 def living(faults: Faults) -> Iterator[tuple[ScenarioSource, list[float]]]:
     scenario, elapsed = replace(SMALL, faults=faults), [0.0]
-    with unfollowed(scenario, BASE) as (clock, source):
+    with simulate_source(scenario, BASE) as (clock, source):
         yield ScenarioSource(scenario, BASE, clock, source, lambda: elapsed[0]), elapsed
 
 

@@ -40,7 +40,7 @@ changememory:
 def changes(source: LiveSource, now: datetime) -> list[Change]:
     from io import BytesIO
 
-    document = reading.read(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
+    document = reading.read_stream(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
     found = list(document.entries())
     assert all(isinstance(it, Change) for it in found)
     return [it for it in found if isinstance(it, Change)]
@@ -60,7 +60,7 @@ def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None
 
     later = NOON + timedelta(minutes=10)
     one, other = (LiveSource(LiveSettings(), BASE, 7, NOON) for _ in range(2))
-    listed = reading.read(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
+    listed = reading.read_stream(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
 
     for resource in listed.entries():
         assert isinstance(resource, Resource)
@@ -74,7 +74,7 @@ def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resource
     later = NOON + timedelta(minutes=5)
     source = LiveSource(LiveSettings(tells_lastmod=False), BASE, 1, NOON)
     found = changes(source, later)
-    listed = reading.read(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
+    listed = reading.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
 
     assert {it.kind for it in found} == set(ChangeKind)
     assert all(it.resource.lastmod is None for it in found)
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_not_found(path: str) -> None:
 def test_our_pull_and_the_peers_end_with_what_the_source_has(tmp_path: Path) -> None:
     config = tmp_path / "default.yaml"
     config.write_text(YAML)
-    configured, clock = resync_simulator.read(config), ManualClock(NOON)
+    configured, clock = resync_simulator.read_configuration(config), ManualClock(NOON)
     assert configured.ignored == ()
     with live.serve_live(configured.settings, live.LiveAddress(), seed=3, clock=clock) as serving:
         uri = serving.uri
@@ -161,7 +161,7 @@ changememory:
 
 def test_static_lists_are_at_their_paths_and_what_is_not_done_is_told(tmp_path: Path) -> None:
     (tmp_path / "static.yaml").write_text(STATIC)
-    configured = resync_simulator.read(tmp_path / "static.yaml")
+    configured = resync_simulator.read_configuration(tmp_path / "static.yaml")
     source = LiveSource(configured.settings, BASE, 1, NOON)
 
     assert source.answer("changelists/most_recent.xml", NOON).status == 200

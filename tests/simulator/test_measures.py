@@ -195,7 +195,11 @@ def test_consistency_is_what_it_is_when_counted_moment_by_moment(
         for at, side, name, digest in happenings:
             if at == second:
                 sides[side][name] = digest
-                note = compared.happened if side == "there" else compared.record_copy_change
+                note = (
+                    compared.record_origin_change
+                    if side == "there"
+                    else compared.record_copy_change
+                )
                 note(name, digest, at)
         if second == began:
             compared.begin(second)

@@ -50,7 +50,7 @@ def written(draw: st.DrawFn) -> dict[str, Any]:
     for names in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True)):
         value = draw(ODD)
         with suppress(ConfigurationError):  # sizes may have become another thing
-            table = scenarios._with(table, names, value)
+            table = scenarios._with_one_value(table, names, value)
     return table
 
 
@@ -202,7 +202,7 @@ def test_tables_in_tables_without_end_are_refused() -> None:
     deep = ".".join("a" * 2_000)
     for text in (f"{deep} = 1", "a = " + "[" * 50_000, f"a = {'9' * 5_000}"):
         with pytest.raises(ConfigurationError):
-            scenarios.parse(text, "it")
+            scenarios.parse_scenario(text, "it")
     table = scenarios.with_value({}, "seed", "[" * 5_000)
     with pytest.raises(ConfigurationError, match="seed is wrong"):
         scenarios.scenario_of(table)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
@@ -112,7 +112,7 @@ class Published:
     def packages(self, dump: str) -> Iterator[zipfile.ZipFile]:
         answer = self.source.answer(f"resourcesync/{dump}.xml")
         assert answer is not None
-        for entry in read(BytesIO(answer.body), uri=BASE).entries():
+        for entry in read_stream(BytesIO(answer.body), uri=BASE).entries():
             package = self.source.answer(entry.uri.removeprefix(BASE))
             assert package is not None
             yield zipfile.ZipFile(BytesIO(package.body))
@@ -133,7 +133,7 @@ def test_packages_have_the_bytes_of_each_version(tmp_path: Path) -> None:
     for package in published.packages("changedump"):
         manifest = BytesIO(package.read("manifest.xml"))
         told = set()
-        for change in read(manifest, uri=BASE).entries():
+        for change in read_stream(manifest, uri=BASE).entries():
             assert isinstance(change, Change)
             again += change.resource.uri in told
             told.add(change.resource.uri)
@@ -163,7 +163,7 @@ def test_a_source_that_is_set_back_serves_the_packages_that_it_had(tmp_path: Pat
     before = [it.namelist() for it in published.packages("resourcedump")]
     published.turn(5)
 
-    published.source.set_back(saved)
+    published.source.restore(saved)
 
     assert [it.namelist() for it in published.packages("resourcedump")] == before
 

@@ -259,7 +259,7 @@ class Campaign(Rotting):
             if self.fuse is None:
                 yield destination
                 return
-            equipment = destination._equipment
+            equipment = destination._dependencies
             copies, state = Dying(equipment.copies, self.fuse), Dying(equipment.state, self.fuse)
             yield Destination(replace(equipment, copies=copies, state=state))
 

@@ -107,9 +107,9 @@ def pushed(text: str) -> PushStatus:
                 mirror=text,
                 topic=text,
                 hub=text,
-                standing=standing,
+                status=standing,
                 until=NOW,
-                why=text,
+                reason=text,
                 accepted=3,
                 last=NOW - HOUR,
                 refusals=((DeliveryFault.SIGNATURE, 2), (DeliveryFault.ENDED, 5)),
@@ -122,7 +122,7 @@ def pushed(text: str) -> PushStatus:
 def detail(text: str) -> MirrorDetail:
     change = AppliedChange(time=NOW - HOUR, kind="created", uri=text, dated=NOW - 3 * HOUR)
     return MirrorDetail(
-        brief=brief(text),
+        summary=brief(text),
         since=NOW - 24 * HOUR,
         until=NOW,
         runs=(ran(text), ran(text, hours=2, good=False)),
@@ -142,7 +142,7 @@ def explored(text: str) -> DocumentTree:
     found = [
         TreeItem(depth=it, uri=text, labels=(text, text), details=((text, text),)) for it in depths
     ]
-    found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_sum=True)]
+    found += [replace(found[0], depth=2, is_bad=True), replace(found[0], depth=2, is_total=True)]
     return DocumentTree(
         name=text,
         address=text,
@@ -155,7 +155,9 @@ def explored(text: str) -> DocumentTree:
 
 
 def source(text: str) -> SourceView:
-    figure = Metric(name=text, kind="gauge", what=text, values=((((text, text),), 1.5), ((), 2)))
+    figure = Metric(
+        name=text, kind="gauge", help_text=text, values=((((text, text),), 1.5), ((), 2))
+    )
     return SourceView(
         now=NOW,
         overview=Overview(address=text, lists=((text, text),), resources=3, changes=None),
@@ -165,7 +167,7 @@ def source(text: str) -> SourceView:
         since=NOW - 12 * HOUR,
         changes=(("created", (0, 3, 1)), ("updated", (0, 0, 2)), ("deleted", (0, 0, 0))),
         subscribers=(
-            TopicSubscriber(topic=text, origin=text, expires=0, is_owed=True),
+            TopicSubscriber(topic=text, origin=text, expires=0, has_pending_delivery=True),
             TopicSubscriber(topic=text, origin=text, expires=0, attempts=3),
             TopicSubscriber(topic=f"{text}/channel", origin=text, expires=0),
         ),
@@ -175,4 +177,4 @@ def source(text: str) -> SourceView:
 
 
 def validated(text: str) -> ValidationStatus:
-    return ValidationStatus(now=NOW, documents=3, ended=NOW, summary=text, trouble=text)
+    return ValidationStatus(now=NOW, documents=3, ended=NOW, summary=text, error=text)

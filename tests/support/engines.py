@@ -18,7 +18,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.engines.executors import ExecutorEngine
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run
+from resourcesync.distributed.running import run_units
 from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
 from resourcesync.wiring.engines import open_engine
 from tests.support.commands import free_port, script
@@ -32,7 +32,9 @@ def done(
     engine: ExecutionEngine, units: list[Piece], manners: HostLimits | None = None
 ) -> list[UnitOutcome]:
     """Do units and return all outcomes."""
-    return list(run(engine, do_piece, units, manners=manners or HostLimits(), clock=SystemClock()))
+    return list(
+        run_units(engine, do_piece, units, manners=manners or HostLimits(), clock=SystemClock())
+    )
 
 
 @contextlib.contextmanager

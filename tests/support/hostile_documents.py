@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from tests.support.documents import CHANGE_LIST, URI, CountingStream, document, url
@@ -284,7 +284,7 @@ def main(row: str, number: int) -> None:
     pieces = list(hostile.pieces()) if hostile.prepared else hostile.pieces()
     before, begin, entries = peak(), time.process_time(), 0
     try:
-        for _ in read(CountingStream(pieces), uri=URI, on_refused=refuse).entries():
+        for _ in read_stream(CountingStream(pieces), uri=URI, on_refused=refuse).entries():
             entries += 1
         outcome = "read"
     except DocumentError as error:
@@ -301,7 +301,7 @@ def main(row: str, number: int) -> None:
 
 def _read_the_first() -> None:
     """Import what the first use imports."""
-    list(read(CountingStream([LIST]), uri=URI).entries())
+    list(read_stream(CountingStream([LIST]), uri=URI).entries())
 
 
 def serve() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from resourcesync.adapters.elastic.account import IndexAccount
 from resourcesync.adapters.elastic.client import SearchServer
-from resourcesync.adapters.elastic.settings import parse
+from resourcesync.adapters.elastic.settings import parse_settings
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.model.resources import Change
 from resourcesync.ports import Fetcher
@@ -39,7 +39,7 @@ class World:
             clock=self.clock,
             fetcher=_no_fetcher,
         )
-        settings = parse(options)
+        settings = parse_settings(options)
         with SearchServer(settings.server, self.clock) as asked:
             yield IndexAccount(
                 asked, settings, self.clock, is_opensearch=self.scheme == "opensearch", page=page

@@ -17,7 +17,7 @@ from typing import Self
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.memory import SyncState
-from resourcesync.destination.names import YIELDED
+from resourcesync.destination.names import RELOCATED
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.commands import environment
 
@@ -131,7 +131,7 @@ def visible(mirror: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for path in mirror.rglob("*"):
         if path.is_file() and ".resourcesync" not in path.parts:
-            name = str(path.relative_to(mirror)).removesuffix(YIELDED)
+            name = str(path.relative_to(mirror)).removesuffix(RELOCATED)
             assert name not in found, f"{name} is there twice"
             found[name] = path.read_bytes()
     return found
@@ -185,7 +185,7 @@ def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, in
         command.succeed(*pull)
         command.succeed("audit", str(mirror))
         command.succeed(*pull, "--mode", "baseline")
-        assert not list(mirror.glob(f"d*/**/*{YIELDED}")), "nothing needs another's name any more"
+        assert not list(mirror.glob(f"d*/**/*{RELOCATED}")), "nothing needs another's name any more"
         command.succeed("audit", str(mirror))
     assert visible(mirror) == tree.now()
     _check_memory(mirror)
@@ -196,5 +196,5 @@ def _check_memory(mirror: Path) -> None:
     with MirrorFolder(mirror, SystemClock()) as folder:
         assert folder.state is not None
         folder.state.check()
-        assert SyncState(folder.state).through is not None
+        assert SyncState(folder.state).checkpoint is not None
     assert not list((mirror / ".resourcesync" / "tmp").iterdir())

@@ -87,7 +87,7 @@ class MortalEngine:
             else:
                 future.set_exception(became)
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Begin anew."""
         self.lives -= 1
         self._broken = False

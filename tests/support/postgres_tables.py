@@ -44,7 +44,7 @@ class Records:
         return done.fetchall() if done.description else []
 
     def migrate(self, values: Mapping[str, str] = RECORDS) -> None:
-        self.run(migrations.postgres(values))
+        self.run(migrations.postgres_migration(values))
 
     def put(self, name: str, content: bytes) -> str:
         self.run(

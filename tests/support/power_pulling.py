@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.plan import is_forgotten, is_suspect
+from resourcesync.destination.plan import is_suspect, is_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from tests.support.crash_states import State
@@ -156,7 +156,7 @@ def wrong_rows(
     state: SqliteMirrorState, files: Mapping[str, bytes], altered: Mapping[str, bytes | None]
 ) -> Iterator[str]:
     for copy in state.copies():
-        if is_forgotten(copy) or is_suspect(copy) or not copy.digests:
+        if is_unknown(copy) or is_suspect(copy) or not copy.digests:
             continue  # it is not called right
         body = files.get(copy.path)
         if copy.path in altered and body == altered[copy.path]:

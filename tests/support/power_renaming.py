@@ -95,7 +95,7 @@ class Renaming(Pulling):
         memory = SyncState(state)
         mapping = memory.mapping(self._world.mappers)
         assert mapping is not None
-        if memory.knows(MOVING):  # so a copy is where it was, or where the mapping says
+        if memory.is_note_set(MOVING):  # so a copy is where it was, or where the mapping says
             there = {
                 copy.path: mapping.path(copy.uri)
                 for copy in state.copies()

@@ -44,7 +44,7 @@ def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, Fil
         server = stack.enter_context(ServerThread(late))
         store = FileFollowers(folder / "push.db")
         stack.callback(store.close)
-        messenger = hubs.carrier(clock, private=True)
+        messenger = hubs.open_messenger(clock, private=True)
         stack.callback(messenger.close)
         made = Subscriber(
             store,

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import CatalogueStore
-from resourcesync.testing.samples import NOW, RICH
-from resourcesync.testing.samples import sample as resource
+from resourcesync.testing.samples import FULL_SAMPLE, NOW
+from resourcesync.testing.samples import sample_resource as resource
 
-__all__ = ["NOW", "RICH", "TICK", "changes", "record_first", "resource"]
+__all__ = ["FULL_SAMPLE", "NOW", "TICK", "changes", "record_first", "resource"]
 
 TICK = timedelta(microseconds=1)
 

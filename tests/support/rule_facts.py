@@ -32,7 +32,7 @@ from resourcesync.validator.packages import (
     judge_package,
 )
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
-from resourcesync.validator.together import judge_again
+from resourcesync.validator.together import judge_reread
 from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rule_source import summarize
 
@@ -214,13 +214,13 @@ FACTS: Final = [
     ),
     *facts(
         "CH10",
-        lambda: judge_again(CLOSED, summarize("https://e.example/ch.xml", CH)),
-        lambda: judge_again(CLOSED, summarize("x", CH.replace("example/c", "example/d"))),
+        lambda: judge_reread(CLOSED, summarize("https://e.example/ch.xml", CH)),
+        lambda: judge_reread(CLOSED, summarize("x", CH.replace("example/c", "example/d"))),
     ),
     *facts(
         "CH11",
-        lambda: judge_again(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
-        lambda: judge_again(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
+        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("</urlset>", "<url/></urlset>"))),
+        lambda: judge_reread(OPEN, summarize("x", CH_1_0.replace("created", "updated"))),
     ),
     *facts("NT02", linked(self=1, hub=2), linked(self=2, hub=1), linked(self=1)),
     *facts("NT03", signed(SIGNED), signed(""), signed("md5=00"), signed("sha256=00")),

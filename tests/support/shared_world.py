@@ -101,7 +101,7 @@ class SharedCampaign(Campaign):
                     traffic=lambda: (self.fetcher.requests, self.fetcher.received),
                     patches=self.patches,
                     mappers=self.mappers,
-                    ways=TableSyncStrategy(crew),
+                    strategy=TableSyncStrategy(crew),
                 )
             )
             if self.luck.random() < 0.8:  # else what was changed stays beside the table

@@ -108,7 +108,7 @@ class Week:
                 kept.add({"kind": it.kind.value, **fields})
             if report.findings:
                 moment = self.world.clock.now().strftime("%Y%m%d%H%M%S")
-                kept.call(report.run, moment)
+                kept.set_name(report.run, moment)
 
 
 def simulate(folder: Path, *, hours: int = _HOURS) -> Path:

@@ -93,7 +93,7 @@ class World:
         return self.subscriber
 
     def follower(self) -> ChannelSubscription:
-        [found] = self.store.followers()
+        [found] = self.store.subscriptions()
         return found
 
     def ask(self, token: str, **said: str) -> TextResponse:
@@ -106,9 +106,9 @@ class World:
         """Follow the channel until it is confirmed."""
         self.subscriber.follow(name, [Channel(topic=TOPIC, hubs=(HUB,))])
         self.subscriber.tick()
-        [waiting] = [it for it in self.store.followers() if it.name == name]
+        [waiting] = [it for it in self.store.subscriptions() if it.name == name]
         assert self.ask(waiting.next_token, lease_seconds=lease).status == 200
-        [active] = [it for it in self.store.followers() if it.name == name]
+        [active] = [it for it in self.store.subscriptions() if it.name == name]
         return active
 
     def deliver(

@@ -148,7 +148,7 @@ class TableWorld:
 
     def _read(self, name: str) -> tuple[Header, list[Any]]:
         with (self.out / "resourcesync" / name).open("rb") as stream:
-            document = reading.read(stream, uri=name)
+            document = reading.read_stream(stream, uri=name)
             entries = list(document.entries())
         assert not document.refused
         return document.header, entries

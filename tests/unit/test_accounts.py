@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.accounts import ListingComparison, ListingRow, judge, latest_rows
+from resourcesync.discovery.accounts import ListingComparison, ListingRow, compare_rows, latest_rows
 
 HASHES = st.sampled_from(
     ["", "md5:" + "0" * 32, "md5:" + "1" * 32, "sha-256:" + "a" * 64, "sha-256:" + "b" * 64]
@@ -28,12 +28,12 @@ def test_the_last_telling_of_a_uri_holds(tellings: list[ListingRow]) -> None:
 
 @given(TOLD, TOLD)
 def test_both_sides_are_judged_alike(one: ListingRow, other: ListingRow) -> None:
-    assert judge(one, other)[0] is judge(other, one)[0]
+    assert compare_rows(one, other)[0] is compare_rows(other, one)[0]
 
 
 @given(TOLD)
 def test_nothing_differs_from_itself(told: ListingRow) -> None:
-    assert judge(told, told)[0] is (
+    assert compare_rows(told, told)[0] is (
         ListingComparison.SAME if told.hash else ListingComparison.UNPROVEN
     )
 
@@ -42,7 +42,7 @@ def test_nothing_differs_from_itself(told: ListingRow) -> None:
 def test_what_is_the_same_shares_a_hash_and_no_length_speaks_against_it(
     one: ListingRow, other: ListingRow
 ) -> None:
-    if judge(one, other)[0] is ListingComparison.SAME:
+    if compare_rows(one, other)[0] is ListingComparison.SAME:
         assert one.hash == other.hash != ""
         assert None in (one.length, other.length) or one.length == other.length
 
@@ -51,10 +51,10 @@ def test_a_newer_lastmod_is_no_difference_when_the_hash_is_the_same() -> None:
     digest = "sha-256:" + "a" * 64
 
     assert (
-        judge(ListingRow("a", digest, 1, 1), ListingRow("a", digest, 1, 2))[0]
+        compare_rows(ListingRow("a", digest, 1, 1), ListingRow("a", digest, 1, 2))[0]
         is ListingComparison.SAME
     )
     assert (
-        judge(ListingRow("a", "", 1, 1), ListingRow("a", digest, 1, 2))[0]
+        compare_rows(ListingRow("a", "", 1, 1), ListingRow("a", digest, 1, 2))[0]
         is ListingComparison.DIFFERENT
     )

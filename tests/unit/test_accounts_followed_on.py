@@ -118,7 +118,7 @@ def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> No
 
     with closing(sqlite3.connect(path)) as other:
         before = other.execute("PRAGMA data_version").fetchone()
-        with accounts._following(
+        with accounts._open_follower(
             follower.followed(), {"url": "https://h/"}, follower.clock, PublishRequest()
         ) as following:
             following.follow(10.0)
@@ -227,4 +227,4 @@ def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:
     ],
 )
 def test_an_address_names_an_adapter_that_there_is(text: str, is_one: bool) -> None:
-    assert accounts.is_address(text) is is_one
+    assert accounts.is_account_address(text) is is_one

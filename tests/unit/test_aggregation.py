@@ -8,7 +8,7 @@ from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.linking import EntryLink
-from resourcesync.source.aggregation import UpstreamEntry, links_of
+from resourcesync.source.aggregation import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)
 SAME, OTHER = "sha-256:" + "a" * 64, "sha-256:" + "b" * 64
@@ -19,7 +19,7 @@ HOP = EntryLink("via", "http://hop/x", "", "", None, None)
 
 def told(*links: EntryLink, all_hops: bool = False, digest: str = SAME) -> tuple[Link, ...]:
     upstream = UpstreamEntry(uri="http://up/x", modified=2_000_000, hash=digest, links=links)
-    return links_of(upstream, 3, OURS, HERE.get, all_hops=all_hops)
+    return republished_links(upstream, 3, OURS, HERE.get, all_hops=all_hops)
 
 
 def plain(rel: str, href: str) -> EntryLink:

@@ -18,7 +18,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.memory import ManualClock, MemoryDocuments, MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest
@@ -28,7 +28,7 @@ from resourcesync.ports import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
-from resourcesync.source.link_rules import links_of, parse_rule
+from resourcesync.source.link_rules import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.policy import PublicationStep
 from resourcesync.source.publisher import ListPublisher
@@ -66,7 +66,7 @@ def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
 def told(source: DumpedSource, head: str) -> list[tuple[Package, str, Resource | Change, bytes]]:
     """What the packages of a dump tell: the package, the URI, the entry and its bytes."""
     found: list[tuple[Package, str, Resource | Change, bytes]] = []
-    for package in read(BytesIO(source.bytes_of(head)), uri=head).entries():
+    for package in read_stream(BytesIO(source.bytes_of(head)), uri=head).entries():
         assert isinstance(package, Package)
         name = naming.FOLDER + package.uri.rpartition("/")[2]
         for member in open_package(BytesIO(source.bytes_of(name)), uri=package.uri).members():
@@ -85,7 +85,7 @@ def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
         state[uri] = hashlib.sha256(data).hexdigest()
         assert entry.digests[0].value == state[uri]
         start = package.at
-    for change in read(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
+    for change in read_stream(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
         assert isinstance(change, Change)
         assert change.time is not None
         assert start is not None
@@ -238,7 +238,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
 
 
 def led_to(source: DumpedSource) -> set[str]:
-    entries = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
+    entries = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
     return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
@@ -291,7 +291,7 @@ def test_a_dump_at_another_address_is_led_to_at_once(tmp_path: Path) -> None:
 def test_a_name_with_a_colon_is_no_address_of_its_own(path: str) -> None:
     rules = [parse_rule("describedby:{path}.xml"), parse_rule("via:{uri}.txt always")]
 
-    found = links_of(Resource(uri=BASE + path), rules, BASE, lambda _: True)
+    found = links_by_rule(Resource(uri=BASE + path), rules, BASE, lambda _: True)
 
     assert [link.href for link in found] == [f"{BASE}{path}.xml", f"{BASE}{path}.txt"]
 

@@ -58,14 +58,16 @@ def contents(folder: Path) -> dict[str, bytes]:
 def moment(folder: Path) -> datetime:
     """The ``at`` of the Resource List."""
     with (folder / "resourcesync/resourcelist.xml").open("rb") as stream:
-        at = reading.read(stream, uri="").header.at
+        at = reading.read_stream(stream, uri="").header.at
     assert at is not None
     return at
 
 
 def changes(folder: Path) -> list[Change]:
     with (folder / "resourcesync/changelist.xml").open("rb") as stream:
-        return [it for it in reading.read(stream, uri="").entries() if isinstance(it, Change)]
+        return [
+            it for it in reading.read_stream(stream, uri="").entries() if isinstance(it, Change)
+        ]
 
 
 def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(

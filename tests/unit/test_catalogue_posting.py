@@ -16,7 +16,7 @@ from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
-from tests.support.recording import NOW, RICH, resource
+from tests.support.recording import FULL_SAMPLE, NOW, resource
 
 HOUR = timedelta(hours=1)
 
@@ -155,7 +155,7 @@ def test_filling_records_the_difference(before: dict[str, int], after: dict[str,
 
 
 def test_what_is_not_told_stays_when_it_is_not_all(catalogue: PostedCatalogue) -> None:
-    catalogue.fill([resource("a"), RICH], NOW)
+    catalogue.fill([resource("a"), FULL_SAMPLE], NOW)
 
     done = catalogue.fill([resource("b")], NOW + HOUR, is_all=False)
 

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from resourcesync.destination.clashes import PathClaim, yielding
+from resourcesync.destination.clashes import PathClaim, relocated_uris
 
 
 def who(*named: tuple[str, str]) -> set[str]:
     """Who yields, of names and URIs; whatever comes twice is said once."""
-    return set(yielding(sorted(PathClaim(key, uri) for key, uri in named)))
+    return set(relocated_uris(sorted(PathClaim(key, uri) for key, uri in named)))
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,14 @@ def patches(
     maker = PatchMaker(
         media_type=KIND,
         load=lambda: compute,
-        suits=lambda kind: kind == "text/plain",
+        supports=lambda kind: kind == "text/plain",
         largest=most,
     )
     return PatchGenerator(lambda: [maker], {KIND: PatchFormat(load=lambda: apply)})
 
 
 def between(computing: PatchGenerator, media_type: str = "text/plain") -> tuple[str, bytes] | None:
-    found = computing.between(
+    found = computing.compute(
         io.BytesIO(OLD), io.BytesIO(NEW), media_type=media_type, largest=len(OLD), length=len(NEW)
     )
     if found is None:
@@ -78,9 +78,9 @@ def refuse() -> Callable[..., None]:
         patches(write(b"")),
         patches(swap, most=len(OLD) - 1),
         PatchGenerator(list, {}),
-        PatchGenerator(lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)], {}),
+        PatchGenerator(lambda: [PatchMaker(media_type=KIND, load=refuse, supports=bool)], {}),
         PatchGenerator(
-            lambda: [PatchMaker(media_type=KIND, load=refuse, suits=bool)],
+            lambda: [PatchMaker(media_type=KIND, load=refuse, supports=bool)],
             {KIND: PatchFormat(load=lambda: apply_swap)},
         ),
     ],
@@ -95,7 +95,7 @@ def test_a_format_is_asked_only_about_the_types_that_it_is_for() -> None:
 
 def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
     def maker(compute: PatchComputer) -> PatchMaker:
-        return PatchMaker(media_type=KIND, load=lambda: compute, suits=bool)
+        return PatchMaker(media_type=KIND, load=lambda: compute, supports=bool)
 
     makers = [maker(fail), maker(swap)]
     computing = PatchGenerator(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
@@ -115,6 +115,6 @@ def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
     ],
 )
 def test_ours_are_for_json_and_xml(media_type: str, makers: list[str]) -> None:
-    found = [it.media_type for it in plugins.patch_makers() if it.suits(media_type)]
+    found = [it.media_type for it in plugins.patch_makers() if it.supports(media_type)]
 
     assert found == makers

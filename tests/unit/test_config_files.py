@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.config.files import MOST_BYTES, NAME, ConfigFile, find, overrides, places, read
+from resourcesync.config.files import (
+    MOST_BYTES,
+    NAME,
+    ConfigFile,
+    config_locations,
+    find,
+    overrides,
+    read,
+)
 from resourcesync.errors import ConfigurationError
 
 TEXT = """\
@@ -59,7 +67,7 @@ def test_the_first_file_there_is_counts_and_the_others_do_not(here: Path, tmp_pa
     assert found(system) == user
     put(here / NAME)
     assert found(system) == Path(NAME)
-    assert [place.path for place in places(system=system)] == [Path(NAME), user, system]
+    assert [place.path for place in config_locations(system=system)] == [Path(NAME), user, system]
 
 
 def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> None:
@@ -104,7 +112,7 @@ def test_what_a_source_wrote_into_a_mirror_is_no_configuration(
     monkeypatch.chdir(folder)
 
     assert find(system=tmp_path / "none") is None
-    assert not places()[0].counts
+    assert not config_locations()[0].counts
     assert find(folder / NAME) is not None
 
 
@@ -149,7 +157,7 @@ def test_a_folder_is_no_configuration_file(tmp_path: Path) -> None:
 def test_a_place_is_found_in_any_text_or_not_but_never_fails(text: str) -> None:
     file = ConfigFile(path=Path("x"), tables={}, text=text)
 
-    name, _, line = file.place(("a",), "b").partition(":")
+    name, _, line = file.location(("a",), "b").partition(":")
 
     assert name == "x"
     assert not line or 1 <= int(line) <= len(text.splitlines())
@@ -158,7 +166,7 @@ def test_a_place_is_found_in_any_text_or_not_but_never_fails(text: str) -> None:
 def test_a_mistake_is_told_with_file_line_table_and_key(tmp_path: Path) -> None:
     file = parsed(tmp_path, TEXT)
 
-    error = file.unknown(("mirror", "arxiv-pdf"), "evrey", ("every", "source"))
+    error = file.unknown_key_error(("mirror", "arxiv-pdf"), "evrey", ("every", "source"))
 
     assert error.message == "unknown key `evrey` in [mirror.arxiv-pdf]"
     assert error.evidence == (("file", f"{file.path}:7"),)
@@ -166,7 +174,7 @@ def test_a_mistake_is_told_with_file_line_table_and_key(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_like_none_gets_the_names_of_all(tmp_path: Path) -> None:
-    error = parsed(tmp_path, TEXT).unknown((), "zzz", ("mirror", "auth"))
+    error = parsed(tmp_path, TEXT).unknown_key_error((), "zzz", ("mirror", "auth"))
 
     assert error.message == "unknown key `zzz` at the top"
     assert error.hint == "known: auth, mirror"
@@ -181,13 +189,15 @@ def test_a_key_that_is_like_none_gets_the_names_of_all(tmp_path: Path) -> None:
     ],
 )
 def test_the_words_of_other_programs_lead_to_ours(tmp_path: Path, key: str, hint: str) -> None:
-    error = parsed(tmp_path, TEXT).unknown(("mirror", "m"), key, ("source", "dest", "auth"))
+    error = parsed(tmp_path, TEXT).unknown_key_error(
+        ("mirror", "m"), key, ("source", "dest", "auth")
+    )
 
     assert error.hint == hint
 
 
 def test_dashes_and_capitals_are_a_near_miss(tmp_path: Path) -> None:
-    error = parsed(tmp_path, TEXT).unknown((), "Max-Delete", ("max_delete", "max_size"))
+    error = parsed(tmp_path, TEXT).unknown_key_error((), "Max-Delete", ("max_delete", "max_size"))
 
     assert error.hint == "did you mean `max_delete`?"
 
@@ -209,7 +219,7 @@ def test_the_line_is_that_of_the_key_or_of_its_table(
 ) -> None:
     file = parsed(tmp_path, TEXT)
 
-    assert file.place(table, key) == (f"{file.path}:{line}" if line else str(file.path))
+    assert file.location(table, key) == (f"{file.path}:{line}" if line else str(file.path))
 
 
 def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:

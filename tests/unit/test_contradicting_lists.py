@@ -12,8 +12,8 @@ from resourcesync.destination.plan import (
     Match,
     algorithms_for,
     deduplicate,
-    judge_bytes,
     match_copy,
+    verify_bytes,
 )
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy
@@ -71,7 +71,7 @@ def test_a_copy_that_is_neither_is_different_and_one_that_is_either_is_asked_for
 def test_only_bytes_that_one_of_the_rows_lists_are_accepted() -> None:
     settled = last(row(OLD), NEW)
 
-    assert [judge_bytes(settled, 5, it)[1] is None for it in (OLD, NEW, OTHER)] == [
+    assert [verify_bytes(settled, 5, it)[1] is None for it in (OLD, NEW, OTHER)] == [
         True,
         True,
         False,

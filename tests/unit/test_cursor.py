@@ -11,13 +11,13 @@ from resourcesync.destination.cursor import (
     ChangeListSpan,
     LatestChangeTime,
     ListPrefix,
-    advance,
+    advance_checkpoint,
     chain,
     check_announced,
-    displaced,
+    count_old_entries,
+    find_list_within_processed,
+    find_superseded_list,
     is_new,
-    old_entries,
-    overtaking,
     without_borrowed_time,
 )
 from resourcesync.errors import SourceUnavailableError
@@ -52,7 +52,7 @@ def test_lists_that_ended_before_t_are_not_read() -> None:
     )
 
     assert names(found.lists) == ["last", "open"]
-    assert found.reaches
+    assert found.reaches_back
 
 
 def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() -> None:
@@ -62,8 +62,8 @@ def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() ->
 
 
 def test_lists_that_start_after_t_do_not_reach_back() -> None:
-    assert not chain([span("late", NOON + 1)], NOON).reaches
-    assert chain([span("just", NOON)], NOON).reaches
+    assert not chain([span("late", NOON + 1)], NOON).reaches_back
+    assert chain([span("just", NOON)], NOON).reaches_back
 
 
 def test_nothing_behind_a_hole_is_read() -> None:
@@ -73,14 +73,14 @@ def test_nothing_behind_a_hole_is_read() -> None:
     )
 
     assert names(found.lists) == ["a"]
-    assert not found.reaches
+    assert not found.reaches_back
 
 
 def test_overlapping_lists_are_all_read() -> None:
     found = chain([span("a", 0, NOON), span("b", NOON - HOUR)], 0)
 
     assert names(found.lists) == ["a", "b"]
-    assert found.reaches
+    assert found.reaches_back
 
 
 def test_the_chain_is_ordered_by_time_whatever_the_order_of_the_index() -> None:
@@ -101,14 +101,14 @@ def test_a_list_that_does_not_say_when_it_begins_is_never_left_out() -> None:
     found = chain([span("a", 0, HOUR), span("x", None), span("b", HOUR, 2 * HOUR)], NOON)
 
     assert names(found.lists) == ["x"]
-    assert found.reaches
+    assert found.reaches_back
 
 
 def test_no_list_after_t_means_nothing_new_and_no_hole() -> None:
     found = chain([span("a", 0, HOUR)], NOON)
 
     assert found.lists == ()
-    assert found.reaches
+    assert found.reaches_back
 
 
 def header(from_: int, until: int | None = None) -> Header:
@@ -190,7 +190,7 @@ def seen(from_: int, until: int | None, uri: str = "seen") -> ProcessedDocument:
 def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
     spans: list[ChangeListSpan], known: ProcessedDocument
 ) -> None:
-    assert displaced(spans, [known]) == ""
+    assert find_superseded_list(spans, [known]) == ""
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_lists_that_grow_are_closed_or_dropped_are_not_displaced(
 def test_lists_whose_time_others_cover_were_written_anew(
     spans: list[ChangeListSpan], known: ProcessedDocument
 ) -> None:
-    assert displaced(spans, [known]) == "seen"
+    assert find_superseded_list(spans, [known]) == "seen"
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_less_than_a_second_may_hide_that_lists_were_written_anew(
 ) -> None:
     newest = NOON + HOUR + 1
 
-    assert displaced(spans, [known], newest) == ""
-    assert displaced(spans, [known], newest, margin=0) == "seen"
+    assert find_superseded_list(spans, [known], newest) == ""
+    assert find_superseded_list(spans, [known], newest, margin=0) == "seen"
     exact = [span("a", NOON - HOUR, NOON), span("b", NOON, known.until), span("c", NOON + HOUR)]
-    assert displaced(exact, [known], NOON + HOUR, margin=0) == ""
+    assert find_superseded_list(exact, [known], NOON + HOUR, margin=0) == ""
 
 
 @pytest.mark.parametrize(
@@ -244,10 +244,10 @@ def test_less_than_a_second_may_hide_that_lists_were_written_anew(
 def test_a_new_list_overtakes_an_open_one_when_it_begins_among_what_was_read_of_it(
     spans: list[ChangeListSpan], newest: int | None, found: str
 ) -> None:
-    assert overtaking(spans, [seen(NOON, None)], newest) == found
-    assert overtaking(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
+    assert find_list_within_processed(spans, [seen(NOON, None)], newest) == found
+    assert find_list_within_processed(spans, [seen(NOON, NOON + 3 * HOUR)], newest) == ""
     read = [seen(NOON, None), *(seen(it.from_, None, it.uri) for it in spans if it.from_)]
-    assert overtaking(spans, read, newest) == ""
+    assert find_list_within_processed(spans, read, newest) == ""
 
 
 def test_times_of_resources_move_t_only_where_no_change_has_its_own() -> None:
@@ -273,30 +273,30 @@ def test_only_times_of_their_own_are_told_of_changes_as_the_clock_of_the_lists_h
     latest = LatestChangeTime(NOON, NOON)
     ahead = from_microseconds(NOON + 3 * HOUR)
     latest.add(replace(change("a", NOON + 3 * HOUR), resource=Resource(uri="a", lastmod=ahead)))
-    assert (latest.own, latest.is_news) == (None, False)
+    assert (latest.change_time, latest.is_after_checkpoint) == (None, False)
 
     latest.add(change("b", NOON + HOUR))
-    assert (latest.own, latest.is_news) == (NOON + HOUR, True)
+    assert (latest.change_time, latest.is_after_checkpoint) == (NOON + HOUR, True)
 
 
 def test_what_is_missing_before_t_is_no_hole() -> None:
     closed = [span("a", 0, NOON - 1), span("b", NOON)]
 
     assert names(chain(closed, NOON).lists) == ["a", "b"]
-    assert chain(closed, NOON).reaches
-    assert not chain(closed, NOON - 2).reaches
+    assert chain(closed, NOON).reaches_back
+    assert not chain(closed, NOON - 2).reaches_back
 
 
 def test_t_is_the_end_of_a_closed_list_and_the_last_change_of_an_open_one() -> None:
-    assert advance(0, until=HOUR, last=5, now=NOON) == HOUR
-    assert advance(0, until=None, last=5, now=NOON) == 5
-    assert advance(7, until=None, last=None, now=NOON) == 7
+    assert advance_checkpoint(0, until=HOUR, last=5, now=NOON) == HOUR
+    assert advance_checkpoint(0, until=None, last=5, now=NOON) == 5
+    assert advance_checkpoint(7, until=None, last=None, now=NOON) == 7
 
 
 def test_t_never_goes_back_and_never_far_into_the_future() -> None:
-    assert advance(NOON, until=HOUR, last=None, now=NOON) == NOON
-    assert advance(5, until=NOON * 3, last=7, now=NOON) == 7
-    assert advance(0, until=NOON + DAY, last=None, now=NOON) == NOON + DAY
+    assert advance_checkpoint(NOON, until=HOUR, last=None, now=NOON) == NOON
+    assert advance_checkpoint(5, until=NOON * 3, last=7, now=NOON) == 7
+    assert advance_checkpoint(0, until=NOON + DAY, last=None, now=NOON) == NOON + DAY
 
 
 def test_the_prefix_tells_order_kind_time_and_content_apart() -> None:
@@ -339,7 +339,7 @@ def test_a_deletion_that_borrows_the_time_of_its_resource_tells_none(
 
 def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
     def old(*moments: int | None) -> int:
-        return old_entries([change("u", moment) for moment in moments], NOON)
+        return count_old_entries([change("u", moment) for moment in moments], NOON)
 
     before, after = NOON - HOUR, NOON + HOUR
 
@@ -353,7 +353,7 @@ def test_what_stands_before_a_change_older_than_t_is_older_too() -> None:
 def test_where_times_are_in_no_order_the_order_tells_nothing() -> None:
     moments = (NOON - HOUR, None, NOON - 2 * HOUR, NOON - HOUR)
 
-    assert old_entries([change("u", moment) for moment in moments], NOON) == 0
+    assert count_old_entries([change("u", moment) for moment in moments], NOON) == 0
 
 
 def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() -> None:
@@ -361,14 +361,14 @@ def test_a_time_that_may_be_the_one_of_the_resource_says_nothing_of_the_order() 
     resource = Resource(uri="u", lastmod=moment)
     borrowed = Change(kind=ChangeKind.UPDATED, time=moment, resource=resource)
 
-    assert old_entries([change("v", None), borrowed], NOON) == 0
+    assert count_old_entries([change("v", None), borrowed], NOON) == 0
 
 
 def test_a_list_that_was_open_and_ends_before_a_change_of_it_was_written_anew() -> None:
     seen = ProcessedDocument("open", NOON, None, 3, "", "", "")
     closed = [span("closed", NOON, NOON + HOUR), span("next", NOON + HOUR)]
 
-    assert displaced(closed, [seen], NOON + 2 * HOUR) == "open"
-    assert displaced(closed, [seen], NOON + HOUR + OVERLAP) == ""
-    assert displaced(closed, [seen]) == ""
-    assert displaced([span("open", NOON)], [seen], NOON + 2 * HOUR) == ""
+    assert find_superseded_list(closed, [seen], NOON + 2 * HOUR) == "open"
+    assert find_superseded_list(closed, [seen], NOON + HOUR + OVERLAP) == ""
+    assert find_superseded_list(closed, [seen]) == ""
+    assert find_superseded_list([span("open", NOON)], [seen], NOON + 2 * HOUR) == ""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.destination.cursor import ListPrefix
-from resourcesync.destination.cut_off import InterruptedReading, PrefixRecord, note_of
+from resourcesync.destination.cut_off import InterruptedReading, PrefixRecord, encode_prefixes
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -30,7 +30,7 @@ def read(names: str, from_: int = 1) -> PrefixRecord:
 
 def is_lost(noted: Sequence[PrefixRecord], *lists: tuple[int | None, str, bool]) -> bool:
     """Whether what was noted is lost in lists: when they begin, their changes, whether news."""
-    found = InterruptedReading.of_notes(note_of(noted))
+    found = InterruptedReading.from_notes(encode_prefixes(noted))
     for from_, names, is_news in lists:
         found.begin_list(from_)
         for change in changes(names):
@@ -62,7 +62,7 @@ def test_a_list_that_begins_at_another_time_or_tells_of_nothing_new_proves_nothi
 def test_more_lists_than_are_worth_a_note_are_never_proven() -> None:
     many = [(number, 1, "digest") for number in range(10_001)]
 
-    assert len(note_of(many)) < 100
-    assert InterruptedReading.of_notes(note_of(many)).is_lost
-    assert InterruptedReading.of_notes("[[1,2]").is_lost
-    assert not InterruptedReading.of_notes("", None).is_lost
+    assert len(encode_prefixes(many)) < 100
+    assert InterruptedReading.from_notes(encode_prefixes(many)).is_lost
+    assert InterruptedReading.from_notes("[[1,2]").is_lost
+    assert not InterruptedReading.from_notes("", None).is_lost

@@ -11,9 +11,9 @@ from resourcesync.wiring.diagnosis import (
     FolderFacts,
     MachineFacts,
     SourceFacts,
-    judge_machine,
-    judge_place,
-    judge_reach,
+    check_folder,
+    check_machine,
+    check_source,
     parse_version,
 )
 
@@ -53,9 +53,9 @@ def bad(verdicts: Any) -> list[CheckResult]:
 
 
 def test_what_is_well_is_called_ok() -> None:
-    assert levels(judge_machine(MACHINE)) == {"ok"}
-    assert levels(judge_place(PLACE)) == {"ok"}
-    assert levels(judge_reach(REACH)) == {"ok"}
+    assert levels(check_machine(MACHINE)) == {"ok"}
+    assert levels(check_folder(PLACE)) == {"ok"}
+    assert levels(check_source(REACH)) == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_what_is_well_is_called_ok() -> None:
 def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
     change: dict[str, Any], check: str, level: str, told: str
 ) -> None:
-    (found,) = bad(judge_machine(replace(MACHINE, **change)))
+    (found,) = bad(check_machine(replace(MACHINE, **change)))
 
     assert (found.check, found.level) == (check, level)
     assert told in found.text
-    assert found.next
+    assert found.next_attempt
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_what_is_wrong_with_a_machine_is_said_with_what_to_do(
 def test_what_is_wrong_with_a_mirror_is_said_with_what_to_do(
     change: dict[str, Any], check: str, level: str
 ) -> None:
-    (found,) = bad(judge_place(replace(PLACE, **change)))
+    (found,) = bad(check_folder(replace(PLACE, **change)))
 
     assert (found.check, found.level) == (check, level)
-    assert found.next
+    assert found.next_attempt
 
 
 def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
-    checks = {it.check for it in judge_place(replace(PLACE, is_mirror=False, damage="none"))}
+    checks = {it.check for it in check_folder(replace(PLACE, is_mirror=False, damage="none"))}
 
     assert checks == {"writing", "names", "room", "inodes"}
 
@@ -122,7 +122,7 @@ def test_a_folder_that_is_no_mirror_has_no_memory_to_judge() -> None:
 def test_a_file_system_that_takes_two_names_for_one_is_no_fault(
     change: dict[str, Any], told: str
 ) -> None:
-    verdicts = list(judge_place(replace(PLACE, **change)))
+    verdicts = list(check_folder(replace(PLACE, **change)))
 
     assert levels(verdicts) == {"ok"}
     assert any(told in verdict.text for verdict in verdicts)
@@ -144,21 +144,21 @@ def test_a_file_system_that_takes_two_names_for_one_is_no_fault(
 def test_what_is_wrong_with_a_source_is_said(
     change: dict[str, Any], check: str, level: str
 ) -> None:
-    (found,) = bad(judge_reach(replace(REACH, **change)))
+    (found,) = bad(check_source(replace(REACH, **change)))
 
     assert (found.check, found.level) == (check, level)
 
 
 def test_a_clock_is_said_to_be_ahead_or_behind() -> None:
-    ahead = bad(judge_reach(replace(REACH, date=NOW - timedelta(minutes=5))))[0]
-    behind = bad(judge_reach(replace(REACH, date=NOW + timedelta(minutes=5))))[0]
+    ahead = bad(check_source(replace(REACH, date=NOW - timedelta(minutes=5))))[0]
+    behind = bad(check_source(replace(REACH, date=NOW + timedelta(minutes=5))))[0]
 
     assert "300 s ahead of" in ahead.text
     assert "300 s behind" in behind.text
 
 
 def test_what_lies_behind_a_proxy_is_not_judged() -> None:
-    (found,) = judge_reach(replace(REACH, proxy="http://proxy:3128", failure="refused"))
+    (found,) = check_source(replace(REACH, proxy="http://proxy:3128", failure="refused"))
 
     assert (found.check, found.level) == ("proxy", "ok")
 

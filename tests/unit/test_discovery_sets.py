@@ -56,7 +56,7 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/2/c.xml", f"{HOST}/b/c.xml")
     word = {"uri": sets[index].uri, "name": names_of(sets)[index], "number": str(index + 1)}[way]
 
-    chosen = choose(sets, SetChoice(wanted=word), HOST)
+    chosen = choose(sets, SetChoice(requested=word), HOST)
 
     # A name wins over a number: the set called 2 is the second one here by chance.
     assert chosen == sets[index]
@@ -65,14 +65,14 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
 @pytest.mark.parametrize("word", ["0", "3", "-1", "²", "9" * 5_000, "c", "", " ", "*"])
 def test_what_is_no_set_chooses_none(word: str) -> None:
     with pytest.raises(ConfigurationError):
-        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(wanted=word), HOST)
+        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(requested=word), HOST)
 
 
 def test_a_name_that_fits_several_chooses_none() -> None:
     sets = offered(f"{HOST}/x/a/c.xml", f"{HOST}/y/a/c.xml", f"{HOST}/b/c.xml")
 
     with pytest.raises(ConfigurationError, match="no set 'a'"):
-        choose(sets, SetChoice(wanted="a"), HOST)
+        choose(sets, SetChoice(requested="a"), HOST)
 
 
 def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
@@ -135,7 +135,7 @@ def test_the_sets_of_a_description_are_told_with_what_describes_them() -> None:
 def test_the_chosen_set_is_followed_and_the_other_not_even_asked() -> None:
     host = Host(TWO)
 
-    found = host.find("", SetChoice(wanted="texts"))
+    found = host.find("", SetChoice(requested="texts"))
 
     assert found.resource_list == f"{HOST}/texts/resourcelist.xml"
     assert found.description == f"{HOST}{WELL_KNOWN}"
@@ -189,9 +189,9 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
 
 def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
-        Host(TWO).find("/maps/c.xml", SetChoice(wanted="texts"))
-    assert Host(TWO).find("/maps/c.xml", SetChoice(wanted="maps")).capability_list is not None
-    followed = SetChoice(wanted="texts", pinned=f"{HOST}/maps/c.xml")
+        Host(TWO).find("/maps/c.xml", SetChoice(requested="texts"))
+    assert Host(TWO).find("/maps/c.xml", SetChoice(requested="maps")).capability_list is not None
+    followed = SetChoice(requested="texts", pinned=f"{HOST}/maps/c.xml")
     with pytest.raises(ConfigurationError, match="no set 'texts'"):
         Host(TWO).find("/maps/c.xml", followed)
 
@@ -202,4 +202,4 @@ def test_a_page_of_several_sets_offers_them() -> None:
 
     with pytest.raises(ConfigurationError):
         host.find("/page")
-    assert host.find("/page", SetChoice(wanted="2")).capability_list == f"{HOST}/texts/c.xml"
+    assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"

@@ -68,7 +68,7 @@ def test_every_search_ends_soon_and_by_name(
 ) -> None:
     host = Host(world)
 
-    found = outcome(host, start, SetChoice(wanted=wish))
+    found = outcome(host, start, SetChoice(requested=wish))
 
     target(float(len(host.asked)))
     assert len(host.asked) <= MOST
@@ -100,6 +100,6 @@ def test_each_set_that_is_offered_can_be_chosen(world: dict[str, Answer], start:
 
     assert len(host.asked) <= MOST
     for one in offered:
-        found = outcome(host, start, SetChoice(wanted=one.uri))
+        found = outcome(host, start, SetChoice(requested=one.uri))
         # The set itself may turn out to be broken; it is never said not to be offered.
         assert isinstance(found, SourceLists) or found.code != "no-such-set"

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from resourcesync.documents.reading import Limits, read
+from resourcesync.documents.reading import Limits, read_stream
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -83,7 +83,7 @@ def test_a_bomb_is_stopped_at_the_limit_in_little_memory() -> None:
 
     tracemalloc.start()
     with pytest.raises(DocumentLimitError) as caught:
-        list(read(io.BytesIO(bomb), uri=URI, limits=Limits(bytes=4 * MIB)).entries())
+        list(read_stream(io.BytesIO(bomb), uri=URI, limits=Limits(bytes=4 * MIB)).entries())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -96,7 +96,7 @@ def test_endless_empty_members_are_stopped() -> None:
     stream = CountingStream([gzip.compress(HEAD), *([empty * 1000] * 1000)])
 
     with pytest.raises(DocumentLimitError):
-        list(read(stream, uri=URI).entries())
+        list(read_stream(stream, uri=URI).entries())
 
     assert stream.given < MIB
 

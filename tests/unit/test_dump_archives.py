@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
@@ -31,7 +31,7 @@ def source(request: pytest.FixtureRequest) -> DumpedSource:
 
 
 def told(source: DumpedSource, name: str) -> tuple[Header, list[object]]:
-    document = read(BytesIO(source.bytes_of(name)), uri=source.uri(name))
+    document = read_stream(BytesIO(source.bytes_of(name)), uri=source.uri(name))
     return document.header, list(document.entries())
 
 

@@ -8,26 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.choosing import (
-    LEAST,
-    REQUEST,
-    USUAL,
+    DEFAULT_SIZE,
+    MIN_FETCHES,
+    REQUEST_COST,
     AgeIndex,
     DumpPolicy,
     PackageEstimate,
     ResourceCount,
     are_manifests_worth_fetching,
-    cost_singly,
+    cost_of_requests,
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import DumpEstimate, moments_of
+from resourcesync.destination.estimating import DumpEstimate, interval_ends
 from resourcesync.destination.holdings import (
     ManifestRow,
     PackageTrust,
-    joined,
+    join_wanted,
+    new_fetch_sorter,
     new_manifest_sorter,
-    new_orders,
-    new_wanted,
+    new_order_sorter,
     provides,
 )
 from resourcesync.destination.packages import DumpPackage
@@ -41,7 +41,7 @@ POLICIES: Sequence[DumpPolicy] = ("auto", "never", "always")
 A = "sha-256:" + "a" * 64
 B = "sha-256:" + "b" * 64
 OTHER_KIND = "md5:" + "c" * 32
-FAR = PackageTrust(through=10**18, is_near=True, is_list=False)
+FAR = PackageTrust(complete_until=10**18, is_near=True, is_list=False)
 
 
 @st.composite
@@ -70,7 +70,7 @@ def test_a_package_is_taken_only_for_a_reason(
     assert it.wanted.count
     assert room is None or (it.length or 0) + it.wanted.total <= room
     if policy == "auto" and it.length is not None:
-        assert REQUEST + it.length < cost_singly(it.wanted)
+        assert REQUEST_COST + it.length < cost_of_requests(it.wanted)
     if policy == "auto" and it.entries is not None:
         assert it.wanted.count * 10 >= it.entries
 
@@ -120,8 +120,8 @@ def test_a_package_of_unknown_size_is_taken_only_for_half_of_what_it_holds() -> 
 
 
 def test_a_look_at_a_dump_is_worth_it_for_a_few_resources_at_least() -> None:
-    assert not is_dump_worth_checking(ResourceCount(count=LEAST - 1), "auto")
-    assert is_dump_worth_checking(ResourceCount(count=LEAST), "auto")
+    assert not is_dump_worth_checking(ResourceCount(count=MIN_FETCHES - 1), "auto")
+    assert is_dump_worth_checking(ResourceCount(count=MIN_FETCHES), "auto")
     assert is_dump_worth_checking(ResourceCount(count=1), "always")
     assert not is_dump_worth_checking(ResourceCount(), "always")
     assert not is_dump_worth_checking(ResourceCount(count=10**6), "never")
@@ -140,7 +140,7 @@ def test_manifests_that_cost_more_than_they_may_save_are_not_looked_at() -> None
 
 def test_what_has_no_length_is_taken_for_as_long_as_the_others() -> None:
     assert ResourceCount(count=4, size=300, unsized=1).total == 400
-    assert ResourceCount(count=2, unsized=2).total == 2 * USUAL
+    assert ResourceCount(count=2, unsized=2).total == 2 * DEFAULT_SIZE
     assert ResourceCount().total == 0
 
 
@@ -197,7 +197,7 @@ def offered(
 def estimate(
     packages: list[DumpPackage], *lastmods: int | None, resources: int = 100
 ) -> DumpEstimate:
-    ages = AgeIndex(moments_of(packages))
+    ages = AgeIndex(interval_ends(packages))
     for lastmod in lastmods:
         ages.add(None if lastmod is None else lastmod * 1_000_000, 10)
     return DumpEstimate(packages, ages, resources)
@@ -206,35 +206,35 @@ def estimate(
 def test_packages_are_expected_to_hold_as_much_as_they_are_long() -> None:
     found = estimate([offered(length=300), offered(length=100)], *[None] * 40)
 
-    assert [found.of(n).wanted.count for n in (0, 1)] == [30, 10]
-    assert [found.of(n).entries for n in (0, 1)] == [75, 25]
+    assert [found.for_package(n).wanted.count for n in (0, 1)] == [30, 10]
+    assert [found.for_package(n).entries for n in (0, 1)] == [75, 25]
 
 
 def test_what_is_younger_than_a_package_is_not_expected_in_it() -> None:
     found = estimate([offered(length=100, at=5)], 1, 5, 6, 7, None)
 
-    assert found.of(0).wanted.count == 3
+    assert found.for_package(0).wanted.count == 3
 
 
 def test_of_changes_those_are_expected_that_fall_in_the_time_of_the_package() -> None:
     packages = [offered(from_=2, until=4), offered(from_=4, until=6), offered(from_=6)]
     found = estimate(packages, 1, 2, 3, 4, 5, 6, 7, 8)
 
-    assert [found.of(n).wanted.count for n in range(3)] == [3, 3, 3]
-    assert found.of(0).entries is None
+    assert [found.for_package(n).wanted.count for n in range(3)] == [3, 3, 3]
+    assert found.for_package(0).entries is None
 
 
 def test_packages_that_disappoint_lower_what_is_expected_of_the_next_ones() -> None:
     found = estimate([offered(length=1), offered(length=1)], *[None] * 100)
-    assert found.of(1).wanted.count == 50
+    assert found.for_package(1).wanted.count == 50
 
     found.learn(50, 5)
 
-    assert found.of(1).wanted.count == 5
+    assert found.for_package(1).wanted.count == 5
     found.learn(0, 0)
-    assert found.of(1).wanted.count == 5
+    assert found.for_package(1).wanted.count == 5
     found.learn(5, 500)
-    assert found.of(1).wanted.count == 50
+    assert found.for_package(1).wanted.count == 50
 
 
 # --- which versions ---
@@ -269,9 +269,9 @@ def test_where_no_digest_is_listed_only_the_time_of_a_package_of_the_source_coun
 
     assert provides(held(), bare, FAR)
     assert not provides(held(), bare, FAR._replace(is_near=False))
-    assert not provides(held(), bare, FAR._replace(through=1_999_999))
-    assert provides(held(), bare, FAR._replace(through=2_000_000))
-    assert provides(held(), bare, FAR._replace(through=0, is_list=True))
+    assert not provides(held(), bare, FAR._replace(complete_until=1_999_999))
+    assert provides(held(), bare, FAR._replace(complete_until=2_000_000))
+    assert provides(held(), bare, FAR._replace(complete_until=0, is_list=True))
     assert not provides(held(lastmod=2), bare, FAR)
     assert not provides(held(lastmod=None), bare, FAR)
     assert not provides(held(), listed(hash="", lastmod=None), FAR)
@@ -284,7 +284,7 @@ NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
     wanted: set[str], names: list[str]
 ) -> None:
-    with new_wanted(BytesIO) as fetches, new_manifest_sorter(BytesIO) as holdings:
+    with new_fetch_sorter(BytesIO) as fetches, new_manifest_sorter(BytesIO) as holdings:
         for name in wanted:
             fetches.add(Fetch(listed(name), None))
         for position, name in enumerate(names):
@@ -292,7 +292,7 @@ def test_each_thing_wanted_meets_all_that_is_held_of_it_in_order(
 
         found = {
             fetch.listed.uri: [it.position for it in group]
-            for fetch, group in joined(fetches, holdings)
+            for fetch, group in join_wanted(fetches, holdings)
         }
 
     assert found == {
@@ -307,7 +307,7 @@ def test_orders_come_back_in_the_order_of_the_manifest_and_as_they_were() -> Non
         (3, Fetch(listed("c", mirrors=("m",), memento="n"), None)),
         (100, Fetch(listed("a"), None)),
     ]
-    with new_orders(BytesIO) as spool:
+    with new_order_sorter(BytesIO) as spool:
         for order in orders:
             spool.add(order)
         assert list(spool) == sorted(orders, key=lambda order: order[0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reading import PackageReader, open_package
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource
@@ -34,7 +34,7 @@ def source() -> DumpedSource:
 
 
 def packages(source: DumpedSource, head: str = naming.RESOURCE_DUMP) -> list[Package]:
-    document = read(BytesIO(source.bytes_of(head)), uri=source.uri(head))
+    document = read_stream(BytesIO(source.bytes_of(head)), uri=source.uri(head))
     return [entry for entry in document.entries() if isinstance(entry, Package)]
 
 
@@ -109,7 +109,7 @@ def test_only_the_range_that_changed_is_packed_again(source: DumpedSource) -> No
     assert contents(source) == source.originals.contents()
     assert len(done.packages) == 1
     assert len({it.uri for it in packages(source)} & first) == 2
-    document = read(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
+    document = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
     ats = [it.at for it in packages(source)]
     assert document.header.at == min(it for it in ats if it is not None)
     assert document.header.completed == max(it for it in ats if it is not None)
@@ -192,12 +192,12 @@ def test_very_many_packages_are_listed_in_parts() -> None:
     source.publish()
     source.dump()
 
-    head = read(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
+    head = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
     parts = [it for it in head.entries() if isinstance(it, Part)]
     listed = [
         entry
         for part in parts
-        for entry in read(BytesIO(source.bytes_at(part.uri)), uri=part.uri).entries()
+        for entry in read_stream(BytesIO(source.bytes_at(part.uri)), uri=part.uri).entries()
     ]
 
     assert head.header.is_index
@@ -351,7 +351,7 @@ def test_the_capability_list_leads_to_the_dumps_in_the_order_of_the_specificatio
     source.dump(changes=True)
     source.publish()
 
-    document = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="capabilities")
+    document = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="capabilities")
     offered = [it.capability for it in document.entries() if isinstance(it, CapabilityEntry)]
     assert offered == [
         Capability.RESOURCE_LIST,

@@ -12,11 +12,11 @@ from resourcesync.adapters.elastic.documents import (
     Locations,
     ResourceDecoder,
     change_document,
-    plain_date,
-    read_moment,
+    format_plain_date,
+    parse_date,
     resource_document,
 )
-from resourcesync.adapters.elastic.settings import IndexSettings, parse
+from resourcesync.adapters.elastic.settings import IndexSettings, parse_settings
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
@@ -121,7 +121,7 @@ def test_no_value_of_a_field_is_too_odd(value: object) -> None:
     assert found.lastmod is None or found.lastmod.utcoffset() is not None
     assert found.length is None or 0 <= found.length < 1 << 63
     with contextlib.suppress(ValueError, TypeError, OverflowError):
-        read_moment(value)
+        parse_date(value)
 
 
 @given(
@@ -142,13 +142,13 @@ def test_what_is_written_is_read_again(resource: Resource) -> None:
     assert ResourceDecoder(locations()).resource("name", document) == resource
     logged = change_document(resource, "updated", datetime(2026, 1, 1, tzinfo=UTC), format_w3c)
     assert locations().uri(logged["location"]) == resource.uri
-    assert read_moment(logged["datetime"]) == datetime(2026, 1, 1, tzinfo=UTC)
+    assert parse_date(logged["datetime"]) == datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_plain_date_is_of_the_seeds_own_form() -> None:
     moment = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-    assert plain_date(moment) == "2026-01-02T03:04:05+0000"
-    assert read_moment(plain_date(moment)) == moment.replace(microsecond=0)
+    assert format_plain_date(moment) == "2026-01-02T03:04:05+0000"
+    assert parse_date(format_plain_date(moment)) == moment.replace(microsecond=0)
 
 
 def options(address: str, **values: str) -> AccountOptions:
@@ -168,7 +168,7 @@ def _no_fetcher(address: str) -> contextlib.AbstractContextManager[Fetcher]:
 
 
 def test_the_seeds_parameters_are_known_by_each_of_their_names() -> None:
-    found = parse(
+    found = parse_settings(
         options(
             "elasticsearch:https://s.example/es/omtd-resourcesync",
             resource_set="pdf",
@@ -221,5 +221,5 @@ def test_what_cannot_work_is_refused_without_the_secret(
     address: str, values: dict[str, str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse(options(address, **values))
+        parse_settings(options(address, **values))
     assert "hidden" not in f"{caught.value.message} {caught.value.evidence} {caught.value.hint}"

@@ -10,9 +10,9 @@ from resourcesync.adapters.elastic import positions
 from resourcesync.adapters.elastic.positions import (
     LogPosition,
     ReportedEntry,
-    advance,
-    decode,
-    narrowed,
+    advance_position,
+    decode_position,
+    narrow_start,
 )
 from resourcesync.errors import DiscontinuityError
 
@@ -41,10 +41,10 @@ def poll(
         for number, event in enumerate(events)
         if event.visible <= now and event.at >= position.start
     ]
-    newest = max((it.at for it in entries), default=position.start)
+    newest = max((it.logged for it in entries), default=position.start)
     fresh = {it.name for it in entries} - position.seen
     boundary = min(newest, now + skew) - WINDOW
-    return advance(position, entries, boundary=boundary, held=None), fresh
+    return advance_position(position, entries, boundary=boundary, held=None), fresh
 
 
 @given(EVENTS, st.lists(st.integers(0, 500), max_size=12), st.integers(0, 1000))
@@ -53,7 +53,7 @@ def test_each_change_is_told_once_however_late_it_is_seen(
 ) -> None:
     position, told = LogPosition(log="a"), list[str]()
     for now in [*sorted(polls), 1000]:
-        position, fresh = poll(decode(position.encode()), events, now, skew)
+        position, fresh = poll(decode_position(position.encode()), events, now, skew)
         told += fresh
 
     assert sorted(told) == sorted(map(str, range(len(events))))
@@ -62,10 +62,12 @@ def test_each_change_is_told_once_however_late_it_is_seen(
 @given(EVENTS, st.integers(0, 400), st.integers(0, 400))
 def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: int) -> None:
     told = [ReportedEntry(str(number), it.at) for number, it in enumerate(events)]
-    after = advance(LogPosition(log="a", start=start), told, boundary=450, held=max(start, held))
+    after = advance_position(
+        LogPosition(log="a", start=start), told, boundary=450, held=max(start, held)
+    )
 
     assert after.start <= max(start, held)
-    assert after.seen == {it.name for it in told if it.at >= after.start}
+    assert after.seen == {it.name for it in told if it.logged >= after.start}
 
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
@@ -74,15 +76,15 @@ def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: 
     most, positions_most = 10, positions.MAX_REMEMBERED
     try:
         setattr(positions, "MAX_REMEMBERED", most)  # noqa: B010 - it is final elsewhere
-        moment = narrowed(known, start)
+        moment = narrow_start(known, start)
     finally:
         setattr(positions, "MAX_REMEMBERED", positions_most)  # noqa: B010 - it is final elsewhere
 
-    assert sum(it.at >= moment for it in known) <= most
-    assert moment == start or sum(it.at >= start for it in known) > most
+    assert sum(it.logged >= moment for it in known) <= most
+    assert moment == start or sum(it.logged >= start for it in known) > most
 
 
 @pytest.mark.parametrize("text", ["", "17", "{}", "[]", '{"log": "a", "version": 2}', "\x00"])
 def test_a_position_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(DiscontinuityError):
-        decode(text)
+        decode_position(text)

@@ -80,7 +80,7 @@ def test_it_is_known_whether_an_event_is_on_its_way() -> None:
     for end in (b"\n", b"\r", b"\r\n"):
         reader = EventReader()
         chunks = (b":ok" + end * 2, b"data: a", end, b"", end + b":" + end)
-        amid = [(len(list(reader.read(chunk))), reader.is_amid) for chunk in chunks]
+        amid = [(len(list(reader.read(chunk))), reader.is_incomplete) for chunk in chunks]
         assert amid == [(0, False), (0, True), (0, True), (0, True), (1, False)]
 
 

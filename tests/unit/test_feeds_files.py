@@ -39,10 +39,10 @@ class TestGrowingFile(AccountSuite):
     def remove(self, name: str) -> None:
         add(self.path, line(name, "deleted"))
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return _elsewhere(self.path)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.path.write_bytes(b"")
         return False  # its position was before the first line: nothing of what was read is lost
 
@@ -201,7 +201,7 @@ def test_a_reader_that_was_away_for_two_rotations_misses_nothing(path: Path) -> 
 def test_what_is_written_to_a_renamed_file_soon_after_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_LATE", 0.8)
+    monkeypatch.setattr(files, "_LATE_WRITE_SECONDS", 0.8)
     reader = Reader(path)
     add(path, line("a"))
     reader.read()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.feeds.event_stream import ServerSentEvent
-from resourcesync.adapters.feeds.recent_changes import RecentChangeFilter, hear
+from resourcesync.adapters.feeds.recent_changes import RecentChangeFilter, decode_recent_change
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.ports import Omission
@@ -69,7 +69,7 @@ def _hear(data: bytes, kind: str = "message", **values: str) -> Any:
     event = ServerSentEvent(
         kind=kind, data=data, last_id="1", size=len(data), is_whole=True, has_data=True
     )
-    return hear(event, None, chosen=RecentChangeFilter.read(values))
+    return decode_recent_change(event, None, chosen=RecentChangeFilter.parse(values))
 
 
 def test_an_edit_is_an_update_with_its_time_and_without_a_length() -> None:
@@ -181,7 +181,7 @@ def test_a_template_gives_the_uris() -> None:
 )
 def test_what_cannot_be_chosen_is_a_mistake(values: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
-        RecentChangeFilter.read(values)
+        RecentChangeFilter.parse(values)
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,10 @@ class TestRedisStream(AccountSuite):
     def remove(self, name: str) -> None:
         self.client.xadd(STREAM, {"uri": f"https://h/{name}", "change": "deleted"})
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return _of_another_kind(self.client)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.client.xadd(STREAM, {"json": line("z")})
         self.client.xtrim(STREAM, maxlen=1, approximate=False)
         return True

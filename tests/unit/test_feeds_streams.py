@@ -72,10 +72,10 @@ class TestOwnEvents(AccountSuite):
     def remove(self, name: str) -> None:
         self.server.tell(line(name, "deleted").rstrip(), "deleted")
 
-    def down(self) -> AbstractContextManager[None]:
+    def outage(self) -> AbstractContextManager[None]:
         return _answering(self.server, 503)
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         self.server.manners.oldest = self.server.told
         self.server.manners.is_resetting = True
         return True

@@ -166,6 +166,6 @@ def change_lists(source: Source) -> dict[str, list[object]]:
     for name in source.documents.names():
         if naming.change_list_number(name) or "changelist_" in name:
             content = content_of(source.documents, name)
-            document = reading.read(BytesIO(content), uri=name)
+            document = reading.read_stream(BytesIO(content), uri=name)
             found[name] = list(document.entries())
     return found

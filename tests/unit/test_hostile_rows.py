@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import MalformedDocumentError
 from tests.support import hostile_documents
 from tests.support.commands import environment
@@ -125,8 +125,8 @@ def test_nothing_outside_is_asked_while_a_document_is_read() -> None:
         ]
         for data in hostile[:2]:
             with pytest.raises(MalformedDocumentError, match="DOCTYPE"):
-                read(io.BytesIO(data), uri=URI)
-        assert len(list(read(io.BytesIO(hostile[2]), uri=URI).entries())) == 1
+                read_stream(io.BytesIO(data), uri=URI)
+        assert len(list(read_stream(io.BytesIO(hostile[2]), uri=URI).entries())) == 1
 
         with pytest.raises(BlockingIOError):
             listener.accept()

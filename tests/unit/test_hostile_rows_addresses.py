@@ -7,11 +7,11 @@ from io import BytesIO
 
 import pytest
 
-from resourcesync.adapters.http.addresses import read_address
+from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.resource_lists import parts_of
 from resourcesync.discovery import DocumentFetcher, discover
 from resourcesync.discovery.links import find_target
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents import URI, document
 from tests.support.memory_fetcher import Answer, MemoryFetcher
@@ -71,8 +71,8 @@ def test_a_part_of_an_index_at_such_an_address_is_refused_when_it_is_asked_for(
     target: str,
 ) -> None:
     entry = f"<sitemap><loc>{target}</loc></sitemap>"
-    opened = read(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
+    opened = read_stream(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
 
     (part,) = parts_of(opened)
     with pytest.raises(SourceRefusedError):
-        read_address(part)
+        parse_address(part)

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination import resource_lists
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.resource_lists import parts_of
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
 from tests.support.documents import URI, document, url
 from tests.support.memory_fetcher import Answer
@@ -99,7 +99,7 @@ def test_an_index_has_a_largest_number_of_parts(room: int, monkeypatch: pytest.M
     assert resource_lists._MAX_PARTS == 50_000
     monkeypatch.setattr(resource_lists, "_MAX_PARTS", 100 + room)
     parts = [f"http://a/{number}" for number in range(100)]
-    opened = read(BytesIO(index("resourcelist", *parts)), uri=URI)
+    opened = read_stream(BytesIO(index("resourcelist", *parts)), uri=URI)
 
     if room < 0:
         with pytest.raises(DocumentLimitError):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.http.addresses import host_of, origin_of, read_address, without_query
-from resourcesync.adapters.http.egress import is_odd_number, is_public
-from resourcesync.adapters.http.redirects import crosses, follow
+from resourcesync.adapters.http.addresses import host_of, origin_of, parse_address, without_query
+from resourcesync.adapters.http.egress import is_ambiguous_number, is_public
+from resourcesync.adapters.http.redirects import crosses_origin, follow_redirect
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 PRIVATE = [
@@ -50,14 +50,14 @@ def test_every_way_to_write_a_private_address_in_ipv6_is_as_private(number: int)
      "1.2.3.4.5", "256.1.1.1", "0", "a.1", "0x"],
 )  # fmt: skip
 def test_a_number_that_only_a_resolver_understands_is_odd(host: str) -> None:
-    assert is_odd_number(host)
+    assert is_ambiguous_number(host)
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "example.org", "1a.example", "x1", "3com.com", "::1"]
 )
 def test_names_and_strict_addresses_are_not_odd(host: str) -> None:
-    assert not is_odd_number(host)
+    assert not is_ambiguous_number(host)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_names_and_strict_addresses_are_not_odd(host: str) -> None:
 )  # fmt: skip
 def test_a_uri_that_could_be_read_in_two_ways_is_refused(uri: str) -> None:
     with pytest.raises(SourceRefusedError) as caught:
-        read_address(uri)
+        parse_address(uri)
 
     assert caught.value.code == "uri"
 
@@ -86,7 +86,7 @@ def test_a_uri_that_could_be_read_in_two_ways_is_refused(uri: str) -> None:
     ],
 )
 def test_a_uri_is_sent_as_written(uri: str, sent: str) -> None:
-    assert read_address(uri).uri == sent
+    assert parse_address(uri).uri == sent
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_uri_is_sent_as_written(uri: str, sent: str) -> None:
     ],
 )
 def test_scheme_host_and_port_make_an_origin(left: str, right: str) -> None:
-    assert crosses(left, right)
+    assert crosses_origin(left, right)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_scheme_host_and_port_make_an_origin(left: str, right: str) -> None:
     [("http://a", "http://A:80"), ("https://a:443", "HTTPS://a"), ("http://a:081", "http://a:81")],
 )
 def test_spellings_of_one_origin_are_one(left: str, right: str) -> None:
-    assert not crosses(left, right)
+    assert not crosses_origin(left, right)
 
 
 def test_port_zero_is_no_origin() -> None:
@@ -135,7 +135,7 @@ def test_what_may_be_a_secret_is_not_shown() -> None:
     ],
 )
 def test_a_redirect_leads_to_an_absolute_address(location: str, target: str) -> None:
-    assert follow("http://h/d/x", location, left=5).uri == target
+    assert follow_redirect("http://h/d/x", location, left=5).uri == target
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_redirect_leads_to_an_absolute_address(location: str, target: str) -> 
 )
 def test_a_location_that_is_none_is_refused(location: str) -> None:
     with pytest.raises(BadResponseError) as caught:
-        follow("http://h/d/x", location, left=5)
+        follow_redirect("http://h/d/x", location, left=5)
 
     assert caught.value.code == "redirect"
 
@@ -162,25 +162,25 @@ def test_a_location_that_is_none_is_refused(location: str) -> None:
 )
 def test_a_redirect_out_of_http_is_refused(location: str) -> None:
     with pytest.raises(SourceRefusedError) as caught:
-        follow("http://h/d/x", location, left=5)
+        follow_redirect("http://h/d/x", location, left=5)
 
     assert caught.value.code == "redirect"
 
 
 def test_a_redirect_from_https_to_http_is_refused() -> None:
     with pytest.raises(SourceRefusedError):
-        follow("https://h/x", "http://h/x", left=5)
+        follow_redirect("https://h/x", "http://h/x", left=5)
 
 
 def test_one_redirect_too_many_is_refused() -> None:
     with pytest.raises(SourceRefusedError):
-        follow("http://h/x", "/y", left=0)
+        follow_redirect("http://h/x", "/y", left=0)
 
 
 @given(st.text(max_size=40))
 def test_any_text_as_location_is_followed_to_http_or_refused(location: str) -> None:
     try:
-        address = follow("https://h/x", location, left=5)
+        address = follow_redirect("https://h/x", location, left=5)
     except (BadResponseError, SourceRefusedError):
         return
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.coding import GzipDecoder
-from resourcesync.adapters.http.head import LARGEST, ResponseHead, read_head, read_retry_after
+from resourcesync.adapters.http.head import LARGEST, ResponseHead, parse_head, parse_retry_after
 from resourcesync.adapters.http.robots import (
     READ_AT_MOST,
     EnoughReadError,
     RobotsSink,
-    read_rules,
-    rules_after,
+    parse_rules,
+    rules_after_failure,
 )
 from resourcesync.errors import (
     BadResponseError,
@@ -31,7 +31,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
 
 def head(*lines: str) -> ResponseHead | None:
-    return read_head(
+    return parse_head(
         "".join(f"{line}\r\n" for line in ("HTTP/1.1 200 OK", *lines, "")), "http://h/"
     )
 
@@ -107,10 +107,10 @@ def test_a_head_of_64_kib_passes_and_a_byte_more_does_not() -> None:
 def test_ten_interim_responses_pass_and_one_more_does_not() -> None:
     final = "HTTP/1.1 200 OK\r\n\r\n"
     interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
-    passed = read_head(interim * 10 + final, "http://h/")
+    passed = parse_head(interim * 10 + final, "http://h/")
 
     with pytest.raises(BadResponseError) as caught:
-        read_head(interim * 11 + final, "http://h/")
+        parse_head(interim * 11 + final, "http://h/")
 
     assert passed is not None
     assert passed.status == 200
@@ -118,9 +118,9 @@ def test_ten_interim_responses_pass_and_one_more_does_not() -> None:
 
 
 def test_a_head_without_its_end_is_none_yet() -> None:
-    assert read_head("HTTP/1.1 200 OK\r\nX: y\r\n", "http://h/") is None
-    assert read_head("", "http://h/") is None
-    assert read_head("HTTP/1.1 103 Early\r\n\r\n", "http://h/") is None
+    assert parse_head("HTTP/1.1 200 OK\r\nX: y\r\n", "http://h/") is None
+    assert parse_head("", "http://h/") is None
+    assert parse_head("HTTP/1.1 103 Early\r\n\r\n", "http://h/") is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_head_without_its_end_is_none_yet() -> None:
 )
 def test_a_status_line_that_is_none_is_refused(line: str) -> None:
     with pytest.raises(BadResponseError) as caught:
-        read_head(f"{line}\r\nX: y\r\n\r\n", "http://h/")
+        parse_head(f"{line}\r\nX: y\r\n\r\n", "http://h/")
 
     assert caught.value.code == "framing"
 
@@ -136,7 +136,7 @@ def test_a_status_line_that_is_none_is_refused(line: str) -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=255), max_size=300))
 def test_any_bytes_as_a_head_are_read_or_refused(text: str) -> None:
     try:
-        read = read_head(f"HTTP/1.1 200 OK\r\n{text}\r\n\r\n", "http://h/")
+        read = parse_head(f"HTTP/1.1 200 OK\r\n{text}\r\n\r\n", "http://h/")
     except BadResponseError:
         return
 
@@ -165,12 +165,12 @@ def test_any_bytes_as_a_head_are_read_or_refused(text: str) -> None:
     ],
 )
 def test_retry_after_is_understood_or_left_alone(value: str, seconds: float | None) -> None:
-    assert read_retry_after(value, NOW) == seconds
+    assert parse_retry_after(value, NOW) == seconds
 
 
 @given(st.text(max_size=60))
 def test_any_text_as_retry_after_is_within_a_day(value: str) -> None:
-    seconds = read_retry_after(value, NOW)
+    seconds = parse_retry_after(value, NOW)
 
     assert seconds is None or 0.0 <= seconds <= 86_400.0
 
@@ -223,13 +223,13 @@ RULES = (
 
 
 def test_the_rules_for_our_own_name_count() -> None:
-    rules = read_rules(RULES)
+    rules = parse_rules(RULES)
 
-    refused = rules.refuse("http://h/private/x", Purpose.RESOURCE)
+    refused = rules.refusal("http://h/private/x", Purpose.RESOURCE)
 
     assert isinstance(refused, SourceRefusedError)
     assert refused.code == "robots"
-    assert rules.refuse("http://h/open", Purpose.RESOURCE) is None
+    assert rules.refusal("http://h/open", Purpose.RESOURCE) is None
     assert rules.delay == 2.0
 
 
@@ -240,9 +240,9 @@ def test_the_rules_for_our_own_name_count() -> None:
      b"User-agent: *\nCrawl-delay: -1", b"Sitemap: x\n" * 40_000],
 )  # fmt: skip
 def test_rules_that_say_nothing_forbid_nothing(body: bytes) -> None:
-    rules = read_rules(body)
+    rules = parse_rules(body)
 
-    assert rules.refuse("http://h/x", Purpose.DISCOVERY) is None
+    assert rules.refusal("http://h/x", Purpose.DISCOVERY) is None
     assert rules.delay == 0.0
 
 
@@ -251,15 +251,15 @@ def test_rules_that_say_nothing_forbid_nothing(body: bytes) -> None:
     [("86400", 30.0), ("1e308", 30.0), ("1e999", 0.0), ("inf", 0.0), ("30", 30.0), ("0.5", 0.5)],
 )
 def test_a_delay_that_is_asked_for_is_kept_up_to_half_a_minute(asked: str, kept: float) -> None:
-    rules = read_rules(f"User-agent: *\nCrawl-delay: {asked}\n".encode())
+    rules = parse_rules(f"User-agent: *\nCrawl-delay: {asked}\n".encode())
 
     assert rules.delay == kept
 
 
 def test_rules_with_a_byte_order_mark_count() -> None:
-    rules = read_rules(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /x\r\n")
+    rules = parse_rules(b"\xef\xbb\xbfUser-agent: *\r\nDisallow: /x\r\n")
 
-    assert rules.refuse("http://h/x", Purpose.RESOURCE) is not None
+    assert rules.refusal("http://h/x", Purpose.RESOURCE) is not None
 
 
 def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
@@ -268,10 +268,10 @@ def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
     sink.write(b"User-agent: *\nDisallow: /early\n")
     with pytest.raises(EnoughReadError):
         sink.write(b"# x\n" * 200_000 + b"Disallow: /late\n")
-    rules = read_rules(bytes(sink.content))
+    rules = parse_rules(bytes(sink.content))
 
     assert len(sink.content) == READ_AT_MOST
-    assert rules.refuse("http://h/early", Purpose.RESOURCE) is not None
+    assert rules.refusal("http://h/early", Purpose.RESOURCE) is not None
 
 
 def test_rules_that_do_not_exist_forbid_nothing() -> None:
@@ -280,21 +280,21 @@ def test_rules_that_do_not_exist_forbid_nothing() -> None:
         SourceRefusedError("no", status=403),
         BadResponseError("teapot", status=418),
     ):
-        assert rules_after(error, b"").refuse("http://h/x", Purpose.DISCOVERY) is None
+        assert rules_after_failure(error, b"").refusal("http://h/x", Purpose.DISCOVERY) is None
 
 
 def test_rules_that_cannot_be_had_stop_discovery_only() -> None:
-    rules = rules_after(SourceUnavailableError("down", status=503), b"")
+    rules = rules_after_failure(SourceUnavailableError("down", status=503), b"")
 
-    assert rules.refuse("http://h/x", Purpose.DISCOVERY) is not None
-    assert rules.refuse("http://h/x", Purpose.DOCUMENT) is None
-    assert rules.refuse("http://h/x", Purpose.RESOURCE) is None
+    assert rules.refusal("http://h/x", Purpose.DISCOVERY) is not None
+    assert rules.refusal("http://h/x", Purpose.DOCUMENT) is None
+    assert rules.refusal("http://h/x", Purpose.RESOURCE) is None
 
 
 def test_rules_that_are_too_long_count_as_far_as_they_were_read() -> None:
-    rules = rules_after(EnoughReadError("enough"), RULES)
+    rules = rules_after_failure(EnoughReadError("enough"), RULES)
 
-    assert rules.refuse("http://h/private", Purpose.RESOURCE) is not None
+    assert rules.refusal("http://h/private", Purpose.RESOURCE) is not None
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def test_a_window_stays_between_one_and_its_ceiling(
 
     for moment, latency in enumerate(happenings):
         if latency is None:
-            window.troubled(moment, moment)
+            window.record_trouble(moment, moment)
         else:
-            window.answered(latency, window.size)
+            window.record_answer(latency, window.size)
         assert 1 <= window.size <= ceiling
 
 
@@ -48,7 +48,7 @@ def test_a_window_stays_between_one_and_its_ceiling(
 def test_trouble_halves_the_window(size: int) -> None:
     window = RequestWindow(first=size, ceiling=size)
 
-    window.troubled(10.0, 9.0)
+    window.record_trouble(10.0, 9.0)
 
     assert window.size == size // 2
 
@@ -57,7 +57,7 @@ def test_trouble_of_requests_that_were_in_flight_together_halves_once() -> None:
     window = RequestWindow(first=64, ceiling=64)
 
     for _ in range(20):
-        window.troubled(10.0, 9.0)
+        window.record_trouble(10.0, 9.0)
 
     assert window.size == 32
 
@@ -67,19 +67,19 @@ def test_a_server_that_keeps_up_gets_the_whole_ceiling_in_four_round_trips() -> 
 
     for _ in range(4):
         for _ in range(window.size):
-            window.answered(0.02, window.size)
+            window.record_answer(0.02, window.size)
 
     assert window.size == 64
 
 
 def test_after_trouble_the_window_recovers_by_one_in_a_round_trip() -> None:
     window = RequestWindow(first=32, ceiling=64)
-    window.troubled(10.0, 9.0)
+    window.record_trouble(10.0, 9.0)
     sizes = [window.size]
 
     for _ in range(10):
         for _ in range(window.size):
-            window.answered(0.02, window.size)
+            window.record_answer(0.02, window.size)
         sizes.append(window.size)
 
     assert all(0 <= after - before <= 1 for before, after in pairwise(sizes))
@@ -91,37 +91,37 @@ def test_a_window_that_is_not_used_does_not_grow() -> None:
     window = RequestWindow(first=8, ceiling=64)
 
     for _ in range(100):
-        window.answered(0.02, 2)
+        window.record_answer(0.02, 2)
 
     assert window.size == 8
 
 
 def test_a_window_stops_growing_while_latency_tells_of_a_queue() -> None:
     window = RequestWindow(first=8, ceiling=64)
-    window.answered(0.02, 8)
+    window.record_answer(0.02, 8)
 
     for _ in range(200):
-        window.answered(0.5, window.size)
+        window.record_answer(0.5, window.size)
 
     assert window.size < 24
 
 
 def test_one_lucky_answer_does_not_stop_growth_for_ever() -> None:
     window = RequestWindow(first=8, ceiling=64)
-    window.answered(0.02, 8)
+    window.record_answer(0.02, 8)
 
     for _ in range(3000):
-        window.answered(0.1, window.size)
+        window.record_answer(0.1, window.size)
 
     assert window.size == 64
 
 
 def test_latency_that_no_one_minds_does_not_stop_growth() -> None:
     window = RequestWindow(first=8, ceiling=64)
-    window.answered(0.0001, 8)
+    window.record_answer(0.0001, 8)
 
     for _ in range(200):
-        window.answered(0.04, window.size)
+        window.record_answer(0.04, window.size)
 
     assert window.size == 64
 
@@ -137,14 +137,14 @@ def test_back_off_stays_between_its_bounds(
 
 def test_a_circuit_opens_after_failures_in_a_row_and_closes_with_one_answer() -> None:
     circuit = new_circuit(failures=3)
-    circuit.answered()
+    circuit.record_answer()
 
     for _ in range(3):
         assert not circuit.open
-        circuit.failed(5.0, probe=False, answered=True)
+        circuit.record_failure(5.0, probe=False, answered=True)
     opened = circuit.open
     until = circuit.until
-    circuit.answered()
+    circuit.record_answer()
 
     assert opened
     assert until > 5.0
@@ -154,12 +154,12 @@ def test_a_circuit_opens_after_failures_in_a_row_and_closes_with_one_answer() ->
 
 def test_answers_between_failures_keep_a_circuit_closed() -> None:
     circuit = new_circuit(failures=3)
-    circuit.answered()
+    circuit.record_answer()
 
     for _ in range(50):
-        circuit.failed(5.0, probe=False, answered=True)
-        circuit.failed(5.0, probe=False, answered=True)
-        circuit.answered()
+        circuit.record_failure(5.0, probe=False, answered=True)
+        circuit.record_failure(5.0, probe=False, answered=True)
+        circuit.record_answer()
 
     assert not circuit.open
 
@@ -167,9 +167,9 @@ def test_answers_between_failures_keep_a_circuit_closed() -> None:
 def test_a_host_that_never_answered_is_away_after_one_probe() -> None:
     circuit = new_circuit()
 
-    circuit.failed(0.0, probe=False, answered=False)
+    circuit.record_failure(0.0, probe=False, answered=False)
     opened_at_once, away_at_once = circuit.open, circuit.away
-    circuit.failed(circuit.until, probe=True, answered=False)
+    circuit.record_failure(circuit.until, probe=True, answered=False)
 
     assert opened_at_once
     assert not away_at_once
@@ -178,12 +178,12 @@ def test_a_host_that_never_answered_is_away_after_one_probe() -> None:
 
 def test_a_host_that_answered_before_gets_more_probes() -> None:
     circuit = new_circuit(failures=1, probes=3)
-    circuit.answered()
-    circuit.failed(0.0, probe=False, answered=False)
+    circuit.record_answer()
+    circuit.record_failure(0.0, probe=False, answered=False)
     away = []
 
     for _ in range(3):
-        circuit.failed(circuit.until, probe=True, answered=False)
+        circuit.record_failure(circuit.until, probe=True, answered=False)
         away.append(circuit.away)
 
     assert away == [False, False, True]
@@ -191,11 +191,11 @@ def test_a_host_that_answered_before_gets_more_probes() -> None:
 
 def test_failures_of_requests_sent_before_the_circuit_opened_are_no_probes() -> None:
     circuit = new_circuit()
-    circuit.failed(0.0, probe=False, answered=False)
+    circuit.record_failure(0.0, probe=False, answered=False)
     until = circuit.until
 
     for _ in range(50):
-        circuit.failed(0.1, probe=False, answered=False)
+        circuit.record_failure(0.1, probe=False, answered=False)
 
     assert circuit.until == until
     assert not circuit.away
@@ -205,12 +205,12 @@ def test_failures_of_requests_sent_before_the_circuit_opened_are_no_probes() -> 
 def test_an_origin_that_is_down_for_six_hours_gets_at_most_a_hundred_requests(seed: int) -> None:
     patience = CircuitLimits(failures=8, probes=5, first=1.0, longest=60.0)
     circuit = CircuitBreaker(patience, Random(seed))
-    circuit.answered()
+    circuit.record_answer()
     now, requests = 0.0, 0
 
     while now < 6 * 3600:
         now = max(now + 0.01, circuit.until)
-        circuit.failed(now, probe=circuit.open, answered=True)
+        circuit.record_failure(now, probe=circuit.open, answered=True)
         requests += 1
 
     assert requests <= 100
@@ -220,7 +220,7 @@ def test_an_origin_that_is_down_for_six_hours_gets_at_most_a_hundred_requests(se
 def test_a_pause_lasts_as_long_as_the_origin_asked() -> None:
     politeness = new_politeness()
 
-    politeness.pushed_back(100.0, 30.0)
+    politeness.record_pushback(100.0, 30.0)
 
     assert politeness.not_before == 130.0
     assert politeness.wait_left(110.0) == 20.0
@@ -231,7 +231,7 @@ def test_a_pause_lasts_as_long_as_the_origin_asked() -> None:
 def test_a_longer_pause_than_allowed_fails_requests_until_little_of_it_is_left() -> None:
     politeness = new_politeness(max_wait=60.0)
 
-    politeness.pushed_back(0.0, 3600.0)
+    politeness.record_pushback(0.0, 3600.0)
 
     assert politeness.must_fail(0.0)
     assert not politeness.must_fail(3600.5)
@@ -240,12 +240,12 @@ def test_a_longer_pause_than_allowed_fails_requests_until_little_of_it_is_left()
 def test_pauses_without_an_answer_between_add_up() -> None:
     politeness = new_politeness(max_wait=60.0)
 
-    politeness.pushed_back(0.0, 40.0)
+    politeness.record_pushback(0.0, 40.0)
     first = politeness.must_fail(0.0)
-    politeness.pushed_back(41.0, 40.0)
+    politeness.record_pushback(41.0, 40.0)
     second = politeness.must_fail(41.0)
-    politeness.answered(0.01, 1)
-    politeness.pushed_back(90.0, 40.0)
+    politeness.record_answer(0.01, 1)
+    politeness.record_pushback(90.0, 40.0)
     third = politeness.must_fail(90.0)
 
     assert (first, second, third) == (False, True, False)
@@ -258,7 +258,7 @@ def test_two_requests_keep_their_interval(gaps: list[float], interval: float) ->
 
     for gap in gaps:
         now = max(now + gap, politeness.not_before)
-        politeness.started(now)
+        politeness.record_start(now)
         sent.append(now)
 
     assert all(b - a >= interval * 0.999 for a, b in pairwise(sent))
@@ -268,7 +268,7 @@ def test_a_crawl_delay_also_sends_one_at_a_time() -> None:
     politeness = new_politeness()
 
     politeness.slow_to(2.0)
-    politeness.started(10.0)
+    politeness.record_start(10.0)
 
     assert politeness.allowance == 1
     assert politeness.not_before == 12.0

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.http.head import read_head
-from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
+from resourcesync.adapters.http.head import parse_head
+from resourcesync.adapters.http.ranges import MIN_RESUMED_BYTES, is_remainder, validator_of
 from resourcesync.ports import FetchRequest, PartialBody, Purpose
 from tests.support.fetching import (
     KeepingSink,
@@ -22,9 +22,9 @@ from tests.support.fetching import (
 )
 from tests.support.hostile_server import CLOSE, RESET, Asked, HostileServer, Step, answer
 
-BODY = random.Random(1).randbytes(8 * WORTH)
-OTHER = random.Random(2).randbytes(8 * WORTH)
-HALF = 4 * WORTH
+BODY = random.Random(1).randbytes(8 * MIN_RESUMED_BYTES)
+OTHER = random.Random(2).randbytes(8 * MIN_RESUMED_BYTES)
+HALF = 4 * MIN_RESUMED_BYTES
 OLD = "Mon, 01 Jan 2024 00:00:00 GMT"
 TODAY = "Sat, 21 Nov 2026 00:00:00 GMT"
 TAG: dict[str, Any] = {"ETag": '"v1"'}
@@ -83,8 +83,8 @@ def test_a_body_that_breaks_off_again_and_again_is_put_together(server: HostileS
         (whole,) = rest(at, **TAG) if at else answer(body=BODY, **TAG)
         assert isinstance(whole, bytes)
         head, end, tail = whole.partition(b"\r\n\r\n")
-        last = at + 3 * WORTH >= len(BODY)
-        begun: list[Step] = [head + end + tail[: 3 * WORTH]]
+        last = at + 3 * MIN_RESUMED_BYTES >= len(BODY)
+        begun: list[Step] = [head + end + tail[: 3 * MIN_RESUMED_BYTES]]
         return begun if last else [*begun, 0.02, CLOSE]
 
     outcome = response(fetch_one(quick_fetcher(server.origin), server.on("/x", three_more)))
@@ -136,7 +136,7 @@ def test_without_a_strong_validator_a_body_begins_anew(
 
 
 def test_a_small_body_and_a_document_begin_anew(server: HostileServer) -> None:
-    small = server.on("/small", cut(WORTH - 1, **TAG), answer(body=BODY, **TAG))
+    small = server.on("/small", cut(MIN_RESUMED_BYTES - 1, **TAG), answer(body=BODY, **TAG))
     document = server.on("/list", cut(HALF, **TAG), answer(body=BODY, **TAG))
     fetcher = quick_fetcher(server.origin)
 
@@ -290,10 +290,10 @@ def test_no_secret_goes_along_when_a_range_is_redirected_to_another_origin(
 def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
     safe = "".join(c for c in said if c.isascii() and c.isprintable())
     text = f'HTTP/1.1 206 X\r\nETag: "v1"\r\nContent-Range: bytes {safe}'
-    head = read_head(f"{text}\r\n\r\n", "http://h/x")
+    head = parse_head(f"{text}\r\n\r\n", "http://h/x")
     assert head is not None
 
-    if is_the_rest(head, PartialBody(length=at, validator='"v1"')):
+    if is_remainder(head, PartialBody(length=at, validator='"v1"')):
         first, _, total = safe.strip().partition("/")
         start, _, last = first.partition("-")
         assert (int(start), int(last)) == (at, int(total) - 1)

@@ -71,17 +71,17 @@ def test_another_change_of_the_same_resource_is_not_the_known_one_however_near_i
 def test_only_the_newest_are_noted_however_long_the_lists_are() -> None:
     last = read([], [(f"u{number % 1_000}", number) for number in range(3_500)])
 
-    known = LastChanges.of_note(last.note())
+    known = LastChanges.from_note(last.encode())
 
-    assert known.note() == last.note()
-    assert len(last.note()) < MAX_RECENT * 40
+    assert known.encode() == last.encode()
+    assert len(last.encode()) < MAX_RECENT * 40
     newest = [(f"u{number % 1_000}", number) for number in range(3_500 - MAX_RECENT, 3_500)]
-    assert LastChanges(dict(noted(*newest)), 3_499 * HOUR).note() == last.note()
+    assert LastChanges(dict(noted(*newest)), 3_499 * HOUR).encode() == last.encode()
 
 
 @pytest.mark.parametrize("note", [None, "", "[]", "nonsense", "[1]", '[null,[["a"]]]'])
 def test_a_note_that_tells_nothing_takes_nothing_back(note: str | None) -> None:
-    assert not LastChanges.of_note(note).are_withdrawn
+    assert not LastChanges.from_note(note).are_withdrawn
 
 
 @given(CHANGES, CHANGES)
@@ -90,11 +90,11 @@ def test_a_list_that_only_grew_or_was_merged_takes_nothing_back(
 ) -> None:
     before.sort(key=lambda it: it[1])
     later = [(uri, hours + 20) for uri, hours in sorted(after, key=lambda it: it[1])]
-    known = LastChanges.of_note(read([], before).note())
+    known = LastChanges.from_note(read([], before).encode())
     grown = [*before, *later]
     merged = sorted(dict(grown).items(), key=lambda it: it[1])
     for listed in (grown, merged, grown[::-1]):
-        again = LastChanges.of_note(known.note())
+        again = LastChanges.from_note(known.encode())
         for uri, hours in listed:
             time = from_microseconds(hours * HOUR)
             again.add(Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=uri)))
@@ -108,4 +108,4 @@ def test_the_newest_time_is_one_that_a_change_has_of_its_own() -> None:
     resource = Resource(uri="c", lastmod=lastmod)
     last.add(Change(kind=ChangeKind.UPDATED, time=lastmod, resource=resource))
 
-    assert last.newest == LastChanges.of_note(last.note()).newest == 3 * HOUR
+    assert last.newest == LastChanges.from_note(last.encode()).newest == 3 * HOUR

@@ -82,12 +82,12 @@ def test_looking_for_orphans_reads_only_what_was_forgotten() -> None:
 
 def test_what_became_of_a_patch_is_remembered_until_its_copy_goes() -> None:
     state = state_with()
-    assert state.patched("x") is None
+    assert state.last_patch("x") is None
     state.commit(StateTransaction(patched=[PatchRow("x", 5, "why")]))
     state.commit(StateTransaction(patched=[PatchRow("x", 6, "")]))
-    assert state.patched("x") == PatchRow("x", 6, "")
+    assert state.last_patch("x") == PatchRow("x", 6, "")
     state.commit(StateTransaction(removed=["x"]))
-    assert state.patched("x") is None
+    assert state.last_patch("x") is None
 
 
 def test_a_memory_from_before_links_is_read_as_it_is_and_brought_forward(tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ def test_a_memory_from_before_links_is_read_as_it_is_and_brought_forward(tmp_pat
             [],
             [],
         )
-        assert (state.linked_count(), state.patched("x")) == (0, None)
+        assert (state.linked_count(), state.last_patch("x")) == (0, None)
     with state_with(("x", "a"), path=path) as state:
         assert state.is_linked("x")

@@ -8,7 +8,7 @@ from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryOri
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.source.link_rules import LinkedOriginals, LinkRule, links_of, parse_rule
+from resourcesync.source.link_rules import LinkedOriginals, LinkRule, links_by_rule, parse_rule
 from resourcesync.source.scan import scan
 
 BASE = "https://library.example/data/"
@@ -17,7 +17,7 @@ BASE = "https://library.example/data/"
 def links(rule: str, path: str, *there: str) -> list[Link]:
     resource = Resource(uri=BASE + path)
     found = {BASE + name for name in there}
-    return list(links_of(resource, [parse_rule(rule)], BASE, found.__contains__))
+    return list(links_by_rule(resource, [parse_rule(rule)], BASE, found.__contains__))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_any_text_is_a_rule_or_is_refused(text: str) -> None:
         rule = parse_rule(text)
     except ConfigurationError:
         return
-    links_of(Resource(uri=BASE + "a/b.c"), [rule], BASE, lambda _: True)
+    links_by_rule(Resource(uri=BASE + "a/b.c"), [rule], BASE, lambda _: True)
 
 
 def test_links_are_recorded_with_the_resources() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror import change_log, schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.plan import forgotten
+from resourcesync.destination.plan import as_unknown
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
 
@@ -23,7 +23,7 @@ def copy(uri: str, content: str, installed: int = 5) -> Copy:
 
 def put(state: SqliteMirrorState, new: Copy, before: Copy | None) -> None:
     """Install a copy in the two steps of a transfer."""
-    state.commit(StateTransaction(suspect=[forgotten(before or new._replace(signature=""))]))
+    state.commit(StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))]))
     state.commit(StateTransaction(installed=[new]))
 
 
@@ -40,7 +40,7 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
     put(state, copy("a", "1"), None)
     put(state, copy("a", "2", 6), copy("a", "1"))
     put(state, copy("a", "2", 7), copy("a", "2"))
-    state.commit(StateTransaction(suspect=[forgotten(copy("a", "2"))]))
+    state.commit(StateTransaction(suspect=[as_unknown(copy("a", "2"))]))
     state.commit(StateTransaction(removed=["a"], now=8))
 
     one, two = (f"sha-256:{content * 64}" for content in "12")
@@ -60,13 +60,13 @@ def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> No
     state.commit(
         StateTransaction(
             suspect=[
-                forgotten(copy("old", "1")),
-                forgotten(copy("new", "1")._replace(signature="")),
+                as_unknown(copy("old", "1")),
+                as_unknown(copy("new", "1")._replace(signature="")),
             ]
         )
     )
     state.commit(StateTransaction(suspect=[copy("old", "1")], removed=["new"]))
-    state.commit(StateTransaction(suspect=[forgotten(copy("old", "1"))]))
+    state.commit(StateTransaction(suspect=[as_unknown(copy("old", "1"))]))
     state.commit(StateTransaction(installed=[copy("old", "2")]))
 
     assert told(state) == [("created", "old"), ("updated", "old")]
@@ -80,8 +80,8 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_still_told_apart(
 ) -> None:
     with SqliteMirrorState(tmp_path / "s") as state:
         put(state, copy("a", "1"), None)
-        state.commit(StateTransaction(suspect=[forgotten(copy("a", "1"))]))
-        state.commit(StateTransaction(suspect=[forgotten(copy("b", "1")._replace(signature=""))]))
+        state.commit(StateTransaction(suspect=[as_unknown(copy("a", "1"))]))
+        state.commit(StateTransaction(suspect=[as_unknown(copy("b", "1")._replace(signature=""))]))
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(StateTransaction(installed=[copy("a", now), copy("b", "1")]))
     with SqliteMirrorState(tmp_path / "s") as state:
@@ -116,7 +116,7 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
         if content:
             new = copy(uri, content)
             state.commit(
-                StateTransaction(suspect=[forgotten(before or new._replace(signature=""))])
+                StateTransaction(suspect=[as_unknown(before or new._replace(signature=""))])
             )
             if gives_up:
                 taken = {"doubted": [before]} if before else {"removed": [uri]}
@@ -124,7 +124,7 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
             else:
                 state.commit(StateTransaction(installed=[new]))
         elif before:
-            state.commit(StateTransaction(suspect=[forgotten(before)]))
+            state.commit(StateTransaction(suspect=[as_unknown(before)]))
             state.commit(StateTransaction(removed=[uri], now=9))
     for row in state.changes(0):
         assert follower.get(row.uri, "") == row.previous
@@ -143,9 +143,9 @@ def test_a_page_of_changes_can_be_entered_in_the_middle(state: SqliteMirrorState
     state.commit(StateTransaction(installed=[copy("last", "1", 7)]))
 
     assert [row.seq for row in state.changes(298)] == [299, 300, 301]
-    assert state.changed_before(6) == 300
-    assert state.changed_before(5) == 0
-    assert state.changed_before(8) == 301
+    assert state.sequence_before(6) == 300
+    assert state.sequence_before(5) == 0
+    assert state.sequence_before(8) == 301
 
 
 def test_only_a_bounded_number_is_kept(
@@ -178,7 +178,7 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
         f"{schema.MIGRATIONS[0]}PRAGMA application_id = {schema.APPLICATION_ID};"
         "PRAGMA user_version = 1;"
     )
-    rows = [copy("a", "1"), forgotten(copy("b", "1"))]
+    rows = [copy("a", "1"), as_unknown(copy("b", "1"))]
     db.executemany("INSERT INTO copy VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
     db.commit()
     db.close()
@@ -186,13 +186,13 @@ def test_a_memory_of_the_first_version_is_brought_forward_with_all_it_knows(
     with SqliteMirrorState(tmp_path / "s", read_only=True) as old:
         assert list(old.copies()) == rows
         assert told(old) == []
-        assert (old.change_bounds(), old.changed_before(0)) == ((0, 0), 0)
+        assert (old.change_bounds(), old.sequence_before(0)) == ((0, 0), 0)
         assert (old.arrivals(0, 9), old.runs(0, 9), old.documents(9)) == ([], [], [])
     with SqliteMirrorState(tmp_path / "s") as state:
         assert list(state.copies()) == rows
         put(state, copy("a", "2"), copy("a", "1"))
         state.commit(StateTransaction(installed=[copy("b", "1")]))
-        state.commit(StateTransaction(suspect=[forgotten(copy("b", "1"))]))
+        state.commit(StateTransaction(suspect=[as_unknown(copy("b", "1"))]))
         state.commit(StateTransaction(removed=["b"], now=1))
         assert told(state) == [("updated", "a"), ("updated", "b"), ("deleted", "b")]
     with sqlite3.connect(tmp_path / "s") as db:
@@ -243,4 +243,4 @@ def test_the_newest_runs_are_kept_and_found(
     assert state.runs(0, 100) == rows[:1:-1]
     assert state.runs(5, 100) == rows[:3:-1]
     assert state.runs(0, 1) == rows[-1:]
-    assert (state.run_called("r4"), state.run_called("r1")) == (rows[4], None)
+    assert (state.find_run("r4"), state.find_run("r1")) == (rows[4], None)

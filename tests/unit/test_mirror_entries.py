@@ -6,8 +6,8 @@ import pytest
 
 from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.entries import entry_of, write_entries
-from resourcesync.destination.plan import FILTERED, ListedEntry, forgotten
+from resourcesync.destination.entries import encode_entry_links, store_entry_links
+from resourcesync.destination.plan import FILTERED, ListedEntry, as_unknown
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.linking import EntryRow
@@ -52,7 +52,7 @@ def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
 
 
 def test_of_what_is_changing_now_no_touch_is_told(state: SqliteMirrorState) -> None:
-    state.commit(StateTransaction(suspect=[forgotten(copy("a"))]))
+    state.commit(StateTransaction(suspect=[as_unknown(copy("a"))]))
     state.commit(
         StateTransaction(entries=[EntryRow("a", ABOUT, 1), EntryRow("b", ABOUT, 1)], now=7)
     )
@@ -72,11 +72,11 @@ def test_who_links_to_a_thing_is_found(state: SqliteMirrorState) -> None:
 def test_a_change_without_links_takes_them_back_and_a_filtered_one_says_nothing(
     state: SqliteMirrorState,
 ) -> None:
-    write_entries(state, [row("a"), row("b"), row("c", "")], generation=1, now=1, anew=True)
+    store_entry_links(state, [row("a"), row("b"), row("c", "")], generation=1, now=1, anew=True)
     news = [row("a", "", "updated"), row("b", "", FILTERED), row("d", "", "created")]
-    write_entries(state, news, generation=2, now=2, anew=False)
+    store_entry_links(state, news, generation=2, now=2, anew=False)
     assert [state.entry_links(uri) for uri in "abcd"] == ["", ABOUT, "", ""]
-    write_entries(state, [row("b", "", "deleted")], generation=3, now=3, anew=False)
+    store_entry_links(state, [row("b", "", "deleted")], generation=3, now=3, anew=False)
     assert state.entry_links("b") == ABOUT  # its copy is still here
 
 
@@ -86,12 +86,12 @@ def test_only_links_that_may_be_true_of_a_copy_are_remembered() -> None:
         Link(rel="duplicate", href="http://h/b"),
         Link(rel="collection", href="urn:x"),
     )
-    assert entry_of(Resource(uri="http://h/x", links=links)) == (
+    assert encode_entry_links(Resource(uri="http://h/x", links=links)) == (
         '[["via","http://h/a","","",null,null],["collection","urn:x","","",null,null]]'
     )
-    assert entry_of(Resource(uri="http://h/x", links=links[1:2])) == ""
+    assert encode_entry_links(Resource(uri="http://h/x", links=links[1:2])) == ""
     far = (Link(rel="via", href=f"http://h/{'a' * 20_000}"),)
-    assert entry_of(Resource(uri="http://h/x", links=far)) == ""
+    assert encode_entry_links(Resource(uri="http://h/x", links=far)) == ""
 
 
 def test_a_memory_from_before_knows_none_and_learns_them(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.neighbours import neighbours
+from resourcesync.adapters.mirror.neighbours import find_path_conflicts
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
-from resourcesync.ports.naming import folders_of, near
+from resourcesync.ports.naming import conflicting_paths, folders_of
 
 BASE = "http://source.example/"
 _INDEXES_SINCE = next(n for n, it in enumerate(MIGRATIONS) if "copy_path" in it)
@@ -57,9 +57,9 @@ def test_what_is_looked_up_is_what_reading_all_finds(
     with SqliteMirrorState(tmp_path / "s") as state:
         state.commit(StateTransaction(installed=copies, pending=tasks, now=1))
 
-        found = list(state.neighbours(BASE, paths, None))
+        found = list(state.path_conflicts(BASE, paths, None))
 
-    assert meets(found, paths) == meets(near(everything, paths), paths)
+    assert meets(found, paths) == meets(conflicting_paths(everything, paths), paths)
     assert set(found) <= set(everything)
 
 
@@ -75,12 +75,12 @@ def test_a_state_without_the_indexes_gets_them_and_looks_up_by_them(tmp_path: Pa
     db.close()
 
     with SqliteMirrorState(path) as state:
-        assert list(state.neighbours(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
+        assert list(state.path_conflicts(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
 
     asked: list[str] = []
     with sqlite3.connect(path) as db:
         db.set_trace_callback(asked.append)
-        list(neighbours(db, BASE, ["a!9", "b/c"]))
+        list(find_path_conflicts(db, BASE, ["a!9", "b/c"]))
         db.set_trace_callback(None)
         plans = [str(row[3]) for it in asked for row in db.execute(f"EXPLAIN QUERY PLAN {it}")]
     db.close()

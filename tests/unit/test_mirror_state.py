@@ -252,12 +252,12 @@ def test_large_copies_are_found_by_their_first_digest(state: SqliteMirrorState) 
     small = LARGE_ONE._replace(uri="c", digests="sha-256:dd", length=LARGE - 1)
     state.commit(StateTransaction(installed=[LARGE_ONE, several, small]))
 
-    assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
-    assert state.copy_with("sha-256:bb", LARGE) == several
-    assert state.copy_with("sha-256:a", LARGE) is None
-    assert state.copy_with("md5:cc", LARGE) is None
-    assert state.copy_with("sha-256:aa", LARGE + 1) is None
-    assert state.copy_with("sha-256:dd", LARGE - 1) is None
+    assert state.copy_by_digest("sha-256:aa", LARGE) == LARGE_ONE
+    assert state.copy_by_digest("sha-256:bb", LARGE) == several
+    assert state.copy_by_digest("sha-256:a", LARGE) is None
+    assert state.copy_by_digest("md5:cc", LARGE) is None
+    assert state.copy_by_digest("sha-256:aa", LARGE + 1) is None
+    assert state.copy_by_digest("sha-256:dd", LARGE - 1) is None
 
 
 def test_finding_a_copy_by_its_digest_reads_no_other_copy(state: SqliteMirrorState) -> None:
@@ -287,7 +287,7 @@ def test_a_memory_without_places_is_brought_forward(tmp_path: Path) -> None:
     old_memory(tmp_path / "s")
 
     with SqliteMirrorState(tmp_path / "s") as state:
-        assert state.copy_with("sha-256:aa", LARGE) == LARGE_ONE
+        assert state.copy_by_digest("sha-256:aa", LARGE) == LARGE_ONE
         assert state.pending_of("p") == pending("p")
         state.commit(StateTransaction(pending=[pending("p", elsewhere="\nhttp://m/")]))
         assert [row.elsewhere for row in state.pending(PendingTask.FETCH)] == ["\nhttp://m/"]

@@ -9,7 +9,7 @@ from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from resourcesync.destination.new_changes import ChangeListScan
 from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.pulling import _dump, _load
+from resourcesync.destination.pulling import _decode_row, _encode_row
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.discovery import FetchedDocument
@@ -54,16 +54,16 @@ def read(
     ]
     fetched = fetched_list(b"".join(write(header, changes)))
     since = to_microseconds(NOON)
-    spool = ExternalSorter(key=attrgetter("uri"), dump=_dump, load=_load, spill=BytesIO)
+    spool = ExternalSorter(key=attrgetter("uri"), dump=_encode_row, load=_decode_row, spill=BytesIO)
     history = ChangeHistory(
         head=fetched.uri,
-        spool=spool,
-        known=since,
-        since=since,
-        begin=since,
-        through=since,
-        listed=to_microseconds(NOON - 10 * HOUR),
-        undated=undated,
+        sorter=spool,
+        old_checkpoint=since,
+        old_list_clock_checkpoint=since,
+        new_since=since,
+        checkpoint=since,
+        list_clock_checkpoint=to_microseconds(NOON - 10 * HOUR),
+        has_undated=undated,
     )
     selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
@@ -80,12 +80,12 @@ def read(
 
 
 def moments(history: ChangeHistory) -> tuple[datetime, datetime]:
-    history.spool.close()
-    return from_microseconds(history.through), from_microseconds(history.listed)
+    history.sorter.close()
+    return from_microseconds(history.checkpoint), from_microseconds(history.list_clock_checkpoint)
 
 
 def new(history: ChangeHistory) -> list[str]:
-    with history.spool as spool:
+    with history.sorter as spool:
         return [row.uri.removeprefix(BASE) for row in spool]
 
 

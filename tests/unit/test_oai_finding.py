@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from resourcesync.adapters.oai.naming import file_name, path_of, uri_of
-from resourcesync.adapters.oai.options import OaiOptions, parse
-from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, find
+from resourcesync.adapters.oai.options import OaiOptions, parse_options
+from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
 from tests.support import oai_metadata
@@ -26,7 +26,7 @@ def metadata(prefix: str, item: Item = ITEM) -> bytes:
 
 @pytest.mark.parametrize("prefix", ["mets", "ore", "xoai"])
 def test_files_that_metadata_lists_are_found(prefix: str) -> None:
-    thesis, licence = find(metadata(prefix)).files
+    thesis, licence = parse_item_metadata(metadata(prefix)).files
 
     assert thesis.uri == "https://repo.example/bitstream/10673/5/my%20thesis%20%C3%A9.pdf"
     assert (thesis.bundle, thesis.length, thesis.media_type) == ("ORIGINAL", 8, "application/pdf")
@@ -39,7 +39,7 @@ def _md5(body: bytes) -> Digest:
 
 
 def test_addresses_in_dublin_core_are_mentions() -> None:
-    found = find(metadata("oai_dc"))
+    found = parse_item_metadata(metadata("oai_dc"))
 
     assert [(it.uri.rpartition("/")[2], it.is_listed) for it in found.files] == [
         ("5", False),
@@ -51,7 +51,9 @@ def test_addresses_in_dublin_core_are_mentions() -> None:
 
 def test_what_xoai_says_of_access_is_found() -> None:
     closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
-    found = find(metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted")))
+    found = parse_item_metadata(
+        metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted"))
+    )
 
     assert found.rights == ("restricted",)
     assert found.files[0].embargo == "2099-01-01"
@@ -71,17 +73,19 @@ def test_what_is_no_address_of_the_web_is_not_found() -> None:
     )
     text = f'<r xmlns:dc="http://purl.org/dc/elements/1.1/">{rows}</r>'
 
-    assert [it.uri for it in find(text.encode()).files] == ["https://a%20b/c"]
+    assert [it.uri for it in parse_item_metadata(text.encode()).files] == ["https://a%20b/c"]
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<!DOCTYPE a><a/>"])
 def test_metadata_that_is_no_xml_is_refused(text: bytes) -> None:
     with pytest.raises(DocumentError):
-        find(text)
+        parse_item_metadata(text)
 
 
 def chosen(*files: MetadataFile, **values: str) -> list[str]:
-    choice = parse("oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()})
+    choice = parse_options(
+        "oai:https://r.example/oai", {k.replace("_", "-"): v for k, v in values.items()}
+    )
     return [it.uri for it in choice.select_files(ItemMetadata(files=files))]
 
 
@@ -136,15 +140,15 @@ def test_what_restricts_can_be_chosen() -> None:
     told = ItemMetadata(rights=("info:eu-repo/semantics/closedAccess", "Campus only"))
     address = "oai:https://r.example/oai"
 
-    assert not parse(address, {"restricted": "no"}).is_restricted(told)
-    assert parse(address, {"restricted": "Campus*"}).is_restricted(told)
-    assert not parse(address, {"restricted": "campus"}).is_restricted(told)
+    assert not parse_options(address, {"restricted": "no"}).is_restricted(told)
+    assert parse_options(address, {"restricted": "Campus*"}).is_restricted(told)
+    assert not parse_options(address, {"restricted": "campus"}).is_restricted(told)
 
 
 def test_sets_have_addresses() -> None:
     address = "oai:https://r.example/oai?x=1"
-    plain = parse(address, {"prefixes": "mods,oai_dc"})
-    dspace = parse(address, {"collections": "https://r.example/handle/{handle}"})
+    plain = parse_options(address, {"prefixes": "mods,oai_dc"})
+    dspace = parse_options(address, {"collections": "https://r.example/handle/{handle}"})
 
     assert plain.collection("a:b c") == (
         "https://r.example/oai?x=1&verb=ListRecords&metadataPrefix=mods&set=a%3Ab%20c"
@@ -169,7 +173,7 @@ def test_sets_have_addresses() -> None:
 )
 def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
-        parse("oai:https://r.example/oai", values)
+        parse_options("oai:https://r.example/oai", values)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,7 @@ def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
 )
 def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse(address, {})
+        parse_options(address, {})
 
     assert ":p@" not in str(caught.value)
 

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from resourcesync.documents.packages.compressing import Deflater, is_noise, packed
+from resourcesync.documents.packages.compressing import Deflater, compress_short, is_noise
 from resourcesync.documents.packages.records import DEFLATED, STORED
 
 LUCK = random.Random(7)
@@ -35,7 +35,7 @@ def inflated(data: bytes) -> bytes:
 @pytest.mark.parametrize("name", TELLING)
 def test_what_can_be_compressed_is(name: str) -> None:
     data = TELLING[name]
-    method, body = packed(data, compact=False)
+    method, body = compress_short(data, compact=False)
 
     assert not is_noise(data)
     assert method == DEFLATED
@@ -47,7 +47,7 @@ def test_nearly_all_noise_is_seen_and_stored() -> None:
     samples = [LUCK.randbytes(LUCK.randrange(128, 9_000)) for _ in range(500)]
 
     assert sum(map(is_noise, samples)) > 480
-    assert all(packed(it, compact=False) == (STORED, it) for it in samples)
+    assert all(compress_short(it, compact=False) == (STORED, it) for it in samples)
 
 
 @pytest.mark.parametrize("size", range(0, 128, 9))

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.documents.packages.agreement import check_copy, check_manifest
 from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.reading import Document, read
+from resourcesync.documents.reading import Document, read_stream
 from resourcesync.errors import PackageError, TruncatedPackageError
 from resourcesync.model.capabilities import Header, Package, RefusedEntry
 from resourcesync.model.links import Link
@@ -187,7 +187,7 @@ def test_a_manifest_of_another_dump_is_refused(
 
 
 def copy(text: bytes) -> Document:
-    return read(io.BytesIO(text), uri="http://h/copy.xml")
+    return read_stream(io.BytesIO(text), uri="http://h/copy.xml")
 
 
 @pytest.mark.conformance("RD04")

@@ -6,13 +6,13 @@ import pytest
 
 from resourcesync.destination.patch_links import (
     PatchLink,
+    decode_patch,
+    encode_patch,
     is_version_before,
-    line_of,
-    of_line,
-    patch_of,
+    usable_patch_of,
 )
 from resourcesync.destination.plan import Fetch, ListedEntry, decide
-from resourcesync.destination.tasks import listed_again, pending_delete, pending_fetch
+from resourcesync.destination.tasks import listed_from_task, pending_delete, pending_fetch
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -37,16 +37,16 @@ def entry(*links: Link, **more: Any) -> Resource:
 
 
 def test_a_patch_with_a_length_is_exact_and_one_without_must_be_smaller_than_the_resource() -> None:
-    exact = patch_of(entry(link(length=99, digests=STRONG)), TYPES)
+    exact = usable_patch_of(entry(link(length=99, digests=STRONG)), TYPES)
     assert exact is not None
     assert PatchLink._make(exact) == ("application/x", "http://h/p", SHA, 99, True)
-    bounded = patch_of(entry(link()), TYPES)
+    bounded = usable_patch_of(entry(link()), TYPES)
     assert bounded is not None
     assert PatchLink._make(bounded) == ("application/x", "http://h/p", "", 99, False)
 
 
 def test_the_first_patch_that_can_be_used_is_taken() -> None:
-    found = patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), link()), TYPES)
+    found = usable_patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), link()), TYPES)
     assert found is not None
     assert found[1] == "http://h/p"
 
@@ -70,11 +70,13 @@ def test_the_first_patch_that_can_be_used_is_taken() -> None:
     ],
 )
 def test_a_patch_that_could_not_be_proven_or_understood_is_none(bad: Resource) -> None:
-    assert patch_of(bad, TYPES) is None
+    assert usable_patch_of(bad, TYPES) is None
 
 
 def test_a_small_version_may_have_a_format_with_a_bound() -> None:
-    assert patch_of(entry(link(media_type="application/small"), length=10), TYPES) is not None
+    assert (
+        usable_patch_of(entry(link(media_type="application/small"), length=10), TYPES) is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,10 +101,10 @@ def test_a_copy_is_the_version_before_only_when_it_was_proven(
 def test_a_patch_is_remembered_with_what_waits() -> None:
     row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
     task = pending_fetch(row, known=None, now=0, at=0, generation=1, failed=False)
-    assert listed_again(task) == row
-    assert listed_again(task._replace(elsewhere="")).patch is None
-    assert of_line(*line_of(PATCH)) == PATCH
-    assert of_line("http://mirror/patch ") is None
+    assert listed_from_task(task) == row
+    assert listed_from_task(task._replace(elsewhere="")).patch is None
+    assert decode_patch(*encode_patch(PATCH)) == PATCH
+    assert decode_patch("http://mirror/patch ") is None
 
 
 def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:

@@ -19,12 +19,12 @@ from resourcesync.destination.plan import (
     UpToDate,
     algorithms_for,
     apply_deletion_policy,
-    as_it_is,
-    count,
+    as_retained,
+    count_decisions,
     decide,
     deduplicate,
-    judge_bytes,
     match_copy,
+    verify_bytes,
 )
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import next_try, pending_fetch
@@ -133,11 +133,11 @@ def test_the_plan_counts_what_was_decided() -> None:
         Fetch(listed(lastmod=1), copy()),
     ]
 
-    plan, kept, unsure = count(decisions, Mode.BASELINE)
+    plan, kept, unsure = count_decisions(decisions, Mode.BASELINE)
 
     assert (plan.same, plan.create, plan.update, plan.delete) == (1, 1, 1, 1)
     assert (plan.size, plan.unsized, kept, unsure) == (5, 1, 1, False)
-    assert count([Fetch(listed(), None)], Mode.BASELINE)[2]
+    assert count_decisions([Fetch(listed(), None)], Mode.BASELINE)[2]
 
 
 rows_of_one_uri = st.lists(
@@ -172,16 +172,16 @@ def test_the_last_change_of_a_uri_wins_and_otherwise_its_only_content(
 
 
 def test_bytes_are_judged_by_everything_the_list_says() -> None:
-    assert judge_bytes(listed(hash=SHA, length=3), 3, SHA) == (Fixity.VERIFIED, None)
-    assert judge_bytes(listed(hash=MD5), 3, f"{SHA} {MD5}") == (Fixity.WEAK, None)
-    assert judge_bytes(listed(length=3), 3, SHA) == (Fixity.WEAK, None)
-    assert judge_bytes(listed(hash="odd:1"), 3, SHA) == (Fixity.UNVERIFIED, None)
-    assert judge_bytes(listed(hash=f"{MD5} {SHA}"), 3, f"{OTHER} {MD5}")[1] == (
+    assert verify_bytes(listed(hash=SHA, length=3), 3, SHA) == (Fixity.VERIFIED, None)
+    assert verify_bytes(listed(hash=MD5), 3, f"{SHA} {MD5}") == (Fixity.WEAK, None)
+    assert verify_bytes(listed(length=3), 3, SHA) == (Fixity.WEAK, None)
+    assert verify_bytes(listed(hash="odd:1"), 3, SHA) == (Fixity.UNVERIFIED, None)
+    assert verify_bytes(listed(hash=f"{MD5} {SHA}"), 3, f"{OTHER} {MD5}")[1] == (
         "hash-mismatch",
         SHA,
         OTHER,
     )
-    assert judge_bytes(listed(hash=SHA, length=4), 3, SHA)[1] == ("length-mismatch", "4 B", "3 B")
+    assert verify_bytes(listed(hash=SHA, length=4), 3, SHA)[1] == ("length-mismatch", "4 B", "3 B")
 
 
 def test_every_algorithm_the_source_lets_us_check_is_computed_and_our_own() -> None:
@@ -235,7 +235,7 @@ def test_the_tries_of_a_pending_fetch_add_up_and_a_new_task_starts_at_none() -> 
 
 def test_pruning_takes_away_only_what_a_usable_entry_puts_out_of_scope() -> None:
     told_twice = [listed("b", length=1), listed("b", length=2)]
-    rows = [listed("a", change=FILTERED), *told_twice, as_it_is(listed("c")), listed("d")]
+    rows = [listed("a", change=FILTERED), *told_twice, as_retained(listed("c")), listed("d")]
     copies = [copy(uri) for uri in "abcd"]
 
     settled = deduplicate(rows, lambda *_: None)

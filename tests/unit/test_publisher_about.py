@@ -40,7 +40,7 @@ def test_a_document_about_the_set_that_is_lost_or_altered_comes_back() -> None:
 def test_an_address_with_special_characters_is_still_xml() -> None:
     names = SourceNaming(base_uri="https://h.example/a&b'<\">/")
 
-    root = ET.fromstring(about.render(names))
+    root = ET.fromstring(about.render_about(names))
 
     assert root[0].get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") == names.base_uri
 

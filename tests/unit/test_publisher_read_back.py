@@ -40,7 +40,9 @@ def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
         assert b"rs:" not in content
         assert b"openarchives" not in content
         with source.documents.open(name) as stream:  # type: ignore[union-attr]
-            found += [getattr(item, "uri", "") for item in reading.read(stream, uri="x").entries()]
+            found += [
+                getattr(item, "uri", "") for item in reading.read_stream(stream, uri="x").entries()
+            ]
     assert [uri for uri in found if "resourcesync" not in uri] == sorted(source.truth())
     assert source.publish() == Publication()
     source.policy = Policy()

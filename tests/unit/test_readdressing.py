@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.readdressing import tail_of, uri_at
+from resourcesync.destination.readdressing import published_tail, uri_of_published
 
 BASE = "https://museum.example/data/"
 _text = st.text(alphabet="ab!1269/?=:[]%5BD", max_size=12)
@@ -32,22 +32,22 @@ _uris = st.one_of(
     ],
 )
 def test_what_follows_the_base_stays(uri: str, tail: str) -> None:
-    assert tail_of(uri, BASE) == tail
-    assert uri_at(tail, BASE) == uri
+    assert published_tail(uri, BASE) == tail
+    assert uri_of_published(tail, BASE) == uri
 
 
 @given(uri=_uris)
 def test_each_address_leads_back_to_its_uri(uri: str) -> None:
-    assert uri_at(tail_of(uri, BASE), BASE) == uri
+    assert uri_of_published(published_tail(uri, BASE), BASE) == uri
 
 
 @given(tail=_text)
 def test_a_copy_has_one_address(tail: str) -> None:
-    uri = uri_at(tail, BASE)
+    uri = uri_of_published(tail, BASE)
 
-    assert uri is None or tail_of(uri, BASE) == tail
+    assert uri is None or published_tail(uri, BASE) == tail
 
 
 @pytest.mark.parametrize("tail", ["!6", "!6/https", "!6/https/x", "!7/aa/b", "!21x"])
 def test_other_addresses_are_of_nothing(tail: str) -> None:
-    assert uri_at(tail, BASE) is None
+    assert uri_of_published(tail, BASE) is None

@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.selection import MOST_REFUSED, Refusals, ResourceSelection
+from resourcesync.destination.selection import MAX_REFUSED, Refusals, ResourceSelection
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -20,24 +20,24 @@ def refusals(*known: str) -> Refusals:
 def test_what_is_refused_again_counts_once_however_much_is_refused() -> None:
     found = refusals()
     for _ in range(2):
-        for number in range(MOST_REFUSED + 50):
+        for number in range(MAX_REFUSED + 50):
             found.add(f"{BASE}{number}", "foreign", "of another host")
 
-    assert (found.count, found.news, len(found.stored)) == (MOST_REFUSED + 50,) * 2 + (
-        MOST_REFUSED,
+    assert (found.count, found.new_count, len(found.stored)) == (MAX_REFUSED + 50,) * 2 + (
+        MAX_REFUSED,
     )
 
 
 def test_what_is_taken_back_counts_no_more_though_it_is_not_remembered() -> None:
     found = refusals()
-    for number in range(MOST_REFUSED + 50):
+    for number in range(MAX_REFUSED + 50):
         found.add(f"{BASE}{number}", "foreign", "of another host")
 
-    found.withdraw(f"{BASE}{MOST_REFUSED + 1}")
-    found.withdraw(f"{BASE}{MOST_REFUSED + 1}")
+    found.withdraw(f"{BASE}{MAX_REFUSED + 1}")
+    found.withdraw(f"{BASE}{MAX_REFUSED + 1}")
     found.withdraw(f"{BASE}never")
 
-    assert found.count == MOST_REFUSED + 49
+    assert found.count == MAX_REFUSED + 49
 
 
 def test_what_was_refused_since_a_mark_may_be_refused_again() -> None:
@@ -45,7 +45,7 @@ def test_what_was_refused_since_a_mark_may_be_refused_again() -> None:
     found.add(BASE, "foreign", "of another host")
     mark = found.mark()
     found.add(THERE, "foreign", "of another host")
-    found.back_to(mark)
+    found.restore(mark)
     assert found.count == 1
 
     found.add(THERE, "foreign", "of another host")
@@ -56,7 +56,7 @@ def test_what_was_refused_since_a_mark_may_be_refused_again() -> None:
 def test_entries_without_a_name_count_each() -> None:
     found = refusals()
     for _ in range(3):
-        found.entry(RefusedEntry(line=7, code="no-loc", reason="it has no loc"))
+        found.add_entry(RefusedEntry(line=7, code="no-loc", reason="it has no loc"))
 
     assert found.count == 3
 
@@ -78,6 +78,6 @@ def test_an_entry_that_could_not_be_read_is_refused_no_more_after_a_change_that_
     selection.refuse(RefusedEntry(line=7, code="bad-change", reason="no change", uri=home + name))
     assert found.count == 1
 
-    selection.change(Change(kind=kind, resource=Resource(uri=home + name)))
+    selection.change_row(Change(kind=kind, resource=Resource(uri=home + name)))
 
     assert (found.count, found.withdrawn) == (0, {home + name})

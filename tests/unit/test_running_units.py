@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import TRIES, run
+from resourcesync.distributed.running import TRIES, run_units
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from tests.support.mortal_engine import Death, MortalEngine, Task, do_task
@@ -26,7 +26,9 @@ def outcomes(
     clock: ManualClock | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[UnitOutcome]:
-    return run(engine, work, units, manners=HostLimits(), clock=clock or ManualClock(), stop=stop)
+    return run_units(
+        engine, work, units, manners=HostLimits(), clock=clock or ManualClock(), stop=stop
+    )
 
 
 @given(
@@ -87,7 +89,7 @@ class Breaking(MortalEngine):
             self.held.append((future, unit))
         return future
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         self.mended = True
         return True
 
@@ -143,7 +145,9 @@ def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
     engine = MortalEngine(1)
     units = [Task("bad", what), Task("good")]
     found = list(
-        run(engine, do_task, units, manners=HostLimits(), clock=ManualClock(), tell=told.append)
+        run_units(
+            engine, do_task, units, manners=HostLimits(), clock=ManualClock(), tell=told.append
+        )
     )
     engine.close()
 
@@ -247,7 +251,7 @@ class Endless:
     def add_done_callback(self, fn: Callable[[object], object], /) -> None:
         pass
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         return False
 
     def close(self) -> None:
@@ -258,7 +262,7 @@ def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing
     engine = Endless()
     asked = count()
     units = [Task(f"{number}") for number in range(9)]
-    found = run(
+    found = run_units(
         engine,
         do_task,
         units,
@@ -281,11 +285,13 @@ def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
     units = [Task("one")]
     with pytest.raises(KeyboardInterrupt):
         list(
-            run(engine, do_task, units, manners=HostLimits(), clock=ManualClock(), stop=interrupted)
+            run_units(
+                engine, do_task, units, manners=HostLimits(), clock=ManualClock(), stop=interrupted
+            )
         )
 
     assert engine.begun == engine.cancelled == 1
 
 
 def test_a_run_of_nothing_ends_at_once() -> None:
-    assert list(run(Endless(), do_task, [], manners=HostLimits(), clock=ManualClock())) == []
+    assert list(run_units(Endless(), do_task, [], manners=HostLimits(), clock=ManualClock())) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.source.saying import fault_of, fault_when_read
+from resourcesync.source.saying import find_fault, find_round_trip_fault
 
 TEXTS = st.text(st.characters(codec="utf-8", max_codepoint=0x2FF), max_size=6) | st.text(
     st.sampled_from("<>&\"' \t\n;]"), max_size=4
@@ -49,9 +49,9 @@ ODD = st.one_of(
 @example(replace(USUAL, length=1 << 64))
 @settings(max_examples=150)
 def test_who_only_glances_finds_no_fault_less(resource: Resource) -> None:
-    assert bool(fault_of([resource])) is bool(fault_when_read([resource]))
+    assert bool(find_fault([resource])) is bool(find_round_trip_fault([resource]))
 
 
 def test_the_usual_and_nothing_at_all_have_no_fault() -> None:
-    assert fault_of([USUAL, USUAL]) == ""
-    assert fault_of([]) == ""
+    assert find_fault([USUAL, USUAL]) == ""
+    assert find_fault([]) == ""

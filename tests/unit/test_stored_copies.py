@@ -104,7 +104,7 @@ def test_a_move_that_was_cut_short_goes_on_and_sets_nothing_aside(
 
     assert found == copies.signature("b.txt")
     assert shelf.contents() == {"b.txt": b"ours"}
-    assert copies.made_way() == []
+    assert copies.newly_quarantined() == []
 
 
 @pytest.mark.parametrize(("body", "is_ours"), [(b"ours", True), (b"edited", False)])

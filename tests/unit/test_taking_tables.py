@@ -168,10 +168,10 @@ def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "GROUP", 4)
-    monkeypatch.setattr(files, "_AHEAD", 8)
+    monkeypatch.setattr(files, "_BUFFERED_ROWS", 8)
     batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
 
-    with files.writing(tmp_path / "rows.parquet") as stream:
+    with files.atomic_write(tmp_path / "rows.parquet") as stream:
         writer = files.RowGroupWriter(stream, batches[0].schema)
         for batch in batches:
             writer.add(batch)

@@ -186,6 +186,6 @@ def test_a_version_of_a_moment_is_the_last_one_before_it_or_else_the_first(tmp_p
         assert [it and it.moment for it in found] == [10, 10, 10, 20, 30, 30]
         assert past.at(B, 10) is None
         assert found[2] is not None
-        ends = past.neighbours(found[2])
+        ends = past.first_and_last(found[2])
         assert [it and it.moment for it in ends] == [10, 30]
         assert [it.moment for it in past.versions(A, 10, 1)] == [20]

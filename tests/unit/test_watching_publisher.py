@@ -177,7 +177,7 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
     assert [pause for _, pause in kept.failures] == [2, 4, 8, 16]
     assert len(kept.runs) == 1
     with closing(FileCatalogue(kept.tree / CATALOGUE, kept.clock)) as catalogue:
-        assert len(list(catalogue.catalogued())) == 1
+        assert len(list(catalogue.entries())) == 1
 
 
 def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.validator.examining import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.validator.together import judge_again, judge_together
+from resourcesync.validator.together import judge_reread, judge_together
 from tests.support.dumping import DumpedSource
 from tests.support.publishing import BASE, Source, split_source
 
@@ -39,7 +39,7 @@ def test_what_we_publish_again_only_grows() -> None:
     assert findings == []
     again = [it for it in after if it.uri in before]
     assert len(again) > 3
-    assert [f.rule.id for it in again for f in judge_again(before[it.uri], it)] == []
+    assert [f.rule.id for it in again for f in judge_reread(before[it.uri], it)] == []
 
 
 def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> None:

@@ -13,7 +13,7 @@ from resourcesync.validator.delivery import (
 from resourcesync.validator.packages import PackageFile, judge_package
 from resourcesync.validator.rule import CheckScope
 from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
-from resourcesync.validator.together import judge_again, judge_announced
+from resourcesync.validator.together import judge_announced, judge_reread
 from tests.support.rule_cases import CASES
 from tests.support.rule_documents import BASE, CH, PLAIN, UP, url, urlset
 from tests.support.rule_facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts
@@ -121,7 +121,7 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
 
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
     assert list(judge_document_response(packed)) == []
-    assert list(judge_again(RESOURCES, plain)) == []
+    assert list(judge_reread(RESOURCES, plain)) == []
     assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
     assert [it.rule.id for it in judge_package("p.zip", [lone], None)] == ["RM01"]
 

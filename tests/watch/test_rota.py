@@ -15,7 +15,7 @@ from resourcesync.watch.rota import (
     HINT_GAP_FAILING,
     LOCKED_PAUSE,
     LONGEST_PAUSE,
-    TURN,
+    PULL_TURN,
     JobKind,
     JobOutcome,
     JobStatus,
@@ -28,8 +28,8 @@ from resourcesync.watch.rota import (
 )
 from resourcesync.watch.times import Cron, Every, Now
 
-DONE = JobOutcome(verdict=JobStatus.DONE)
-FAILED = JobOutcome(verdict=JobStatus.FAILED)
+DONE = JobOutcome(status=JobStatus.DONE)
+FAILED = JobOutcome(status=JobStatus.FAILED)
 PULL = MirrorJob(mirror="m", kind=JobKind.PULL)
 WALL = 1_700_000_000.0
 
@@ -40,7 +40,7 @@ def at(steady: float) -> Now:
 
 def rota_of(wanted: MirrorSchedule, past: MirrorHistory | None = None) -> Scheduler:
     rota = Scheduler(Random(1))
-    rota.want({"m": wanted}, {} if past is None else {"m": past}, at(0))
+    rota.configure({"m": wanted}, {} if past is None else {"m": past}, at(0))
     return rota
 
 
@@ -62,19 +62,19 @@ class _Life:
     def live(self, wanted: dict[str, MirrorSchedule], until: float) -> None:
         dice = Random(self.seed)
         rota = Scheduler(dice)
-        rota.want(wanted, {}, at(0))
+        rota.configure(wanted, {}, at(0))
         while self.now < until:
             for errand in rota.begin(at(self.now), *self._room()):
                 self._begin(errand, dice)
             self._advance(rota, dice)
 
     def _room(self) -> tuple[int, int]:
-        telling = sum(it.kind is JobKind.HAND_ON for it in self.running)
+        telling = sum(it.kind is JobKind.HAND_OVER for it in self.running)
         return self.most - len(self.running) + telling, self.most - telling
 
     def _begin(self, errand: MirrorJob, dice: Random) -> None:
         assert errand not in self.running
-        if errand.kind is JobKind.HAND_ON:
+        if errand.kind is JobKind.HAND_OVER:
             self.owed.discard(errand.mirror)
         else:
             rivals = {
@@ -96,8 +96,8 @@ class _Life:
                 [JobStatus.DONE, JobStatus.DONE, JobStatus.FAILED, JobStatus.LOCKED]
             )
             changed = errand.kind is JobKind.PULL and dice.random() < 0.5
-            rota.ended(errand, JobOutcome(verdict=verdict, changed=changed), at(self.now))
-            if changed or (errand.kind is JobKind.HAND_ON and verdict is not JobStatus.DONE):
+            rota.record_end(errand, JobOutcome(status=verdict, changed=changed), at(self.now))
+            if changed or (errand.kind is JobKind.HAND_OVER and verdict is not JobStatus.DONE):
                 self.owed.add(errand.mirror)
         if dice.random() < 0.1:
             rota.hint(dice.choice("abc"))
@@ -110,7 +110,7 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     every = Every(3_600.0)
     wanted = {
         name: MirrorSchedule(
-            pull=every, audit=Every(20_000.0), hands_on=name != "c", accepts_hints=name == "a"
+            pull=every, audit=Every(20_000.0), hands_over=name != "c", accepts_hints=name == "a"
         )
         for name in "abc"
     }
@@ -124,9 +124,9 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
             assert max([*gaps, life.now - moments[-1]]) <= 1.11 * LONGEST_PAUSE
     owing = life.owed - {"c"} - {it.mirror for it in life.running}
     for name in owing:  # a change is handed on, or tried again within the longest pause
-        last = life.begins[MirrorJob(mirror=name, kind=JobKind.HAND_ON)][-1]
+        last = life.begins[MirrorJob(mirror=name, kind=JobKind.HAND_OVER)][-1]
         assert life.now - last <= 3_600 * 1.11 + 200
-    assert MirrorJob(mirror="c", kind=JobKind.HAND_ON) not in life.begins
+    assert MirrorJob(mirror="c", kind=JobKind.HAND_OVER) not in life.begins
 
 
 def test_a_mirror_that_was_just_pulled_waits_for_its_turn_after_a_restart() -> None:
@@ -143,14 +143,14 @@ def test_each_failure_doubles_the_pause_up_to_a_day() -> None:
     rota, now, pauses = rota_of(MirrorSchedule(pull=Every(60.0))), 0.0, []
     for _ in range(12):
         assert begun(rota, now) == [JobKind.PULL]
-        due = rota.ended(PULL, FAILED, at(now))
+        due = rota.record_end(PULL, FAILED, at(now))
         pauses.append(due - now)
         now = due
     most = [min(FIRST_PAUSE * 2**number, LONGEST_PAUSE) for number in range(12)]
     assert all(high * 0.9 <= pause <= high for high, pause in zip(most, pauses, strict=True))
 
     begun(rota, now)
-    assert rota.ended(PULL, DONE, at(now)) - now <= 66  # and one success ends it
+    assert rota.record_end(PULL, DONE, at(now)) - now <= 66  # and one success ends it
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_first_retry_comes_within_a_minute_or_as_soon_as_the_next_pull_would
 def test_a_pull_by_the_clock_on_the_wall_is_tried_again_within_a_minute() -> None:
     rota = rota_of(MirrorSchedule(pull=Cron("5 2 * * *")))
     begun(rota, 0)
-    assert 54.0 <= rota.ended(PULL, FAILED, at(0)) <= 60.0
+    assert 54.0 <= rota.record_end(PULL, FAILED, at(0)) <= 60.0
 
 
 def failed(rota: Scheduler, times: int) -> float:
@@ -174,7 +174,7 @@ def failed(rota: Scheduler, times: int) -> float:
     due = 0.0
     for _ in range(times):
         begun(rota, due)
-        due = rota.ended(PULL, FAILED, at(due))
+        due = rota.record_end(PULL, FAILED, at(due))
     return due
 
 
@@ -184,24 +184,24 @@ def test_who_asks_for_it_has_all_tried_again_at_once() -> None:
     rota.retry(at(now))
 
     assert begun(rota, now) == [JobKind.PULL]
-    assert rota.ended(PULL, FAILED, at(now)) <= now + FIRST_PAUSE
+    assert rota.record_end(PULL, FAILED, at(now)) <= now + FIRST_PAUSE
 
 
 def test_a_source_that_asked_to_be_left_alone_is_so_whoever_asks() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(60.0)))
     begun(rota, 0)
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.FAILED, retry_after=5_000.0), at(0))
+    rota.record_end(PULL, JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0), at(0))
     rota.retry(at(10))
 
     assert rota.next_moment() == 5_000.0
-    assert rota.planned("m") == (5_000.0, PullReason.RETRY_AFTER, 0)
+    assert rota.next_pull("m") == (5_000.0, PullReason.RETRY_AFTER, 0)
 
 
 def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     now = failed(rota, 8) - 1_000
     assert rota.failing().keys() == {"m"}
-    rota.pulled("m", WALL + now - 5, at(now))
+    rota.record_pull("m", WALL + now - 5, at(now))
 
     assert rota.failing() == {}
     assert now + 595 <= rota.next_moment() <= now + 660
@@ -209,19 +209,19 @@ def test_a_pull_of_another_program_ends_the_pause_of_a_failure() -> None:
 
 def test_the_next_pull_is_known_with_its_reason() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
-    assert rota.planned("m") == (0.0, PullReason.SCHEDULED, 0)
+    assert rota.next_pull("m") == (0.0, PullReason.SCHEDULED, 0)
     begun(rota, 0)
-    assert rota.planned("m") == (inf, PullReason.RUNNING, 0)
-    due = rota.ended(PULL, FAILED, at(0))
-    assert rota.planned("m") == (due, PullReason.RETRY, 1)
+    assert rota.next_pull("m") == (inf, PullReason.RUNNING, 0)
+    due = rota.record_end(PULL, FAILED, at(0))
+    assert rota.next_pull("m") == (due, PullReason.RETRY, 1)
     begun(rota, due)
-    assert rota.ended(PULL, JobOutcome(verdict=JobStatus.LOCKED), at(due)) == due + LOCKED_PAUSE
-    assert rota.planned("m") == (due + LOCKED_PAUSE, PullReason.LOCKED, 1)
+    assert rota.record_end(PULL, JobOutcome(status=JobStatus.LOCKED), at(due)) == due + LOCKED_PAUSE
+    assert rota.next_pull("m") == (due + LOCKED_PAUSE, PullReason.LOCKED, 1)
     begun(rota, due + 60)
-    rota.ended(PULL, DONE, at(due + 60))
+    rota.record_end(PULL, DONE, at(due + 60))
     rota.hint("m")
-    assert rota.planned("m") == (due + 60 + HINT_GAP, PullReason.NOTIFIED, 0)
-    assert rota.planned("nobody") is None
+    assert rota.next_pull("m") == (due + 60 + HINT_GAP, PullReason.NOTIFIED, 0)
+    assert rota.next_pull("nobody") is None
 
 
 @dataclass
@@ -240,18 +240,18 @@ class _Crowd:
             for errand in rota.begin(at(self.now), room, 9):
                 running[errand.mirror] = self.now
             assert len(running) <= self.places
-            ended = set(rota.had_turn(at(self.now), self.places - len(running)))
+            ended = set(rota.preempt(at(self.now), self.places - len(running)))
             for name in ended:
                 left[name] -= self.now - running[name]
             for name in [it for it, began in running.items() if self.now - began >= left[it]]:
                 left[name] = self.needs[name]
                 self.done.setdefault(name, []).append(self.now)
-                rota.ended(MirrorJob(mirror=name, kind=JobKind.PULL), DONE, at(self.now))
+                rota.record_end(MirrorJob(mirror=name, kind=JobKind.PULL), DONE, at(self.now))
                 ended.discard(name)
                 del running[name]
             for name in ended:
-                stopped = JobOutcome(verdict=JobStatus.CUT)
-                rota.ended(MirrorJob(mirror=name, kind=JobKind.PULL), stopped, at(self.now))
+                stopped = JobOutcome(status=JobStatus.PREEMPTED)
+                rota.record_end(MirrorJob(mirror=name, kind=JobKind.PULL), stopped, at(self.now))
                 del running[name]
             self.now += 20.0
 
@@ -261,7 +261,7 @@ def test_sources_that_take_days_hold_no_place_that_others_wait_for(places: int) 
     slow = {f"slow-{number}": 15_000.0 * (number + 1) for number in range(5)}
     quick = {f"quick-{number}": 20.0 for number in range(3)}
     crowd, rota = _Crowd(slow | quick, places), Scheduler(Random(1))
-    rota.want({it: MirrorSchedule(pull=Every(3_600.0)) for it in crowd.needs}, {}, at(0))
+    rota.configure({it: MirrorSchedule(pull=Every(3_600.0)) for it in crowd.needs}, {}, at(0))
 
     crowd.live(rota, 400_000.0)
 
@@ -270,28 +270,28 @@ def test_sources_that_take_days_hold_no_place_that_others_wait_for(places: int) 
         return
     for name in quick:
         gaps = [later - earlier for earlier, later in pairwise([0.0, *crowd.done[name]])]
-        assert max(gaps) <= 3_960 + 20 + len(slow) * (TURN + 20)
+        assert max(gaps) <= 3_960 + 20 + len(slow) * (PULL_TURN + 20)
         assert sorted(gaps)[len(gaps) // 2] <= 4_100
 
 
 def test_a_pull_that_nobody_waits_for_goes_on_for_as_long_as_it_takes() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(60.0)))
     begun(rota, 0)
-    assert rota.begin(at(90 * TURN), 0, 9) == []
-    assert rota.had_turn(at(90 * TURN), 0) == []
+    assert rota.begin(at(90 * PULL_TURN), 0, 9) == []
+    assert rota.preempt(at(90 * PULL_TURN), 0) == []
 
 
 def test_a_failure_of_a_mirror_of_each_night_is_tried_again_sooner_than_tomorrow() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(86_400.0)))
     begun(rota, 0)
-    assert rota.ended(PULL, FAILED, at(0)) <= FIRST_PAUSE
+    assert rota.record_end(PULL, FAILED, at(0)) <= FIRST_PAUSE
 
 
 def test_a_source_that_asks_to_be_left_alone_is() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(60.0), accepts_hints=True))
     begun(rota, 0)
-    busy = JobOutcome(verdict=JobStatus.FAILED, retry_after=5_000.0)
-    assert rota.ended(PULL, busy, at(0)) == 5_000.0
+    busy = JobOutcome(status=JobStatus.FAILED, retry_after=5_000.0)
+    assert rota.record_end(PULL, busy, at(0)) == 5_000.0
 
     rota.hint("m")
     assert rota.next_moment() == 5_000.0
@@ -303,11 +303,11 @@ def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
     for _ in range(1_000):
         assert rota.hint("m")
     assert begun(rota, 0.5) == []  # it runs; what came meanwhile is looked for after it
-    rota.ended(PULL, DONE, at(1))
+    rota.record_end(PULL, DONE, at(1))
 
     assert rota.next_moment() == 1 + HINT_GAP
     assert begun(rota, 1 + HINT_GAP) == [JobKind.PULL]
-    rota.ended(PULL, DONE, at(2))
+    rota.record_end(PULL, DONE, at(2))
     assert rota.next_moment() > 500
 
 
@@ -317,7 +317,7 @@ def test_a_hint_calls_for_a_pull_at_once_and_many_for_one() -> None:
 def test_hints_do_not_drive_what_fails(how: JobStatus, gap: float) -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0), accepts_hints=True))
     begun(rota, 0)
-    rota.ended(PULL, JobOutcome(verdict=how), at(0))
+    rota.record_end(PULL, JobOutcome(status=how), at(0))
     rota.hint("m")
     assert 0.9 * gap <= rota.next_moment() <= gap
 
@@ -325,85 +325,85 @@ def test_hints_do_not_drive_what_fails(how: JobStatus, gap: float) -> None:
 def test_hints_for_others_are_not_heeded() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
-    rota.ended(PULL, DONE, at(0))
+    rota.record_end(PULL, DONE, at(0))
     assert not rota.hint("m")
     assert not rota.hint("nobody")
     assert rota.next_moment() >= 600
 
 
 def test_changes_that_come_while_others_are_handed_on_are_handed_on_after_them() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True))
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True))
     assert begun(rota, 0) == [JobKind.PULL]
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(0))
-    assert begun(rota, 0) == [JobKind.HAND_ON]
+    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(0))
+    assert begun(rota, 0) == [JobKind.HAND_OVER]
     assert begun(rota, 11) == [JobKind.PULL]
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(11))
+    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(11))
     assert begun(rota, 11) == []
 
-    rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), DONE, at(12))
-    assert begun(rota, 12) == [JobKind.HAND_ON]
-    assert rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), DONE, at(13)) == inf
+    rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(12))
+    assert begun(rota, 12) == [JobKind.HAND_OVER]
+    assert rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(13)) == inf
 
 
 def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(10.0), audit=Every(100.0), hands_on=True))
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), audit=Every(100.0), hands_over=True))
     assert begun(rota, 0) == [JobKind.PULL]
-    rota.ended(PULL, FAILED, at(1))
+    rota.record_end(PULL, FAILED, at(1))
     assert begun(rota, 5) == []
 
     later = 12.0
     assert begun(rota, later) == [JobKind.PULL]
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(later))
-    assert sorted(begun(rota, later)) == [JobKind.AUDIT, JobKind.HAND_ON]
+    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(later))
+    assert sorted(begun(rota, later)) == [JobKind.AUDIT, JobKind.HAND_OVER]
 
 
 def test_what_waited_to_be_handed_on_when_all_stopped_is_handed_on_at_the_start() -> None:
     rota = rota_of(
-        MirrorSchedule(pull=Every(600.0), hands_on=True), MirrorHistory(pulled=WALL - 100)
+        MirrorSchedule(pull=Every(600.0), hands_over=True), MirrorHistory(pulled=WALL - 100)
     )
-    assert begun(rota, 0) == [JobKind.HAND_ON]
+    assert begun(rota, 0) == [JobKind.HAND_OVER]
 
 
 def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
-    assert begun(rota, 0) == [JobKind.HAND_ON]
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True), MirrorHistory(pulled=WALL))
+    assert begun(rota, 0) == [JobKind.HAND_OVER]
     begun(rota, 11)
-    due = rota.ended(MirrorJob(mirror="m", kind=JobKind.HAND_ON), FAILED, at(11))
+    due = rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), FAILED, at(11))
     assert 0.9 * FIRST_PAUSE <= due - 11 <= FIRST_PAUSE
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(12))
+    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(12))
     assert begun(rota, 24) == [JobKind.PULL]
-    assert begun(rota, due) == [JobKind.HAND_ON]
+    assert begun(rota, due) == [JobKind.HAND_OVER]
 
 
 def test_changes_that_come_while_a_failed_hand_over_is_tried_again_are_handed_on() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_on=True), MirrorHistory(pulled=WALL))
-    hand_on = MirrorJob(mirror="m", kind=JobKind.HAND_ON)
+    rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True), MirrorHistory(pulled=WALL))
+    hand_on = MirrorJob(mirror="m", kind=JobKind.HAND_OVER)
     begun(rota, 0)
-    due = rota.ended(hand_on, FAILED, at(0))
-    assert sorted(begun(rota, due + 5)) == [JobKind.HAND_ON, JobKind.PULL]
-    rota.ended(PULL, JobOutcome(verdict=JobStatus.DONE, changed=True), at(due + 6))
+    due = rota.record_end(hand_on, FAILED, at(0))
+    assert sorted(begun(rota, due + 5)) == [JobKind.HAND_OVER, JobKind.PULL]
+    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(due + 6))
 
-    rota.ended(hand_on, DONE, at(due + 7))
+    rota.record_end(hand_on, DONE, at(due + 7))
 
-    assert begun(rota, due + 7) == [JobKind.HAND_ON]
+    assert begun(rota, due + 7) == [JobKind.HAND_OVER]
 
 
 def test_what_is_wanted_anew_counts_from_the_last_time_and_keeps_the_pause_of_a_failure() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
-    rota.ended(PULL, DONE, at(1))
-    rota.want({"m": MirrorSchedule(pull=Every(60.0))}, {}, at(10))
+    rota.record_end(PULL, DONE, at(1))
+    rota.configure({"m": MirrorSchedule(pull=Every(60.0))}, {}, at(10))
     assert 60 <= rota.next_moment() <= 66
 
     begun(rota, 66)
-    rota.ended(PULL, FAILED, at(66))
-    rota.want({"m": MirrorSchedule(pull=Every(61.0))}, {}, at(67))
+    rota.record_end(PULL, FAILED, at(66))
+    rota.configure({"m": MirrorSchedule(pull=Every(61.0))}, {}, at(67))
     assert rota.next_moment() >= 66 + FIRST_PAUSE * 0.9
 
 
 def test_a_mirror_that_is_wanted_no_more_is_let_go_while_it_is_pulled() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(600.0)))
     begun(rota, 0)
-    rota.want({}, {}, at(1))
-    assert rota.ended(PULL, DONE, at(2)) == inf
+    rota.configure({}, {}, at(1))
+    assert rota.record_end(PULL, DONE, at(2)) == inf
     assert rota.next_moment() == inf

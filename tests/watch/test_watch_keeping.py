@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.watch.keeping import FinishedJob, IsStopped, WakeUp, WatchLoop
 from resourcesync.watch.rota import (
-    TURN,
+    PULL_TURN,
     JobKind,
     JobOutcome,
     JobStatus,
@@ -22,7 +22,7 @@ from resourcesync.watch.rota import (
 )
 from resourcesync.watch.times import Cron, Every
 
-GOOD = JobOutcome(verdict=JobStatus.DONE)
+GOOD = JobOutcome(status=JobStatus.DONE)
 
 
 class _SetClock:
@@ -58,11 +58,11 @@ def test_a_fault_of_the_work_is_a_failure_and_no_more() -> None:
         return GOOD, "fine"
 
     watch = watch_of(work, told, _SetClock())
-    watch.want({name: MirrorSchedule(pull=Every(600)) for name in ("bad", "good")}, {})
+    watch.configure({name: MirrorSchedule(pull=Every(600)) for name in ("bad", "good")}, {})
     while len(told) < 2:
-        watch.turn(5)
+        watch.run_once(5)
 
-    assert {it.errand.mirror: it.failures for it in told} == {"bad": 1, "good": 0}
+    assert {it.job.mirror: it.failures for it in told} == {"bad": 1, "good": 0}
     assert watch.finish(1)
     watch.close()
 
@@ -82,9 +82,9 @@ def test_no_more_work_goes_on_at_a_time_than_was_said() -> None:
         return GOOD, None
 
     watch = watch_of(work, told, _SetClock(), most=3)
-    watch.want({str(it): MirrorSchedule(pull=Every(600)) for it in range(12)}, {})
+    watch.configure({str(it): MirrorSchedule(pull=Every(600)) for it in range(12)}, {})
     while len(told) < 12:
-        watch.turn(5)
+        watch.run_once(5)
 
     assert busy[1] == 3
     assert watch.finish(1)
@@ -98,30 +98,30 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
     def work(errand: MirrorJob, is_stopped: IsStopped) -> tuple[JobOutcome, object]:
         while errand.mirror.startswith("a slow") and not go_on.is_set():
             if is_stopped():
-                return JobOutcome(verdict=JobStatus.CUT), "stopped"
+                return JobOutcome(status=JobStatus.PREEMPTED), "stopped"
             time.sleep(0.005)
         return GOOD, "done"
 
     watch = watch_of(work, told, clock, most=2)
-    watch.want(
+    watch.configure(
         {it: MirrorSchedule(pull=Every(6_000)) for it in ("a slow one", "a slow two", "quick")}, {}
     )
     for _ in range(3):
-        watch.turn(0.01)
+        watch.run_once(0.01)
     assert {it.mirror for it in watch.running} == {"a slow one", "a slow two"}
     assert told == []
 
-    clock.passed = TURN + 1
-    while "quick" not in {it.errand.mirror for it in told}:
-        watch.turn(0.01)
+    clock.passed = PULL_TURN + 1
+    while "quick" not in {it.job.mirror for it in told}:
+        watch.run_once(0.01)
 
     assert [it.report for it in told] == ["stopped", "done"]
-    watch.turn(0.01)
+    watch.run_once(0.01)
     assert sum(True for _ in watch.running) == 1  # who had to stop leaves a place to the quick ones
     go_on.set()
     while len(told) < 4:
-        watch.turn(0.01)
-    assert {it.errand.mirror for it in told[2:]} == {"a slow one", "a slow two"}
+        watch.run_once(0.01)
+    assert {it.job.mirror for it in told[2:]} == {"a slow one", "a slow two"}
     assert watch.finish(1)
     watch.close()
 
@@ -131,23 +131,25 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
     go_on = threading.Event()
 
     def work(errand: MirrorJob, _stop: IsStopped) -> tuple[JobOutcome, object]:
-        if errand.kind is JobKind.HAND_ON:
+        if errand.kind is JobKind.HAND_OVER:
             go_on.wait(20)
-        return JobOutcome(verdict=JobStatus.DONE, changed=True), None
+        return JobOutcome(status=JobStatus.DONE, changed=True), None
 
     watch = watch_of(work, told, _SetClock(), most=2)
     names = ("a", "b", "c")
-    watch.want({it: MirrorSchedule(pull=Every(600), hands_on=True) for it in names}, {})
+    watch.configure({it: MirrorSchedule(pull=Every(600), hands_over=True) for it in names}, {})
     while len(told) < 3:
-        watch.turn(5)
-    watch.turn(0)
-    watch.want({it: MirrorSchedule(pull=Every(600), hands_on=True) for it in (*names, "late")}, {})
+        watch.run_once(5)
+    watch.run_once(0)
+    watch.configure(
+        {it: MirrorSchedule(pull=Every(600), hands_over=True) for it in (*names, "late")}, {}
+    )
     while len(told) < 4:
-        watch.turn(5)
+        watch.run_once(5)
 
-    assert [it.kind for it in watch.running] == [JobKind.HAND_ON] * 2
+    assert [it.kind for it in watch.running] == [JobKind.HAND_OVER] * 2
     began = time.monotonic()
-    watch.turn(0.2)  # a third is due to be told, and waits for its turn
+    watch.run_once(0.2)  # a third is due to be told, and waits for its turn
     assert time.monotonic() - began > 0.1
     go_on.set()
     assert watch.finish(5)
@@ -157,14 +159,14 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
 def test_a_hint_wakes_the_loop() -> None:
     told: list[FinishedJob] = []
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, _SetClock())
-    watch.want({"m": MirrorSchedule(pull=Every(600), accepts_hints=True)}, {})
+    watch.configure({"m": MirrorSchedule(pull=Every(600), accepts_hints=True)}, {})
     while not told:
-        watch.turn(5)
+        watch.run_once(5)
 
     threading.Timer(0.05, watch.hint, ["m"]).start()
     began = time.monotonic()
     while len(told) < 2:
-        watch.turn(30)
+        watch.run_once(30)
 
     assert time.monotonic() - began < 20
     assert watch.finish(1)
@@ -181,11 +183,11 @@ def test_work_that_heeds_a_stop_ends_and_work_that_does_not_is_left() -> None:
         return GOOD, None
 
     watch = watch_of(work, told, _SetClock())
-    watch.want({name: MirrorSchedule(pull=Every(600)) for name in ("deaf", "good")}, {})
-    watch.turn(0.01)
+    watch.configure({name: MirrorSchedule(pull=Every(600)) for name in ("deaf", "good")}, {})
+    watch.run_once(0.01)
 
     assert not watch.finish(0.2)
-    assert [it.errand.mirror for it in told] == ["good"]
+    assert [it.job.mirror for it in told] == ["good"]
     go_on.set()
     assert watch.finish(5)
     watch.close()
@@ -203,16 +205,16 @@ def test_a_mirror_that_is_taken_away_and_back_is_not_worked_on_twice() -> None:
 
     watch = watch_of(work, told, _SetClock())
     wanted = {"m": MirrorSchedule(pull=Every(600))}
-    watch.want(wanted, {})
-    watch.turn(0.01)
-    watch.want({}, {})
-    watch.want(wanted, {})
-    watch.turn(0.05)
+    watch.configure(wanted, {})
+    watch.run_once(0.01)
+    watch.configure({}, {})
+    watch.configure(wanted, {})
+    watch.run_once(0.05)
 
     assert began == ["m"]
     go_on.set()
     while not told:
-        watch.turn(5)
+        watch.run_once(5)
     assert began == ["m"]
     assert watch.finish(1)
     watch.close()
@@ -222,14 +224,14 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
     told: list[FinishedJob] = []
     clock = _SetClock()
     watch = watch_of(lambda _errand, _stop: (GOOD, None), told, clock)
-    watch.want({"m": MirrorSchedule(pull=Cron("0 13 * * *"))}, {})
+    watch.configure({"m": MirrorSchedule(pull=Cron("0 13 * * *"))}, {})
     while not told:
-        watch.turn(0.05)
-    watch.turn(0)
-    assert told[0].next - clock.now().timestamp() > 3_500
+        watch.run_once(0.05)
+    watch.run_once(0)
+    assert told[0].next_attempt - clock.now().timestamp() > 3_500
 
     clock.ahead = 3_599.9  # somebody sets it to one second before one o'clock
-    watch.turn(0)
+    watch.run_once(0)
 
     due = watch._rota.next_moment() - time.monotonic()
     assert due < 12
@@ -241,7 +243,7 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
 def test_a_bell_that_was_rung_wakes_once(times: int) -> None:
     bell = WakeUp()
     for _ in range(times):
-        bell.ring()
+        bell.wake()
     began = time.monotonic()
     bell.wait(20)
     assert time.monotonic() - began < 10
@@ -259,7 +261,7 @@ def test_a_bell_is_heard_where_many_files_are_open() -> None:
     bell._heard.close()
     bell._heard = socket.socket(fileno=high)
     bell._heard.settimeout(0)
-    bell.ring()
+    bell.wake()
     bell.wait(20)
     with pytest.raises(BlockingIOError):
         bell._heard.recv(1)

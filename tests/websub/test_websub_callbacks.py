@@ -103,7 +103,7 @@ def test_a_delivery_that_is_too_long_is_refused_whether_it_says_so_or_not(
     active = world.subscribed()
     callback = f"{uri}{active.token}"
     assert b" 413 " in raw(callback, b"Content-Length: 1048577", b"")
-    [found] = world.subscriber.standings()
+    [found] = world.subscriber.reports()
     assert found.refusals == ((DeliveryFault.SIZE, 1),)
     assert b" 400 " in raw(callback, b"Content-Length: x", b"")
 
@@ -273,4 +273,4 @@ def test_what_does_not_answer_now_may_tell_of_more(status: str, is_all: bool) ->
 
     for told in (by_document, by_topic):
         assert [it.topic for it in told.channels] == [TOPIC]
-        assert told.is_all is is_all
+        assert told.is_complete is is_all

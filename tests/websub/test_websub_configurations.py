@@ -105,7 +105,7 @@ def row(name: str, base: str, token: str) -> ChannelSubscription:
 
 def names(path: Path) -> dict[str, str]:
     with closing(FileFollowers(path)) as store:
-        return {it.name: it.token for it in store.followers()}
+        return {it.name: it.token for it in store.subscriptions()}
 
 
 def test_what_is_verified_is_taken_over_from_the_file_that_all_services_shared(
@@ -124,7 +124,7 @@ def test_what_is_verified_is_taken_over_from_the_file_that_all_services_shared(
         mirrors=frozenset({"museum", "early", "foreign"}),
     )
 
-    with state.opened(CALLBACK.rstrip("/")) as store:
+    with state.open_store(CALLBACK.rstrip("/")) as store:
         assert store.find_token("one") == row("museum", CALLBACK, "one")
 
     assert names(state.path) == {"museum": "one", "removed": "two", "early": "three"}
@@ -133,12 +133,12 @@ def test_what_is_verified_is_taken_over_from_the_file_that_all_services_shared(
 
 def test_a_subscription_that_is_here_already_is_newer_than_the_shared_one(tmp_path: Path) -> None:
     state = PushState(folder=tmp_path, configuration=tmp_path / "one.toml")
-    with state.opened(CALLBACK) as store:
+    with state.open_store(CALLBACK) as store:
         store.save(row("museum", CALLBACK, "new"))
     with closing(FileFollowers(tmp_path / "push.db")) as store:
         store.save(row("museum", CALLBACK, "old"))
 
-    with state.opened(CALLBACK) as store:
-        assert [it.token for it in store.followers()] == ["new"]
+    with state.open_store(CALLBACK) as store:
+        assert [it.token for it in store.subscriptions()] == ["new"]
 
     assert names(tmp_path / "push.db") == {}

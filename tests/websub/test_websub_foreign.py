@@ -71,7 +71,7 @@ def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> No
         publish_tree(root, {"hubs": (hub,)}, clock=SystemClock())
         mine.follow("museum", [Channel(topic=topic, hubs=(hub,))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.followers()] == [FollowerState.ACTIVE])
+        wait_until(lambda: [it.state for it in store.subscriptions()] == [FollowerState.ACTIVE])
         wait_until(lambda: hints == ["museum"])
         wait_until(lambda: list(storage.get_callbacks(topic)))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.documents import read
-from resourcesync.server.figures import write_figures
+from resourcesync.server.figures import write_metrics
 from resourcesync.websub.messages import FORM, XML, link_field
 from resourcesync.websub.signatures import is_signed, sign
 from tests.support.hubs import TOPIC, RunningHub, payload, post, running_hub, said
@@ -382,7 +382,7 @@ def test_an_operator_sees_who_is_subscribed_and_what_became_of_deliveries(
     hub.submit(payload())
     assert listener.wait(lambda: hub.hub.deliveries.counts["delivered"] == 2)
 
-    lines = write_figures(hub.hub.figures()).decode().splitlines()
+    lines = write_metrics(hub.hub.figures()).decode().splitlines()
     assert "resourcesync_subscriptions 2" in lines
     told = 'resourcesync_notifications_total{direction="out",outcome="delivered"} 2'
     assert told in lines

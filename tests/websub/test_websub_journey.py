@@ -37,7 +37,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         assert "link" not in said(f"{base}resourcesync/changelist.xml").fields
         mine.follow("museum", [Channel(topic=topic, hubs=(f"{base}hub",))])
         mine.tick()
-        wait_until(lambda: [it.state for it in store.followers()] == [FollowerState.ACTIVE])
+        wait_until(lambda: [it.state for it in store.subscriptions()] == [FollowerState.ACTIVE])
         wait_until(lambda: hints == ["museum"])
 
         (root / "b.txt").write_text("b")
@@ -51,7 +51,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         assert seconds < 8.0  # without the hub: not at all
         mine.leave("museum")
         mine.tick()
-        wait_until(lambda: store.followers() == [])
+        wait_until(lambda: store.subscriptions() == [])
 
 
 def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> None:

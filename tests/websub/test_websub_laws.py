@@ -56,22 +56,22 @@ def test_no_text_by_chance_is_a_signature(secret: bytes, body: bytes, values: li
 def test_a_lease_of_any_text_is_within_its_bounds(text: str) -> None:
     seconds = leases.parse_seconds(text)
     assert seconds is None or (seconds > 0 and text.isascii() and int(text) == seconds)
-    assert leases.SHORTEST_LEASE <= leases.granted(seconds) <= leases.LONGEST_LEASE
+    assert leases.SHORTEST_LEASE <= leases.bounded_lease(seconds) <= leases.LONGEST_LEASE
 
 
 @few
 @given(now=st.integers(0, 10**18), lease=st.integers(3_600, 2_592_000), chance=st.floats(0.0, 1.0))
 def test_a_renewal_is_well_before_the_end(now: int, lease: int, chance: float) -> None:
-    due = leases.renewal(now, lease, chance) - now
+    due = leases.renewal_time(now, lease, chance) - now
     assert 0.5 * lease * MICROSECONDS - 1 <= due <= 0.8 * lease * MICROSECONDS + 1
 
 
 @few
 @given(attempts=st.integers(0, 10_000), chance=st.floats(0.0, 1.0))
 def test_a_delay_grows_and_never_over_its_bound(attempts: int, chance: float) -> None:
-    found = leases.delay(attempts, chance)
+    found = leases.retry_delay(attempts, chance)
     assert 0.5 <= found <= 3_600.0
-    assert found <= leases.delay(attempts + 2, chance)
+    assert found <= leases.retry_delay(attempts + 2, chance)
 
 
 @few
@@ -155,7 +155,7 @@ def test_a_question_keeps_the_callback_and_is_understood(
     uri = messages.verification_uri(wish, challenge, 4_000)
     assert uri.startswith(callback + ("&" if "?" in callback else "?"))
     ours = uri[len(callback) + 1 :].encode()
-    question = messages.read_question(ours)
+    question = messages.read_hub_query(ours)
     assert question is not None
     assert (question.mode, question.topic) == ("subscribe", TOPIC)
     assert (question.challenge, question.lease) == (challenge, "4000")
@@ -175,7 +175,7 @@ def test_any_bytes_are_a_form_or_none(raw: bytes) -> None:
     fields = messages.read_fields(raw)
     if fields is not None:
         messages.read_subscription_request(fields)
-    messages.read_question(raw)
+    messages.read_hub_query(raw)
     assert payloads.kind_of(raw) is None
 
 

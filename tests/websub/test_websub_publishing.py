@@ -41,7 +41,7 @@ class Tree:
         return publish_tree(self.root, chosen, clock=self.clock)
 
     def notify(self) -> notifying.Notified:
-        with channels.opened(self.root) as opened:
+        with channels.open_channels(self.root) as opened:
             return opened.notify(self.clock)
 
     def entries(self, name: str) -> list[Any]:

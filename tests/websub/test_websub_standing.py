@@ -21,7 +21,7 @@ def world(tmp_path: Path) -> World:
 
 
 def stands(world: World) -> SubscriptionReport:
-    [found] = world.subscriber.standings()
+    [found] = world.subscriber.reports()
     return found
 
 
@@ -34,12 +34,12 @@ def test_a_subscription_is_pending_until_its_hub_asked_back(world: World) -> Non
     for _ in range(2):
         found = stands(world)
         assert (found.mirror, found.topic, found.hub) == ("arxiv", TOPIC, HUB)
-        assert (found.standing, found.until, found.why) == (SubscriptionStatus.PENDING, None, "")
+        assert (found.status, found.until, found.reason) == (SubscriptionStatus.PENDING, None, "")
         world.subscriber.tick()
     assert world.ask("token-1", lease_seconds="7200").status == 200
 
     found = stands(world)
-    assert (found.standing, found.accepted, found.last) == (SubscriptionStatus.VERIFIED, 0, None)
+    assert (found.status, found.accepted, found.last) == (SubscriptionStatus.VERIFIED, 0, None)
     assert found.until == world.clock.now() + timedelta(hours=2)
 
 
@@ -47,31 +47,31 @@ def test_a_hub_that_refuses_is_named_with_its_reason_until_it_does_not(world: Wo
     world.hubs.answer = lambda _: (403, {})
     follow(world)
     world.subscriber.tick()
-    assert (stands(world).standing, stands(world).why) == (
+    assert (stands(world).status, stands(world).reason) == (
         SubscriptionStatus.REFUSED,
         "the hub refuses it: 403",
     )
     world.hubs.answer = lambda _: (0, {})
     world.clock.sleep(DAY)
     world.subscriber.tick()
-    assert (stands(world).standing, stands(world).why) == (SubscriptionStatus.PENDING, "away")
+    assert (stands(world).status, stands(world).reason) == (SubscriptionStatus.PENDING, "away")
     world.hubs.answer = lambda _: (202, {})
     world.clock.sleep(DAY)
     world.subscriber.tick()
     assert world.ask(world.follower().next_token).status == 200
-    assert (stands(world).standing, stands(world).why) == (SubscriptionStatus.VERIFIED, "")
+    assert (stands(world).status, stands(world).reason) == (SubscriptionStatus.VERIFIED, "")
 
 
 def test_a_hub_that_never_asks_back_is_said_to_be_so_but_not_after_a_restart(world: World) -> None:
     follow(world)
     world.subscriber.tick()
     world.restarted().tick()
-    assert stands(world).why == ""
+    assert stands(world).reason == ""
     world.clock.sleep(601)
     world.subscriber.tick()
 
-    assert stands(world).standing is SubscriptionStatus.PENDING
-    assert stands(world).why.endswith("can it reach the callback?")
+    assert stands(world).status is SubscriptionStatus.PENDING
+    assert stands(world).reason.endswith("can it reach the callback?")
 
 
 def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: World) -> None:
@@ -79,18 +79,18 @@ def test_a_renewal_that_fails_takes_nothing_away_before_the_lease_ends(world: Wo
     world.hubs.answer = lambda _: (500, {})
     world.clock.sleep(0.65 * 10 * DAY)
     world.subscriber.tick()
-    assert world.follower().state is FollowerState.WANTED
-    assert stands(world).standing is SubscriptionStatus.VERIFIED
-    assert stands(world).why == "the hub refuses it: 500"
+    assert world.follower().state is FollowerState.PENDING
+    assert stands(world).status is SubscriptionStatus.VERIFIED
+    assert stands(world).reason == "the hub refuses it: 500"
     world.clock.sleep(0.36 * 10 * DAY)
-    assert stands(world).standing is SubscriptionStatus.REFUSED
+    assert stands(world).status is SubscriptionStatus.REFUSED
 
 
 def test_a_subscription_that_its_hub_ended_is_refused(world: World) -> None:
     active = world.subscribed()
     assert world.ask(active.token, mode="denied", reason="too many").status == 200
-    assert stands(world).standing is SubscriptionStatus.REFUSED
-    assert stands(world).why == "the hub ended it: too many"
+    assert stands(world).status is SubscriptionStatus.REFUSED
+    assert stands(world).reason == "the hub ended it: too many"
 
 
 def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World) -> None:
@@ -119,10 +119,10 @@ def test_each_delivery_is_counted_and_each_refusal_with_its_reason(world: World)
 def test_what_is_ended_is_ending_and_then_forgotten(world: World) -> None:
     active = world.subscribed()
     world.subscriber.leave("arxiv")
-    assert stands(world).standing is SubscriptionStatus.ENDING
+    assert stands(world).status is SubscriptionStatus.ENDING
     world.subscriber.tick()
     assert world.ask(active.token, mode="unsubscribe").status == 200
-    assert world.subscriber.standings() == []
+    assert world.subscriber.reports() == []
 
 
 def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(

@@ -107,7 +107,7 @@ def test_a_denial_loses_nothing_and_is_asked_again_later(world: World) -> None:
 
     assert world.ask(active.token, mode="denied", reason="\x1b[31m").status == 200
     doubted = world.follower()
-    assert doubted.state is FollowerState.WANTED
+    assert doubted.state is FollowerState.PENDING
     assert world.deliver(doubted, BODY).status == 202  # it still counts
     wait = (doubted.due - active.due) / MICROSECONDS
     assert wait < 0  # long before it would have been renewed
@@ -268,7 +268,7 @@ def test_a_hub_that_refuses_is_asked_again_later(world: World, status: int) -> N
     world.subscriber.tick()
 
     assert len(world.hubs.asked) == 1
-    assert world.follower().state is FollowerState.WANTED
+    assert world.follower().state is FollowerState.PENDING
     assert world.follower().due > leases_now(world)
 
 
@@ -292,7 +292,7 @@ def test_a_hub_that_leads_nowhere_is_left(world: World, location: str) -> None:
     world.subscriber.tick()
 
     assert len(world.hubs.asked) <= 4
-    assert world.follower().state is FollowerState.WANTED
+    assert world.follower().state is FollowerState.PENDING
 
 
 @pytest.mark.parametrize("status", [204, 500])
@@ -322,7 +322,7 @@ def test_what_is_no_longer_followed_is_ended_with_the_hubs_consent(world: World)
         "hub.verify": "async",
     }
     assert world.ask(active.token, mode="unsubscribe").status == 200
-    assert world.store.followers() == []
+    assert world.store.subscriptions() == []
     assert world.deliver(active, BODY).status == 404
 
 
@@ -334,7 +334,7 @@ def test_a_hub_that_does_not_let_go_is_left_after_three_times(world: World) -> N
         world.clock.sleep(HOUR)
 
     assert len(world.hubs.asked) == 4
-    assert world.store.followers() == []
+    assert world.store.subscriptions() == []
 
 
 def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None:
@@ -343,7 +343,7 @@ def test_a_source_that_moves_its_channel_is_followed_there(world: World) -> None
     world.subscriber.follow("arxiv", [other, Channel(topic="https://museum.example/none")])
     world.subscriber.tick()
 
-    states = {it.topic: it.state for it in world.store.followers()}
+    states = {it.topic: it.state for it in world.store.subscriptions()}
     assert states == {TOPIC: FollowerState.LEAVING, other.topic: FollowerState.REQUESTED}
 
 
@@ -377,8 +377,8 @@ def test_a_restart_loses_no_subscription(world: World, tmp_path: Path) -> None:
 
 
 def test_the_jitter_of_renewals_spans_half_to_four_fifths() -> None:
-    assert leases.renewal(0, 100, 0.0) == 50 * MICROSECONDS
-    assert leases.renewal(0, 100, 1.0) == 80 * MICROSECONDS
+    assert leases.renewal_time(0, 100, 0.0) == 50 * MICROSECONDS
+    assert leases.renewal_time(0, 100, 1.0) == 80 * MICROSECONDS
 
 
 def test_no_callback_and_no_secret_is_ever_logged(
@@ -395,4 +395,4 @@ def test_no_callback_and_no_secret_is_ever_logged(
     assert "refuses a subscription" in caplog.text
     assert "denies a subscription" in caplog.text
     assert "token-" not in caplog.text
-    assert "token-" not in repr(world.store.followers())
+    assert "token-" not in repr(world.store.subscriptions())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.durable_folders import make_folder
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.ports.catalogue import TOP
+from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -20,7 +20,7 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW
 _BLOCK: Final = 1 << 20
-_AHEAD: Final = 1 << 17
+_READ_AHEAD: Final = 1 << 17
 
 
 class FolderDocuments:
@@ -63,7 +63,7 @@ class FolderDocuments:
         """
         folder_name, file_name = self._split(name)
         try:
-            folder = self._made(folder_name)
+            folder = self._open_or_make(folder_name)
             try:
                 if folder_name not in self._cleaned:
                     _remove_leftovers(folder)
@@ -82,12 +82,12 @@ class FolderDocuments:
         """
         folder_name, file_name = self._split(name)
         try:
-            folder = self._opened(folder_name)
+            folder = self._open_folder(folder_name)
             try:
                 descriptor = os.open(file_name, _READ, dir_fd=folder)
             finally:
                 os.close(folder)
-            return BufferedReader(_document(descriptor, self._root / name))
+            return BufferedReader(_open_document_file(descriptor, self._root / name))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -101,7 +101,7 @@ class FolderDocuments:
         """
         folder_name, file_name = self._split(name)
         try:
-            folder = self._opened(folder_name)
+            folder = self._open_folder(folder_name)
             try:
                 found = os.stat(file_name, dir_fd=folder, follow_symlinks=False)
             finally:
@@ -131,7 +131,7 @@ class FolderDocuments:
         """
         folder_name, file_name = self._split(name)
         try:
-            folder = self._opened(folder_name)
+            folder = self._open_folder(folder_name)
             try:
                 os.unlink(file_name, dir_fd=folder)
             finally:
@@ -143,25 +143,25 @@ class FolderDocuments:
 
     def _split(self, name: str) -> tuple[str, str]:
         folder, _, file = name.rpartition("/")
-        is_place = folder in self._folders or (not folder and file.startswith(TOP))
+        is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
         if not is_place or file in {"", ".", ".."} or "\0" in file:
             raise StorageError(f"{name!r} is no place for a document")
         return folder, file
 
-    def _opened(self, name: str) -> int:
+    def _open_folder(self, name: str) -> int:
         folder = os.open(self._root, _FOLDER)
         try:
             return os.open(name or ".", _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
         finally:
             os.close(folder)
 
-    def _made(self, name: str) -> int:
+    def _open_or_make(self, name: str) -> int:
         """Return a descriptor of a folder, which is made durably when it is not there."""
         try:
-            return self._opened(name)
+            return self._open_folder(name)
         except FileNotFoundError:
             make_folder(self._root / name)
-            return self._opened(name)
+            return self._open_folder(name)
 
     def _replace(
         self,
@@ -182,7 +182,7 @@ class FolderDocuments:
                 os.fsync(descriptor)
             if check is not None:
                 written = os.open(temporary, _READ, dir_fd=folder)
-                with os.fdopen(written, "rb", buffering=_AHEAD) as stream:
+                with os.fdopen(written, "rb", buffering=_READ_AHEAD) as stream:
                     check(stream)
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -196,7 +196,7 @@ class FolderDocuments:
         try:
             with os.scandir(self._root / folder) as entries:
                 for entry in entries:
-                    if not folder and not entry.name.startswith(TOP):
+                    if not folder and not entry.name.startswith(TOP_LEVEL_PREFIX):
                         continue
                     if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
                         yield f"{folder}/{entry.name}".removeprefix("/")
@@ -226,7 +226,7 @@ class _FolderDocumentFile(FileIO):
             raise _failed(self._path, error) from error
 
 
-def _document(descriptor: int, path: Path) -> _FolderDocumentFile:
+def _open_document_file(descriptor: int, path: Path) -> _FolderDocumentFile:
     try:
         return _FolderDocumentFile(descriptor, path)
     except OSError:  # it is a folder

@@ -127,7 +127,7 @@ class LocalDocuments:
         return is_file and (path == self._place or found.is_relative_to(self._root))
 
 
-def documents_below(folder: Path, most: int) -> list[str]:
+def find_documents(folder: Path, most: int) -> list[str]:
     """Return the documents and packages in a folder that is no published tree, by their names.
 
     What is hidden is passed over, and so is what a symbolic link leads to.

@@ -165,7 +165,7 @@ class MemoryCatalogue:
         self._edits: dict[str, int] = {}
         self._last_edit = 0
 
-    def catalogued(self) -> Iterator[CatalogueEntry]:
+    def entries(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order, as it was when the reading began."""
         held = self._resources
         for uri in sorted(held):
@@ -216,7 +216,7 @@ class MemoryCatalogue:
         """Return the latest moment that was given away, ``None`` before the first."""
         return None if self._latest is None else from_microseconds(self._latest)
 
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         """Forget the changes dated later than a moment; later ones are dated from there again."""
         self._changes = [it for it in self._changes if it.time is not None and it.time <= moment]
         self._latest = to_microseconds(moment)
@@ -271,7 +271,7 @@ class MemoryRecording:
         self.resources[resource.uri] = MemoryEntry(without_patches(resource), fingerprint)
         self.edited[resource.uri] = None
 
-    def passed(self) -> None:
+    def advance_time(self) -> None:
         """Record that the moment of this recording is over: all later changes are later."""
         self._wrote = True
 
@@ -297,7 +297,7 @@ class MemorySnapshot:
             if uri >= start and (end is None or uri < end):
                 yield self._resources[uri].resource
 
-    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
         """Yield the same, some at a time: few at first, so that few make several runs too."""
         resources = self.resources(start, end)
         for size in count(2):

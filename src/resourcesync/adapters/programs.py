@@ -16,7 +16,9 @@ _PATIENCE: Final = 50
 """How often it is looked whether a program that was asked to end has ended: five seconds."""
 
 
-def feed(command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]) -> int:
+def run_program(
+    command: Sequence[str], lines: Iterable[bytes], is_stopped: Callable[[], bool]
+) -> int:
     """Run a program and give it lines; return its exit code, negative for a signal.
 
     A program that reads nothing is fine. What it writes goes to our stderr. No shell is used.

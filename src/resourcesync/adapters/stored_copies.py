@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, TypeVar
 from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copies import is_place
+from resourcesync.ports.copies import is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.storing import (
     ObjectContent,
@@ -39,7 +39,7 @@ _COMPARED: Final = "sha-256"
 _MAX_QUARANTINED: Final = 100_000
 
 _MOST_IN_FLIGHT: Final = 64
-_ENOUGH: Final = 3
+_MAX_FAILURES: Final = 3
 _OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
 Stage = Callable[[Sequence[str], str], StagedCopy]
@@ -58,7 +58,7 @@ class StoreCopyInspector:
 
     def _stat(self, path: str) -> StoredObject | None:
         with guard_store(f"looking at {path}"):
-            there = self._store.stat(path) if is_place(path) else None
+            there = self._store.stat(path) if is_copy_path(path) else None
             if there is None:
                 return None
             version, length = there
@@ -94,7 +94,7 @@ class StoreCopyInspector:
         return None if blocks is None else _guard_blocks(blocks, path)
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
-        stream = self._store.open(path) if is_place(path) else None
+        stream = self._store.open(path) if is_copy_path(path) else None
         return None if stream is None else _read(stream)
 
 
@@ -217,17 +217,19 @@ class StoredCopies(StoreCopyInspector):
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place; return for each the version it has there, or its error."""
         try:
-            return self._each(self._place, batch)
+            return self._run_batch(self._place, batch)
         finally:
             for one in batch:
                 one.staged.discard()
 
-    def _each(self, do: Callable[[_One], str], batch: Sequence[_One]) -> list[str | StorageError]:
+    def _run_batch(
+        self, do: Callable[[_One], str], batch: Sequence[_One]
+    ) -> list[str | StorageError]:
         """Do something to each of a batch, as many at a time as the store takes."""
         failures: list[StorageError] = []
 
         def tried(one: _One) -> str | StorageError:
-            if len(failures) >= _ENOUGH:  # it is down: the rest waits for the next run
+            if len(failures) >= _MAX_FAILURES:  # it is down: the rest waits for the next run
                 return failures[-1]
             try:
                 return do(one)
@@ -263,7 +265,7 @@ class StoredCopies(StoreCopyInspector):
     def _put(
         self, one: CopyInstallation, length: int, digests: Sequence[Digest], replaces: str | None
     ) -> str | None:
-        with one.staged.reading() as stream, guard_store(f"putting {one.path} in place"):
+        with one.staged.open_sealed() as stream, guard_store(f"putting {one.path} in place"):
             stream.seek(0)
             content = ObjectContent(stream, length, digests, one.lastmod)
             version = self._store.put(one.path, content, replaces)
@@ -289,7 +291,7 @@ class StoredCopies(StoreCopyInspector):
         """Return a name of its own that sorts by time."""
         return f"{self._clock.now():%Y%m%dT%H%M%S.%f}-{secrets.token_hex(8)}"
 
-    def made_way(self) -> list[tuple[str, str]]:
+    def newly_quarantined(self) -> list[tuple[str, str]]:
         """Return what was moved to the quarantine since this was asked: paths and names."""
         found, self._made_way = self._made_way, []
         return found
@@ -299,9 +301,9 @@ class StoredCopies(StoreCopyInspector):
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash; return for each where it went (empty: nothing there)."""
         del reason  # the state remembers it
-        return self._each(self._throw_away, batch)
+        return self._run_batch(self._move_to_trash, batch)
 
-    def _throw_away(self, one: CopyRemoval) -> str:
+    def _move_to_trash(self, one: CopyRemoval) -> str:
         there = self._stat(one.path)
         if there is None:
             return ""
@@ -318,14 +320,14 @@ class StoredCopies(StoreCopyInspector):
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its version there, or its error."""
-        return [self._each(self._move, [one])[0] for one in batch]
+        return [self._run_batch(self._move, [one])[0] for one in batch]
 
     def _move(self, one: CopyMove) -> str:
         _check_place(one.to)
         there = self._stat(one.path)
         if there is None:  # it was moved before, or is not here at all
             return self._version_of(one)
-        self._make_room(one, there)
+        self._clear_target(one, there)
         with guard_store(f"moving {one.path} to {one.to}"):
             if not self._store.move(one.path, one.to, there.version):
                 raise _changed(one.path)
@@ -342,7 +344,7 @@ class StoredCopies(StoreCopyInspector):
         )
         return moved.version if moved is not None and is_ours else one.signature
 
-    def _make_room(self, one: CopyMove, there: StoredObject) -> None:
+    def _clear_target(self, one: CopyMove, there: StoredObject) -> None:
         """Move what is at the new path to the quarantine, but for what a killed move left."""
         other = self._stat(one.to)
         if other is None:
@@ -417,7 +419,7 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
 
 
 def _in_flight(store: Store) -> int:
-    number: object = store.in_flight if isinstance(store, ParallelStore) else 1
+    number: object = store.max_in_flight if isinstance(store, ParallelStore) else 1
     return max(1, min(number, _MOST_IN_FLIGHT)) if isinstance(number, int) else 1
 
 
@@ -439,7 +441,7 @@ def _checked(version: object) -> str:
 
 
 def _check_place(path: str) -> None:
-    if not is_place(path):
+    if not is_copy_path(path):
         raise StorageError(
             f"{path!r} is no place for a copy",
             evidence=(("kept", "nothing was changed there"),),

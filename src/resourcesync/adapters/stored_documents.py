@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.catalogue import TOP
+from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
 from resourcesync.ports.storing import ObjectContent, Store
 
 _IN_MEMORY: Final = 8 << 20
@@ -140,7 +140,7 @@ class StoredDocuments:
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
         with _guard_documents("listing the documents"):
-            found = sorted(self._store.keys(TOP))
+            found = sorted(self._store.keys(TOP_LEVEL_PREFIX))
         yield from (name for name in found if "/" not in name)
 
     def delete(self, name: str) -> None:
@@ -155,7 +155,7 @@ class StoredDocuments:
 
     def _check(self, name: str) -> None:
         folder, _, file = name.rpartition("/")
-        is_place = folder in self._folders or (not folder and file.startswith(TOP))
+        is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
         if not is_place or file in {"", ".", ".."} or "\0" in file:
             raise StorageError(f"{name!r} is no place for a document")
 

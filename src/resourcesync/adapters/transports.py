@@ -58,10 +58,10 @@ class Transports:
         while (scheme := coming.scheme()) is not None:
             fetcher = self._http if scheme in _HTTP else self._plugin_transport(scheme)
             if isinstance(fetcher, ResourceSyncError):
-                yield from (_failure(one, fetcher) for one in coming.of_scheme())
+                yield from (_failure(one, fetcher) for one in coming.same_scheme())
                 continue
             first = coming.first
-            yield from fetcher.fetch(coming.of_scheme())
+            yield from fetcher.fetch(coming.same_scheme())
             if coming.first is first is not None:  # it did not even take it
                 yield _failure(coming.take(), _broken(scheme, first.uri, "it took no request"))
 
@@ -99,7 +99,7 @@ class _PeekableRequests:
         assert found is not None
         return found
 
-    def of_scheme(self) -> Iterator[FetchRequest]:
+    def same_scheme(self) -> Iterator[FetchRequest]:
         """Yield requests as long as they have the scheme of the next one."""
         scheme = self.scheme()
         while self.scheme() == scheme and self.first is not None:
@@ -128,7 +128,7 @@ class _CheckedTransport:
         crash: list[Exception] = []
         why = "it left the request unanswered"
         try:
-            for outcome in self._fetcher.fetch(self._given(requests, waiting, crash)):
+            for outcome in self._fetcher.fetch(self._wrap_requests(requests, waiting, crash)):
                 errand = waiting.pop(id(getattr(outcome, "request", None)), None)
                 if errand is None:
                     why = "it answered what it was not asked"
@@ -137,7 +137,7 @@ class _CheckedTransport:
                 if errand.sink.crash is not None:
                     crash.append(errand.sink.crash)
                     break
-                yield self._judged(errand, outcome)
+                yield self._check_outcome(errand, outcome)
         except GeneratorExit:
             raise
         except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -149,7 +149,7 @@ class _CheckedTransport:
             self.received += errand.sink.length
             yield _failure(errand.request, errand.sink.refused or self._broken(errand, why))
 
-    def _given(
+    def _wrap_requests(
         self,
         requests: Iterable[FetchRequest],
         waiting: "dict[int, _PluginRequest]",
@@ -170,7 +170,9 @@ class _CheckedTransport:
             crash.append(error)
             raise
 
-    def _judged(self, errand: "_PluginRequest", outcome: object) -> FetchResponse | FetchFailure:
+    def _check_outcome(
+        self, errand: "_PluginRequest", outcome: object
+    ) -> FetchResponse | FetchFailure:
         try:
             return self._read(errand, outcome)
         except Exception as error:  # noqa: BLE001 - an answer may be anything, too

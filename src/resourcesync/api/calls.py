@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from resourcesync.destination.budget import is_on_its_way
+from resourcesync.destination.budget import is_propagating
 from resourcesync.errors import ConfigurationError, StoppedError
 from resourcesync.ports import Clock
 
@@ -109,7 +109,7 @@ class CallContext:
             self._clock.sleep(left if self._stop is None else min(_SLICE, left))
 
     def _check_stop(self) -> None:
-        if self._stop is None or is_on_its_way(self._stopped):
+        if self._stop is None or is_propagating(self._stopped):
             return
         self._asked = self._clock.monotonic()
         if self._stopped is None and self._stop():

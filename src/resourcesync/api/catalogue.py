@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from resourcesync.api.publisher import Published, published
+from resourcesync.api.publisher import Published, publication_summary
 from resourcesync.api.settings import PublisherOptions, publisher_settings
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.catalogue import Posted
@@ -45,7 +45,7 @@ class Catalogue:
             StorageError: It could not be recorded; nothing was.
         """
         with catalogues.open_catalogue(self.file) as catalogue:
-            told = (_checked(change) for change in changes)
+            told = (_check_change(change) for change in changes)
             return catalogue.post(told, machine.system_clock().now())
 
     def fill(self, resources: Iterable[Resource], *, is_all: bool = True) -> Posted:
@@ -61,7 +61,7 @@ class Catalogue:
         """
         now = machine.system_clock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
-            return catalogue.fill(map(catalogues.checked, resources), now, is_all=is_all)
+            return catalogue.fill(map(catalogues.check_resource, resources), now, is_all=is_all)
 
     def resources(self) -> Iterator[Resource]:
         """Yield the resources in URI order.
@@ -104,10 +104,13 @@ class Catalogue:
         )
         made = done.publication
         return replace(
-            published(done), created=made.created, updated=made.updated, deleted=made.deleted
+            publication_summary(done),
+            created=made.created,
+            updated=made.updated,
+            deleted=made.deleted,
         )
 
 
-def _checked(change: Change) -> Change:
-    catalogues.checked(change.resource)
+def _check_change(change: Change) -> Change:
+    catalogues.check_resource(change.resource)
     return change

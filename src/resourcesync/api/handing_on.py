@@ -44,7 +44,7 @@ class MirrorChange:
     previous: tuple[Digest, ...]
 
 
-def changes_of(
+def read_changes(
     folder: Path, *, consumer: str | None, since: Since | None, touched: bool, restart: bool
 ) -> Iterator[MirrorChange]:
     """Yield the changes of a mirror; see ``Mirror.changes``."""
@@ -56,9 +56,9 @@ def changes_of(
             before = None if restart else opened.consumers.cursor(consumer)
         anew = "restart=True" if consumer else "without since"
         reader = ChangeLogReader(
-            state=opened.state, cursor=before, touched=touched, restart_hint=anew
+            state=opened.state, cursor=before, include_touched=touched, restart_hint=anew
         )
-        for row in reader.new():
+        for row in reader.read_new():
             yield _change(folder, row)
         if consumer is not None and reader.cursor is not None and reader.cursor != before:
             opened.consumers.acknowledge(consumer, reader.cursor)
@@ -66,12 +66,12 @@ def changes_of(
 
 def _start(opened: OpenChanges, since: Since | None) -> int:
     if since is None:
-        return changelog.start_of_log(opened.state)
+        return changelog.oldest_cursor(opened.state)
     if not isinstance(since, datetime):
         return since
     if since.tzinfo is None:
         raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
-    return changelog.start_at(opened.state, to_microseconds(since))
+    return changelog.cursor_at(opened.state, to_microseconds(since))
 
 
 def _change(folder: Path, row: LoggedChange) -> MirrorChange:

@@ -53,11 +53,11 @@ def validate(
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)
         judge = Validator(judgement, network=network or Network(), clock=machine.system_clock())
-        return _of_place(judge, os.fspath(target))
-    return _of_bytes(target, chosen)
+        return _validate_target(judge, os.fspath(target))
+    return _validate_bytes(target, chosen)
 
 
-def _of_place(judge: Validator, target: str) -> Iterator[RuleFinding]:
+def _validate_target(judge: Validator, target: str) -> Iterator[RuleFinding]:
     unreached: ResourceSyncError | None = None
     for event in judge.judge(target):
         if isinstance(event, RuleFinding):
@@ -68,7 +68,7 @@ def _of_place(judge: Validator, target: str) -> Iterator[RuleFinding]:
         raise unreached
 
 
-def _of_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterator[RuleFinding]:
+def _validate_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterator[RuleFinding]:
     stream = io.BytesIO(document) if isinstance(document, bytes) else document
     chunks = iter(lambda: stream.read(_BLOCK), b"")
     findings = validate_document(chunks, uri="", profile=profile)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from resourcesync.api.calls import CallContext, Event, OnEvent, Stop
-from resourcesync.api.handing_on import MirrorChange, Since, changes_of
+from resourcesync.api.handing_on import MirrorChange, Since, read_changes
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
 from resourcesync.destination.auditing import AuditMethod
@@ -76,7 +76,7 @@ class Mirror:
         if self._held is not None:
             raise ConfigurationError(f"{self!r} is held already")
         self._thread = threading.get_ident()
-        self._held = self._holding.enter_context(self._opening())
+        self._held = self._holding.enter_context(self._open())
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -84,9 +84,9 @@ class Mirror:
         self._holding.close()
 
     @contextmanager
-    def _opening(self) -> Iterator[Destination]:
+    def _open(self) -> Iterator[Destination]:
         if self.source is None and not mirrors.is_mirror(self.folder):
-            raise mirrors.not_a_mirror(self.folder)
+            raise mirrors.not_a_mirror_error(self.folder)
         with mirrors.open_destination(
             self._home if self._home.store or self._home.workers else self.folder,
             source=self.source,
@@ -97,10 +97,10 @@ class Mirror:
             yield destination
 
     @contextmanager
-    def _working(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[Destination]:
+    def _open_for_call(self, on_event: OnEvent | None, stop: Stop | None) -> Iterator[Destination]:
         with self._calls.during(on_event, stop):
             if self._held is None:
-                with self._opening() as destination:
+                with self._open() as destination:
                     yield destination
             elif self._thread != threading.get_ident():
                 raise ConfigurationError("this Mirror is held by another thread")
@@ -191,7 +191,7 @@ class Mirror:
         return self._pull(options, on_event, stop)
 
     def _pull(self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None) -> RunReport:
-        with self._working(on_event, stop) as destination:
+        with self._open_for_call(on_event, stop) as destination:
             return destination.pull(self.source, options)
 
     # --- audit and repair ---
@@ -235,12 +235,12 @@ class Mirror:
 
         # The findings are kept while the mirror is held, so that two audits cannot mix theirs.
         with (
-            self._working(hear, stop) as destination,
+            self._open_for_call(hear, stop) as destination,
             mirrors.audit_files(self.folder).write_findings() as kept,
         ):
             report = destination.audit(method=method, offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign:
-                kept.call(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
+                kept.set_name(report.run, self._calls.now().strftime("%Y%m%d%H%M%S"))
             return report
 
     def repair(
@@ -272,12 +272,12 @@ class Mirror:
         )
         if isinstance(found, AuditReport) and not found.in_sync:
             findings = mirrors.findings_of(self.folder, found.run)
-        with self._working(on_event, stop) as destination:
+        with self._open_for_call(on_event, stop) as destination:
             return destination.repair(findings, self._options, deleting=deleting)
 
     def _check_mirror(self) -> None:
         if not mirrors.is_mirror(self.folder):
-            raise mirrors.not_a_mirror(self.folder)
+            raise mirrors.not_a_mirror_error(self.folder)
 
     # --- looking ---
 
@@ -321,13 +321,13 @@ class Mirror:
             raise ConfigurationError("a consumer has a place of its own: since is for others")
         if consumer is None and restart:
             raise ConfigurationError("only a consumer can begin anew")
-        return changes_of(
+        return read_changes(
             self.folder, consumer=consumer, since=since, touched=touched, restart=restart
         )
 
 
 def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:
-    if isinstance(folder, str) and stores.is_address(folder):
+    if isinstance(folder, str) and stores.is_store_address(folder):
         if state is None:
             raise ConfigurationError(
                 "a mirror in a store needs a folder for its memory", hint="name it: state=FOLDER"

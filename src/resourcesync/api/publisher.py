@@ -46,7 +46,7 @@ class Published:
     dry_run: bool
 
 
-def published(done: publishing.PublicationResult) -> Published:
+def publication_summary(done: publishing.PublicationResult) -> Published:
     """Return what publishing found and did, as programs are told of it."""
     found, made = done.scan, done.publication
     return Published(
@@ -81,10 +81,10 @@ class Publisher:
         out = str(self._chosen.get("out", ""))
         self._out = Path(out) if out and not documents.is_store(out) else None
         if out:
-            self._chosen["out"] = documents.out_of(self.folder, out)
+            self._chosen["out"] = documents.out_setting(self.folder, out)
         if self._chosen.get("versions_in"):
             place = Path(str(self._chosen["versions_in"]))
-            self._chosen["versions_in"] = documents.out_of(self.folder, place)
+            self._chosen["versions_in"] = documents.out_setting(self.folder, place)
 
     def __repr__(self) -> str:
         return f"Publisher({os.fspath(self.folder)!r})"
@@ -121,7 +121,7 @@ class Publisher:
         done = publishing.publish_tree(
             self.folder, self._chosen, clock=machine.system_clock(), asked=asked
         )
-        return published(done)
+        return publication_summary(done)
 
     def application(self) -> serving.Application:
         """Return an ASGI application that serves the folder and its documents.

@@ -80,4 +80,4 @@ def create_operations_app(folder: str | Path, *applications: serving.Application
         StorageError: The same, because of the disk.
     """
     tree = serving.find_tree(Path(folder))
-    return tree.operations(*(application.figures for application in applications))
+    return tree.operations(*(application.metrics for application in applications))

@@ -169,7 +169,7 @@ def check_names(given: Mapping[str, object], known: Iterable[str], what: str) ->
         raise TypeError(f"{what}() got an unexpected keyword argument {unknown[0]!r}")
 
 
-def several(name: str, value: object) -> tuple[str, ...]:
+def text_tuple(name: str, value: object) -> tuple[str, ...]:
     """Return several texts as a tuple.
 
     Raises:
@@ -240,7 +240,8 @@ def _filters(options: MirrorOptions) -> dict[str, object]:
     """Return the filters that were given, by their names; the others are as they were."""
     given = {name: value for name, value in options.items() if name in _FILTERS}
     return {
-        name: several(name, value) if name in _SEVERAL else value for name, value in given.items()
+        name: text_tuple(name, value) if name in _SEVERAL else value
+        for name, value in given.items()
     }
 
 
@@ -266,5 +267,5 @@ def publisher_settings(options: PublisherOptions) -> dict[str, object]:
             )
     for name in ("algorithms", "include", "exclude", "hubs"):
         if name in given:
-            given[name] = several(name, given[name])
+            given[name] = text_tuple(name, given[name])
     return given

@@ -83,13 +83,13 @@ class Source:
             raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:
             parts: list[str] = []
-            with _opened(documents, uri) as document:
+            with _open_document(documents, uri) as document:
                 if not document.header.is_index:
                     yield document
                 else:
                     parts.extend(_parts(document, since))
             for part in parts:
-                with _opened(documents, part) as document:
+                with _open_document(documents, part) as document:
                     yield document
 
 
@@ -106,11 +106,11 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
     clock = machine.system_clock()
     with exploring.open_fetcher(address, network, clock) as fetcher:
-        yield exploring.over_network(fetcher)
+        yield exploring.network_documents(fetcher)
 
 
 @contextmanager
-def _opened(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
+def _open_document(documents: DocumentFetcher, uri: str) -> Iterator[Document]:
     fetched = documents.get(uri)
     assert fetched is not None, "an unconditional request is never answered with 304"
     with fetched:
@@ -137,7 +137,7 @@ def discover(address: str, *, set_name: str = "", network: Network | None = None
         lists = discover_lists(
             documents,
             address,
-            choice=SetChoice(wanted=set_name),
+            choice=SetChoice(requested=set_name),
             allowed=chosen.allow_origins,
         )
         return Source(address=address, lists=lists, network=chosen)

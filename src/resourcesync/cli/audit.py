@@ -12,9 +12,9 @@ import click
 from resourcesync import config
 from resourcesync.cli import configured, options, words
 from resourcesync.cli.audit_words import (
-    FORMS,
+    EVIDENCE_FILES,
+    FULL_AUDIT_FORMS,
     MOST_FINDINGS,
-    OF_EVERY_COPY,
     SHOWN_FINDINGS,
     AuditRenderer,
     conclude,
@@ -35,17 +35,18 @@ if TYPE_CHECKING:
 
 def _forms(text: str) -> tuple[str, ...]:
     forms = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    unknown = [form for form in forms if form not in FORMS]
+    unknown = [form for form in forms if form not in EVIDENCE_FILES]
     if unknown:
         raise ConfigurationError(
-            f"{unknown[0][:50]!r} is no form of evidence", hint=f"choose from {', '.join(FORMS)}"
+            f"{unknown[0][:50]!r} is no form of evidence",
+            hint=f"choose from {', '.join(EVIDENCE_FILES)}",
         )
     return forms
 
 
 REPORTS: Final = options.Parsed("forms", _forms)
 
-_LISTS: Final = {
+_FINDING_KINDS: Final = {
     "combined": frozenset(FindingKind),
     "missing": frozenset({FindingKind.MISSING}),
     "different": frozenset({FindingKind.DIFFERENT}),
@@ -67,7 +68,7 @@ class AuditArguments:
     report: tuple[str, ...]
     out: Path | None
     lists: Mapping[str, str]
-    way: Mapping[str, Any]
+    connection: Mapping[str, Any]
 
     @property
     def is_rolling(self) -> bool:
@@ -94,7 +95,12 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @option("--sample", type=options.LIMIT, metavar="P%", help="Look at this share of the files.")
 @option("--oldest-first", is_flag=True, help="Look first at those proven longest ago.")
 @option("--max-duration", type=options.DURATION, help="Look at no more after so long.")
-@option("--report", type=REPORTS, metavar="FMT,...", help=f"Write evidence: {', '.join(FORMS)}.")
+@option(
+    "--report",
+    type=REPORTS,
+    metavar="FMT,...",
+    help=f"Write evidence: {', '.join(EVIDENCE_FILES)}.",
+)
 @option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -106,7 +112,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 @_list_option("missing", "paths that are missing here")
 @_list_option("different", "paths that differ")
 @_list_option("extra", "paths that the Source does not list")
-@options.with_options(options.WAY)
+@options.with_options(options.CONNECTION)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -118,13 +124,13 @@ def command(output: OutputOptions, **values: Any) -> Job:
     what was put there is in doubt from then on: `status` says so, the next pull mends it. With
     --sample, --oldest-first or --max-duration the other files are compared by memory only.
     """
-    lists = {name: target for name in _LISTS if (target := values.pop(name)) is not None}
+    lists = {name: target for name in _FINDING_KINDS if (target := values.pop(name)) is not None}
     if output.json and "-" in lists.values():
         raise click.UsageError("--json keeps stdout for itself: write the list to a file")
     values["report"] = values["report"] or ()
     configuration = configured.load(values.pop("config"))
-    way = options.way_of(values)
-    arguments = AuditArguments(lists=lists, configuration=configuration, way=way, **values)
+    way = options.pop_connection(values)
+    arguments = AuditArguments(lists=lists, configuration=configuration, connection=way, **values)
     _check(arguments)
 
     def work(screen: Screen) -> CommandOutcome:
@@ -139,7 +145,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         render=AuditRenderer(is_shown="-" not in lists.values()),
         subject="audit",
         fields={"mirrors": mirrors, "method": arguments.method, "offline": arguments.offline},
-        again=f"resourcesync audit {' '.join(mirrors)}",
+        resume_command=f"resourcesync audit {' '.join(mirrors)}",
     )
 
 
@@ -153,7 +159,7 @@ def _check(arguments: AuditArguments) -> None:
     if arguments.offline and arguments.method == "remote":
         raise click.UsageError("--method remote asks the Source: not with --offline")
     reads_all = arguments.method in {"hash", "remote"} and not arguments.is_rolling
-    if not reads_all and OF_EVERY_COPY.intersection(arguments.report):
+    if not reads_all and FULL_AUDIT_FORMS.intersection(arguments.report):
         raise click.UsageError("bagit and premis are evidence of every byte: --method hash")
 
 
@@ -182,7 +188,7 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
         fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
     # A list of findings on stdout is for a program: not even the exit code stands below it.
     has_stdout = "-" in arguments.lists.values()
-    return CommandOutcome(exit=code, closing=lines, fields=fields, says_exit=has_stdout)
+    return CommandOutcome(exit=code, closing=lines, fields=fields, shows_exit=has_stdout)
 
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
@@ -193,7 +199,7 @@ def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], 
     folders = sets.each_mirror([configuration.folder(place)])
     if arguments.offline:
         return folders, mirrors.Network()
-    return folders, configuration.network(place, arguments.way)
+    return folders, configuration.network(place, arguments.connection)
 
 
 def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> CommandOutcome:
@@ -207,7 +213,7 @@ class _AuditTarget(NamedTuple):
 
     mirror: Path
     network: "Network"
-    several: Mapping[str, object]
+    event_fields: Mapping[str, object]
 
 
 def _audit(
@@ -220,7 +226,7 @@ def _audit(
 
     mirror, network, several = one
     if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror(mirror)
+        raise mirrors.not_a_mirror_error(mirror)
     clock = machine.system_clock()
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -240,8 +246,8 @@ def _audit(
         )
         now = clock.now()
         if not found.in_sync or found.foreign or found.unlisted:
-            kept.call(found.run, now.strftime("%Y%m%d%H%M%S"))
-        written = _write(arguments, found, mirror, now, destination.read_only_session())
+            kept.set_name(found.run, now.strftime("%Y%m%d%H%M%S"))
+        written = _write_evidence(arguments, found, mirror, now, destination.read_only_session())
     is_text_out = "-" in arguments.lists.values()
     ended = conclude(found, mirror, quiet=is_text_out, named=bool(several))
     return ended if written is None else _with_evidence(ended, written, arguments, found)
@@ -260,14 +266,14 @@ def _rolling(arguments: AuditArguments) -> Any:
     )
 
 
-def _write(
+def _write_evidence(
     arguments: AuditArguments, found: AuditReport, mirror: Path, now: datetime, pull: Any
 ) -> Path | None:
     if arguments.out is None:
         return None
     from resourcesync.cli.audit_reports import AuditEvidence, write_reports  # noqa: PLC0415 - as above
 
-    if len(found.findings) >= MOST_FINDINGS and OF_EVERY_COPY.intersection(arguments.report):
+    if len(found.findings) >= MOST_FINDINGS and FULL_AUDIT_FORMS.intersection(arguments.report):
         raise ConfigurationError(
             "there are too many findings to tell the good copies from the others",
             hint="repair the mirror, then audit it again",
@@ -288,7 +294,7 @@ def _write(
 def _with_evidence(
     ended: CommandOutcome, folder: Path, arguments: AuditArguments, found: AuditReport
 ) -> CommandOutcome:
-    first, *others = (FORMS[form] for form in arguments.report)
+    first, *others = (EVIDENCE_FILES[form] for form in arguments.report)
     more = f" (+ {', '.join(others)})" if others else ""
     line = TextLine(f"{folder / first}{more}  id {found.run}", "Evidence")
     lines = ended.closing
@@ -315,7 +321,7 @@ def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, 
 
         def write(fields: Mapping[str, object]) -> None:
             for name, stream in opened:
-                if fields["kind"] in _LISTS[name]:
+                if fields["kind"] in _FINDING_KINDS[name]:
                     path = words.escape(str(fields.get("path") or fields.get("uri")))
                     symbol = f"{fields['kind']} " if name == "combined" else ""
                     write_line(stream, f"{symbol}{path}")

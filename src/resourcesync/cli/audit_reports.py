@@ -16,7 +16,7 @@ from typing import Final
 
 from resourcesync import __version__
 from resourcesync.cli import words
-from resourcesync.cli.audit_words import FORMS, accuracy_of
+from resourcesync.cli.audit_words import EVIDENCE_FILES, accuracy_of
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.documents.bags import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
@@ -81,7 +81,7 @@ def write_reports(evidence: AuditEvidence, forms: Iterable[str], out: Path) -> P
             folder = out / f"{name}-{evidence.report.run}"
         folder.mkdir()
         for form in forms:
-            with (folder / FORMS[form]).open("x", encoding="utf-8", newline="") as stream:
+            with (folder / EVIDENCE_FILES[form]).open("x", encoding="utf-8", newline="") as stream:
                 stream.writelines(_WRITERS[form](evidence))
     except OSError as error:
         raise StorageError(
@@ -178,7 +178,7 @@ def _text(text: str) -> str:
 
 
 def _bagit(evidence: AuditEvidence) -> Iterator[str]:
-    bad = _bad(evidence)
+    bad = _failed_findings(evidence)
     for copy in evidence.copies():
         digest = _sha256(copy)
         if digest and copy.uri not in bad:
@@ -190,7 +190,7 @@ def _sha256(copy: Copy) -> str:
     return next(found, "")
 
 
-def _bad(evidence: AuditEvidence) -> dict[str, AuditFinding]:
+def _failed_findings(evidence: AuditEvidence) -> dict[str, AuditFinding]:
     kinds = {FindingKind.MISSING, FindingKind.DIFFERENT, FindingKind.FAILED}
     return {it.uri: it for it in evidence.report.findings if it.kind in kinds}
 
@@ -201,7 +201,7 @@ def _premis(evidence: AuditEvidence) -> Iterator[str]:
     yield ' xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">\n'
     for copy in evidence.copies():
         yield _premis_object(copy)
-    bad = _bad(evidence)
+    bad = _failed_findings(evidence)
     when = words.stamp(evidence.when)
     for number, copy in enumerate(evidence.copies(), 1):
         yield _premis_event(copy, bad.get(copy.uri), f"{evidence.report.run}-{number}", when)

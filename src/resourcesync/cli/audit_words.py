@@ -11,7 +11,7 @@ from resourcesync.cli.output import CommandOutcome
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import AuditReport
 
-FORMS: Final = {
+EVIDENCE_FILES: Final = {
     "html": "report.html",
     "json": "report.json",
     "csv": "report.csv",
@@ -20,7 +20,7 @@ FORMS: Final = {
 }
 """The forms of evidence, and their files."""
 
-OF_EVERY_COPY: Final = frozenset({"bagit", "premis"})
+FULL_AUDIT_FORMS: Final = frozenset({"bagit", "premis"})
 MOST_FINDINGS: Final = 1_000_000
 
 _REMOTE: Final = "--method remote asks the server"
@@ -81,7 +81,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
         unseen = "" if report.is_looking else ", no file was looked at"
         text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
         if report.proven is not None:
-            text = _rolled(report)
+            text = _sampled(report)
         lines = [TextLine(text, "In sync", QUIET), *_not_given(report), *_retained(report, mirror)]
         return lines if report.proven is not None else [*lines, *_foreign(report)]
     indent = " " * len("Not in sync   ")
@@ -96,17 +96,22 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
     if counts:
         lines.append(TextLine(f"{indent}{counts}", level=QUIET))
     kept = [*_not_given(report), *_retained(report, mirror)]
-    return [*lines, *kept, *_foreign(report), TextLine(f"  next        {_next(report, mirror)}")]
+    return [
+        *lines,
+        *kept,
+        *_foreign(report),
+        TextLine(f"  next        {_next_command(report, mirror)}"),
+    ]
 
 
 def _coverage(report: AuditReport) -> str:
     if report.is_begun:
         here = words.counted(report.present, "resource")
         return f"not known: the first pull was never completed; {here} here"
-    return _of(report.present, report.listed)
+    return _share_of(report.present, report.listed)
 
 
-def _next(report: AuditReport, mirror: Path) -> str:
+def _next_command(report: AuditReport, mirror: Path) -> str:
     """Return the command that mends most: nothing is here yet for a repair to mend."""
     is_here = report.present == report.accurate == report.listed
     if report.is_begun or report.has_gap or not report.present or is_here:
@@ -114,7 +119,7 @@ def _next(report: AuditReport, mirror: Path) -> str:
     return f"resourcesync repair {mirror} --from-audit {report.run}"
 
 
-def _rolled(report: AuditReport) -> str:
+def _sampled(report: AuditReport) -> str:
     looked = f"{words.count(report.proven or 0)} of {words.count(report.listed)} files looked at"
     ended = ", then the time was over" if report.stopped else ""
     since = ""
@@ -126,7 +131,7 @@ def _rolled(report: AuditReport) -> str:
 def accuracy_of(report: AuditReport) -> str:
     """Return how much of what is here is known to be equal, and what of it is not known."""
     if report.accuracy is not None:
-        known = _of(report.accurate, report.present)
+        known = _share_of(report.accurate, report.present)
         return f"at most {known}" if report.unproven else known
     if not report.present:
         return "not known: the Source gives nothing of what it lists"
@@ -136,7 +141,7 @@ def accuracy_of(report: AuditReport) -> str:
     return f"not known: {few} of {all_here} without a hash at the Source"
 
 
-def _of(part: int, whole: int) -> str:
+def _share_of(part: int, whole: int) -> str:
     return f"{words.share(part, whole)} ({words.count(part)} of {words.count(whole)})"
 
 

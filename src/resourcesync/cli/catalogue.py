@@ -76,7 +76,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("export writes lines of JSON to standard output, and nothing else")
     if action == "check" and values["lines"] != "-":
         raise click.UsageError("check reads FILE alone")
-    values["file"] = _named(values["file"], action)
+    values["file"] = _parse_catalogue(values["file"], action)
     if values["with"] and isinstance(values["file"], Path):
         raise click.UsageError("--with is for other systems")
 
@@ -94,13 +94,13 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _named(text: str, action: str) -> Path | str:
+def _parse_catalogue(text: str, action: str) -> Path | str:
     """Return the file, or the address of another system."""
     if ":" in text:
         from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
 
-        if accounts.is_address(text):
-            account_values.check_address(text)
+        if accounts.is_account_address(text):
+            account_values.check_account_address(text)
             if action not in {"import", "post"}:
                 raise click.UsageError(f"{action} is for a catalogue in a file")
             return text
@@ -121,7 +121,7 @@ def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             file, lines, clock=clock, is_all=is_all, allow_empty=allow_empty
         )
     else:
-        done = account_posting.import_lines(
+        done = account_posting.import_into_account(
             file, dict(values["with"]), lines, clock=clock, is_all=is_all, allow_empty=allow_empty
         )
     return _outcome(values["file"], [done])
@@ -138,7 +138,7 @@ def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             done.extend(catalogues.post_lines(file, lines, clock=clock))
         else:
             given = dict(values["with"])
-            done.extend(account_posting.post_lines(file, given, lines, clock=clock))
+            done.extend(account_posting.post_to_account(file, given, lines, clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
         error.evidence = (
@@ -159,14 +159,14 @@ def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             sys.stdout.buffer.write(line)
         except OSError as error:
             raise OutputLostError(error) from error
-    return CommandOutcome(says_exit=False)
+    return CommandOutcome(shows_exit=False)
 
 
 def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import catalogue_rows, machine  # noqa: PLC0415 - help stays quick
 
     file, found = values["file"], 0
-    rows = catalogue_rows.bad_rows(file)
+    rows = catalogue_rows.find_bad_rows(file)
     if values["set_aside"]:
         rows = catalogue_rows.quarantine_rows(file, machine.system_clock())
     for row in rows:

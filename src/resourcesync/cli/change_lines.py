@@ -18,10 +18,10 @@ _SYMBOLS: Final = {
     MirrorChangeKind.DELETED.value: "-",
     MirrorChangeKind.TOUCHED.value: "=",
 }
-_HEADS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
+_CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
 
 
-def fields_of(change: LoggedChange) -> dict[str, object]:
+def change_fields(change: LoggedChange) -> dict[str, object]:
     """Return a change as the fields of its event; what is not known is left out."""
     fields: dict[str, object] = {
         "seq": change.seq,
@@ -45,7 +45,9 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
         yield TextLine(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
 
 
-def writer(form: str, screen: Screen, state: MirrorStateStore) -> Callable[[LoggedChange], None]:
+def change_writer(
+    form: str, screen: Screen, state: MirrorStateStore
+) -> Callable[[LoggedChange], None]:
     """Return what writes one change, and raises when nobody takes it.
 
     Args:
@@ -61,7 +63,7 @@ def writer(form: str, screen: Screen, state: MirrorStateStore) -> Callable[[Logg
         case "csv":
             return _ChangeCsv()
         case _:
-            return lambda change: screen.report("change", fields_of(change))
+            return lambda change: screen.report("change", change_fields(change))
 
 
 def _write_path(change: LoggedChange, *, there: bool, state: MirrorStateStore) -> None:
@@ -74,7 +76,7 @@ class _ChangeCsv:
     """Writes a row for each change, and the heads above the first."""
 
     def __init__(self) -> None:
-        self._row(_HEADS)
+        self._row(_CSV_COLUMNS)
 
     def __call__(self, change: LoggedChange) -> None:
         time = stamp(from_microseconds(change.time))

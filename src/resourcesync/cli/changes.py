@@ -92,7 +92,7 @@ def command(
         render=render_change,
         subject=arguments.mirror.name,
         fields={"mirror": str(arguments.mirror), "consumer": arguments.consumer},
-        again=f"resourcesync changes {arguments.mirror}",
+        resume_command=f"resourcesync changes {arguments.mirror}",
     )
 
 
@@ -106,17 +106,17 @@ def _check(arguments: ChangesArguments, output: OutputOptions) -> None:
 
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
-    from resourcesync.cli.change_lines import writer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.change_lines import change_writer  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     count = 0
     with mirrors.open_changes(arguments.mirror) as opened:
-        write = writer(arguments.form, screen, opened.state)
+        write = change_writer(arguments.form, screen, opened.state)
         reader = _reader(arguments, opened, clock)
         while True:
             before = reader.cursor
-            for change in reader.new():
+            for change in reader.read_new():
                 write(change)
                 count += 1
             cursor = reader.cursor
@@ -140,13 +140,13 @@ def _reader(
     if arguments.consumer is not None:
         cursor = None if arguments.restart else opened.consumers.cursor(arguments.consumer)
     elif arguments.since is None:
-        cursor = changelog.start_of_log(state)
+        cursor = changelog.oldest_cursor(state)
     elif _CURSOR.fullmatch(arguments.since):
         cursor = int(arguments.since)
     else:
         moment = config.resolve_moment(config.parse_moment(arguments.since), clock.now())
-        cursor = changelog.start_at(state, int(moment.timestamp() * _MICROSECONDS))
+        cursor = changelog.cursor_at(state, int(moment.timestamp() * _MICROSECONDS))
     anew = "--restart" if arguments.consumer else "without --since"
     return changelog.ChangeLogReader(
-        state=state, cursor=cursor, touched=arguments.touched, restart_hint=anew
+        state=state, cursor=cursor, include_touched=arguments.touched, restart_hint=anew
     )

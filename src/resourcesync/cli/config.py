@@ -16,7 +16,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of, write_line
-from resourcesync.cli.pull_options import KEYS
+from resourcesync.cli.pull_options import PULL_KEYS
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
@@ -98,7 +98,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         if action in _PRINTED or action in _LOGS:
-            return _print(_printed(action, values), screen, name=action, as_json=output.json)
+            return _print(_generated_file(action, values), screen, name=action, as_json=output.json)
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -107,10 +107,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
             case "schema":
                 return _schema(screen, as_json=output.json, of_events=values["events"])
             case "check":
-                return _check(_found(named), screen)
+                return _check(_find_file(named), screen)
             case _:
                 return _show(
-                    MirrorConfiguration(_found(named)), screen, with_origin=values["origin"]
+                    MirrorConfiguration(_find_file(named)), screen, with_origin=values["origin"]
                 )
 
     return Job(command="config", output=output, work=work, fields={"action": action})
@@ -122,10 +122,10 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
             raise click.UsageError(f"--{flag} is for {of}")
 
 
-def _found(named: Path | None) -> files.ConfigFile:
+def _find_file(named: Path | None) -> files.ConfigFile:
     file = files.find(named)
     if file is None:
-        tried = tuple(("tried", str(it.path)) for it in files.places() if it.counts)
+        tried = tuple(("tried", str(it.path)) for it in files.config_locations() if it.counts)
         raise ConfigurationError(
             "there is no configuration file", evidence=tried, hint="resourcesync config init"
         )
@@ -158,7 +158,7 @@ def _path(named: Path | None) -> CommandOutcome:
         return CommandOutcome(
             closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
         )
-    places = files.places(named)
+    places = files.config_locations(named)
     notes = ("" if it.counts else "; does not count" for it in places)
     lines = [
         TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
@@ -179,7 +179,7 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
     return CommandOutcome()
 
 
-def _printed(name: str, values: Mapping[str, Any]) -> str:
+def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.cli import monitoring, service_files  # noqa: PLC0415 - seldom needed
     from resourcesync.wiring import migrations  # noqa: PLC0415 - the same
 
@@ -189,11 +189,13 @@ def _printed(name: str, values: Mapping[str, Any]) -> str:
         case "alerts":
             return monitoring.ALERTS
         case "postgres":
-            return migrations.postgres(dict(values["with"]))
+            return migrations.postgres_migration(dict(values["with"]))
         case "elasticsearch":
-            return migrations.elasticsearch()
+            return migrations.elasticsearch_indices()
         case _:
-            return service_files.print_file(name, MirrorConfiguration(files.find(values["config"])))
+            return service_files.service_file(
+                name, MirrorConfiguration(files.find(values["config"]))
+            )
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
@@ -207,9 +209,9 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOut
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
     errors: list[ResourceSyncError] = list(configured.mistakes_of(file))
     if not errors:
-        from resourcesync.cli.watch_service import problems_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.watch_service import watch_problems  # noqa: PLC0415 - help stays quick
 
-        errors += problems_of(MirrorConfiguration(file))
+        errors += watch_problems(MirrorConfiguration(file))
     for error in errors:
         screen.problem(problem_of(error))
     for warning in configured.warnings_of(file):
@@ -239,7 +241,7 @@ def _show(
             codes.append(ExitCode.USAGE)
             continue
         lines.append(TextLine(f"[mirror.{name}]", level=QUIET))
-        for key, setting in _in_force(mirror.settings, built_in=with_origin):
+        for key, setting in _effective_settings(mirror.settings, built_in=with_origin):
             screen.report(
                 "setting",
                 {"mirror": name, "key": key, "value": setting.written, "origin": setting.origin},
@@ -252,16 +254,18 @@ def _show(
     return CommandOutcome(exit=max(codes), closing=tuple(lines[:-1]), fields=fields)
 
 
-def _in_force(settings: Mapping[str, Setting], *, built_in: bool) -> Iterator[tuple[str, Setting]]:
+def _effective_settings(
+    settings: Mapping[str, Setting], *, built_in: bool
+) -> Iterator[tuple[str, Setting]]:
     """Yield what counts for a pull of a mirror: the environment's, the file's, the built-in."""
-    for key in (*(it for it in settings if it not in KEYS), *KEYS):
+    for key in (*(it for it in settings if it not in PULL_KEYS), *PULL_KEYS):
         variable = f"{config.PREFIX}_PULL_{key.upper()}"
         text = config.variable(variable)
-        if key in KEYS and text:
+        if key in PULL_KEYS and text:
             yield key, _of_environment(key, text, variable)
         elif key in settings:
             yield key, settings[key]
-        elif built_in and isinstance(default := KEYS[key].default, str | bool) and default:
+        elif built_in and isinstance(default := PULL_KEYS[key].default, str | bool) and default:
             yield key, Setting(value=default, written=default, origin="built-in")
 
 

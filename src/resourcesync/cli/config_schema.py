@@ -9,10 +9,10 @@ from resourcesync import config
 from resourcesync.cli import configured, configured_sources, options
 from resourcesync.cli.watch_options import SERVICE_KEYS
 
-DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
-_SECRET: Final[Schema] = {
+_SECRET_SCHEMA: Final[Schema] = {
     "description": "Where the secret is; it is never written in the file.",
     "oneOf": [
         *(
@@ -43,37 +43,37 @@ _SECRET: Final[Schema] = {
         },
     ],
 }
-_ORIGIN: Final[Schema] = {
+_ORIGIN_SCHEMA: Final[Schema] = {
     "type": "string",
     "description": "Whom the secret is for, when that is not the Source's own origin.",
 }
-_TEXT: Final[Schema] = {"type": "string"}
+_TEXT_SCHEMA: Final[Schema] = {"type": "string"}
 
 
 def config_schema() -> Schema:
     """Return the schema of ``resourcesync.toml``, once it is read as JSON would be."""
     return {
-        "$schema": DIALECT,
+        "$schema": SCHEMA_DIALECT,
         "title": "resourcesync.toml",
         "description": "The configuration file of resourcesync.",
         "type": "object",
-        "properties": _tables(),
+        "properties": _table_schemas(),
         "additionalProperties": False,
     }
 
 
-def _tables() -> Schema:
+def _table_schemas() -> Schema:
     return {
         "defaults": {
             "description": "For all mirrors that do not say otherwise.",
-            **_table(configured.DEFAULT_KEYS),
+            **_table_schema(configured.DEFAULT_KEYS),
         },
         "mirror": {
             "description": "Each mirror by its name.",
             "type": "object",
             "patternProperties": {
                 f"^({configured.NAME.pattern})$": {
-                    **_table(configured.MIRROR_KEYS),
+                    **_table_schema(configured.MIRROR_KEYS),
                     "required": ["source", "dest"],
                 }
             },
@@ -81,46 +81,46 @@ def _tables() -> Schema:
         },
         "log": {
             "description": "Where and how notes are kept, for commands that read this file.",
-            **_table(configured.LOG_KEYS),
+            **_table_schema(configured.LOG_KEYS),
         },
         "watch": {
             "description": "How `resourcesync watch` works.",
-            **_table(SERVICE_KEYS),
+            **_table_schema(SERVICE_KEYS),
         },
         "source": {
             "description": "Each published tree or catalogue by its name.",
             "type": "object",
             "additionalProperties": {
-                **_table(configured_sources.SOURCE_KEYS),
+                **_table_schema(configured_sources.SOURCE_KEYS),
                 "required": ["path"],
             },
         },
         "auth": {
             "description": "Where each secret is, by the name that `auth` of a mirror gives.",
             "type": "object",
-            "additionalProperties": {"oneOf": list(_kinds_of_secrets())},
+            "additionalProperties": {"oneOf": list(_secret_schemas())},
         },
     }
 
 
-def _table(keys: Mapping[str, click.Option]) -> Schema:
+def _table_schema(keys: Mapping[str, click.Option]) -> Schema:
     properties = {name: value_schema(option) for name, option in keys.items()}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def value_schema(option: click.Option) -> Schema:
     """Return the schema of the value of one key, which is an option's value."""
-    found = _described(option)
+    found = _description(option)
     if option.is_flag:
         return {**found, "type": "boolean"}
     if option.multiple:
-        return {**found, "type": "array", "items": _form(option)}
-    return {**found, **_form(option)}
+        return {**found, "type": "array", "items": _type_schema(option)}
+    return {**found, **_type_schema(option)}
 
 
-def _described(option: click.Option) -> Schema:
+def _description(option: click.Option) -> Schema:
     found: Schema = {}
-    help_text = _HELP.get(option.name or "", option.help)
+    help_text = _KEY_HELP.get(option.name or "", option.help)
     if help_text:
         found["description"] = help_text
     if isinstance(option.default, str | bool | int) and not option.multiple:
@@ -128,7 +128,7 @@ def _described(option: click.Option) -> Schema:
     return found
 
 
-_HELP: Final = {
+_KEY_HELP: Final = {
     "source": "The Source's address.",
     "path": "The tree, or catalogue:FILE, from the folder of this file if it is no whole path.",
     "dest": "The mirror's folder, from the folder of this file if it is no whole path.",
@@ -137,7 +137,7 @@ _HELP: Final = {
 }
 
 
-def _form(option: click.Option) -> Schema:
+def _type_schema(option: click.Option) -> Schema:
     kind = option.type
     if isinstance(kind, click.Choice):
         return {"type": "string", "enum": list(kind.choices)}
@@ -147,19 +147,19 @@ def _form(option: click.Option) -> Schema:
         is_text = option.multiple or kind is options.PROXY
         types = "string" if is_text else ["string", "number"]
         return {"type": types, "pattern": f"^({config.FORMS[kind.name]})$"}
-    return _TEXT
+    return _TEXT_SCHEMA
 
 
-def _kinds_of_secrets() -> "list[Schema]":
+def _secret_schemas() -> "list[Schema]":
     keys: Mapping[str, Mapping[str, Schema]] = {
-        "bearer": {"token": _SECRET},
-        "basic": {"username": _TEXT, "password": _SECRET},
-        "header": {"name": _TEXT, "value": _SECRET},
+        "bearer": {"token": _SECRET_SCHEMA},
+        "basic": {"username": _TEXT_SCHEMA, "password": _SECRET_SCHEMA},
+        "header": {"name": _TEXT_SCHEMA, "value": _SECRET_SCHEMA},
     }
     found: list[Schema] = [
         {
             "type": "object",
-            "properties": {"type": {"const": kind}, "origin": _ORIGIN, **own},
+            "properties": {"type": {"const": kind}, "origin": _ORIGIN_SCHEMA, **own},
             "required": ["type", *own],
             "additionalProperties": False,
         }
@@ -167,7 +167,7 @@ def _kinds_of_secrets() -> "list[Schema]":
     ]
     netrc: Schema = {
         "type": "object",
-        "properties": {"type": {"const": "netrc"}, "origin": _ORIGIN, "file": _TEXT},
+        "properties": {"type": {"const": "netrc"}, "origin": _ORIGIN_SCHEMA, "file": _TEXT_SCHEMA},
         "required": ["type"],
         "additionalProperties": False,
     }

@@ -12,10 +12,10 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import mirror_folders, options
-from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
-from resourcesync.cli.configured_values import on_the_way, without_rivals
-from resourcesync.cli.pull_options import KEYS
-from resourcesync.cli.setting_values import converted
+from resourcesync.cli.configured_tables import Setting, read_setting, table_mistakes
+from resourcesync.cli.configured_values import merge_connection, without_conflicts
+from resourcesync.cli.pull_options import PULL_KEYS
+from resourcesync.cli.setting_values import convert_setting
 from resourcesync.cli.watch_options import SERVICE_KEYS, WATCH_KEYS
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
@@ -41,10 +41,10 @@ MIRROR_KEYS: Final = {
     "dest": click.Option(["--dest"]),
     **_LIMITS,
     **WATCH_KEYS,
-    **KEYS,
+    **PULL_KEYS,
 }
 DEFAULT_KEYS: Final = {
-    **{name: option for name, option in KEYS.items() if name != "auth"},
+    **{name: option for name, option in PULL_KEYS.items() if name != "auth"},
     **_LIMITS,
     **WATCH_KEYS,
 }
@@ -98,7 +98,7 @@ class MirrorConfiguration:
 
     def __init__(self, file: ConfigFile | None) -> None:
         self.file = file
-        for error in () if file is None else _shared_mistakes(file):
+        for error in () if file is None else _global_mistakes(file):
             raise error
         self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
         self.service: Mapping[str, Setting] = self._settings(("watch",), SERVICE_KEYS)
@@ -129,16 +129,16 @@ class MirrorConfiguration:
             )
         table = ("mirror", name)
         if not NAME.fullmatch(name):
-            raise self.file.wrong(("mirror",), name, "is no name: use letters, digits, . _ -")
+            raise self.file.key_error(("mirror",), name, "is no name: use letters, digits, . _ -")
         told = dict(_overridden(name))
-        own = {**without_rivals(self._settings(table, MIRROR_KEYS), told), **told}
+        own = {**without_conflicts(self._settings(table, MIRROR_KEYS), told), **told}
         for key in ("source", "dest"):
             if key not in own:
-                raise self.file.wrong(table, key, "is missing")
-        settings = {**without_rivals(self.defaults, own), **own}
+                raise self.file.key_error(table, key, "is missing")
+        settings = {**without_conflicts(self.defaults, own), **own}
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
-        mirror_folders.check_alone(self.file, name, dest, self._folders)
+        mirror_folders.check_no_overlap(self.file, name, dest, self._folders)
         return ConfiguredMirror(name=name, dest=dest, settings=settings, store=store)
 
     @cached_property
@@ -154,7 +154,7 @@ class MirrorConfiguration:
                 state = dict(_overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
                     state = read_setting(self.file, table, "state", MIRROR_KEYS)
-                found[name] = mirror_folders.resolved(self._home(table, dest, state)[0])
+                found[name] = mirror_folders.resolve_folder(self._home(table, dest, state)[0])
         return found
 
     def _home(
@@ -162,20 +162,22 @@ class MirrorConfiguration:
     ) -> tuple[Path, str]:
         assert self.file is not None
         where = None if state is None else str(state.value)
-        return mirror_folders.home_in(self.file, table, str(dest.value), where)
+        return mirror_folders.locate_configured_mirror(self.file, table, str(dest.value), where)
 
     def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
         assert self.file is not None
         if "://" not in str(settings["source"].value):
-            raise self.file.wrong(table, "source", "must be an address, such as https://HOST/")
+            raise self.file.key_error(table, "source", "must be an address, such as https://HOST/")
         for key in ("auth", "proxy_auth"):
             auth = settings.get(key)
             if auth is not None and auth.value not in self._table("auth"):
-                raise self.file.wrong(table, key, f"names [auth.{auth.value}], which is not there")
+                raise self.file.key_error(
+                    table, key, f"names [auth.{auth.value}], which is not there"
+                )
         if "set" in settings and "all_sets" in settings and settings["all_sets"].value:
-            raise self.file.wrong(table, "all_sets", "and `set`: choose one")
+            raise self.file.key_error(table, "all_sets", "and `set`: choose one")
         if "every" in settings and "cron" in settings:
-            raise self.file.wrong(table, "cron", "and `every`: choose one")
+            raise self.file.key_error(table, "cron", "and `every`: choose one")
 
     def folder(self, place: str) -> Path:
         """Return the folder of a mirror that is named, or that is a folder itself.
@@ -189,7 +191,7 @@ class MirrorConfiguration:
             raise ConfigurationError(
                 f"{place} is a file, not a mirror's folder", hint="name the mirror's folder"
             )
-        return mirror_folders.home_of(place, None)[0]
+        return mirror_folders.locate_mirror(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> "Network":
         """Return how the Source of a mirror is asked, its secrets included.
@@ -202,7 +204,7 @@ class MirrorConfiguration:
             ConfigurationError: The mirror's table has a mistake, or a secret cannot be had.
         """
         settings = self.mirror(place).settings if place in self.names else self.defaults
-        values = on_the_way(settings, way)
+        values = merge_connection(settings, way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> "Network":
@@ -246,12 +248,14 @@ class MirrorConfiguration:
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that says that no mirror is configured."""
-        return mirror_folders.none_configured(self.file, self._searched_files())
+        return mirror_folders.no_mirrors_error(self.file, self._searched_files())
 
     def _searched_files(self) -> tuple[tuple[str, str], ...]:
         if self.file is not None:
             return (("file", str(self.file.path)),)
-        return tuple(("tried", str(place.path)) for place in files.places() if place.counts)
+        return tuple(
+            ("tried", str(place.path)) for place in files.config_locations() if place.counts
+        )
 
     def problems(self) -> Iterator[ConfigurationError]:
         """Yield every mistake in the tables of mirrors and secrets; no secret is asked for."""
@@ -260,14 +264,14 @@ class MirrorConfiguration:
         from resourcesync.wiring.credentials import check_credentials  # noqa: PLC0415 - as above
 
         for name in self.names:
-            found = list(mistakes(self.file, ("mirror", name), MIRROR_KEYS))
+            found = list(table_mistakes(self.file, ("mirror", name), MIRROR_KEYS))
             yield from found
             try:
                 if not found:
                     self.mirror(name)
                 elif name in self._folders:  # a table with a mistake has its folder all the same
                     folders = self._folders
-                    mirror_folders.check_alone(self.file, name, folders[name], folders)
+                    mirror_folders.check_no_overlap(self.file, name, folders[name], folders)
             except ConfigurationError as error:
                 yield error
         for name in self._table("auth"):
@@ -279,7 +283,7 @@ class MirrorConfiguration:
 
 def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield every mistake in a configuration file; no secret is asked for."""
-    shared = list(_shared_mistakes(file))
+    shared = list(_global_mistakes(file))
     if shared:
         yield from shared
         return
@@ -291,10 +295,10 @@ def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
 
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield what is no mistake, but keeps mirrors from being pulled in this environment."""
-    from resourcesync.wiring.credentials import absent_secrets  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
 
     for name, table in file.table("auth").items():
-        for reason in absent_secrets(name, table) if isinstance(table, Mapping) else ():
+        for reason in missing_secrets(name, table) if isinstance(table, Mapping) else ():
             yield {"code": "no-secret", "message": reason, "evidence": ()}
 
 
@@ -343,19 +347,19 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
     )
 
 
-def _shared_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
+def _global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield what is wrong for all mirrors: then none of them can be understood."""
     for key in file.tables:
         if key not in TABLES:
-            yield file.unknown((), key, TABLES)
+            yield file.unknown_key_error((), key, TABLES)
     for table in ("mirror", "source", "auth"):
         try:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from mistakes(file, ("defaults",), DEFAULT_KEYS)
-    yield from mistakes(file, ("watch",), SERVICE_KEYS)
-    yield from mistakes(file, ("log",), LOG_KEYS)
+    yield from table_mistakes(file, ("defaults",), DEFAULT_KEYS)
+    yield from table_mistakes(file, ("watch",), SERVICE_KEYS)
+    yield from table_mistakes(file, ("log",), LOG_KEYS)
 
 
 def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
@@ -376,6 +380,9 @@ def _overridden(mirror: str, only: str = "") -> Iterator[tuple[str, Setting]]:
         elif isinstance(option.type, click.IntRange) and text.strip().isdecimal():
             written = int(text)
         try:
-            yield key, Setting(value=converted(option, written), written=written, origin=variable)
+            yield (
+                key,
+                Setting(value=convert_setting(option, written), written=written, origin=variable),
+            )
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable} {error.message}", hint=error.hint) from None

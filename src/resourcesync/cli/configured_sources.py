@@ -8,12 +8,12 @@ from typing import Final
 import click
 
 from resourcesync.cli import mirror_folders, publish_options, publish_originals, publish_told
-from resourcesync.cli.configured_tables import Setting, mistakes, read_setting
+from resourcesync.cli.configured_tables import Setting, read_setting, table_mistakes
 from resourcesync.cli.publish_told import CATALOGUE, TABLES
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
-SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.KEYS}
+SOURCE_KEYS: Final = {"path": click.Option(["--path"]), **publish_options.PUBLISH_KEYS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ConfiguredSources:
             )
         settings = {key: read_setting(file, table, key, SOURCE_KEYS) for key in file.table(*table)}
         if "path" not in settings:
-            raise file.wrong(table, "path", "is missing")
+            raise file.key_error(table, "path", "is missing")
         path = _path_of(file, table, settings["path"])
         for key in {"out", "state", "versions_in"} & settings.keys():
             told = settings[key]
@@ -72,7 +72,7 @@ class ConfiguredSources:
         """Yield every mistake in the tables of Sources."""
         for name in self.names:
             assert self._file is not None
-            found = list(mistakes(self._file, ("source", name), SOURCE_KEYS))
+            found = list(table_mistakes(self._file, ("source", name), SOURCE_KEYS))
             yield from found
             if found:
                 continue
@@ -87,13 +87,15 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
     named = str(setting.value)
     for scheme in (CATALOGUE, TABLES):
         if named.startswith(scheme):
-            there = mirror_folders.folder_of(file, table, named.removeprefix(scheme), "path")
+            there = mirror_folders.configured_folder(
+                file, table, named.removeprefix(scheme), "path"
+            )
             return f"{scheme}{there}"
-    if publish_originals.is_named(named) or publish_told.is_external(named):
+    if publish_originals.is_originals_address(named) or publish_told.is_external(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 
 
 def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:
     """Return the folder that a key names, from the folder of the file if it is no whole path."""
-    return mirror_folders.folder_of(file, table, str(setting.value), key)
+    return mirror_folders.configured_folder(file, table, str(setting.value), key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from resourcesync.cli.setting_values import converted
+from resourcesync.cli.setting_values import convert_setting
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
@@ -27,7 +27,7 @@ class Setting:
     origin: str
 
 
-def mistakes(
+def table_mistakes(
     file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
 ) -> Iterator[ConfigurationError]:
     """Yield what is wrong in a table with these keys."""
@@ -52,24 +52,24 @@ def read_setting(
         ConfigurationError: There is no such key, or its value is wrong.
     """
     if key not in keys:
-        raise file.unknown(table, key, tuple(keys))
+        raise file.unknown_key_error(table, key, tuple(keys))
     if key not in file.table(*table):
-        raise file.wrong(table, key, "is missing")
+        raise file.key_error(table, key, "is missing")
     written = file.table(*table)[key]
     try:
-        value = converted(keys[key], written)
+        value = convert_setting(keys[key], written)
     except ConfigurationError as error:
-        raise file.wrong(table, key, error.message, hint=error.hint) from None
+        raise file.key_error(table, key, error.message, hint=error.hint) from None
     if key == "ca_file" or (table, key) == (("log",), "file"):
-        value = _beside(file, table, key, value)
-    return Setting(value=value, written=written, origin=file.place(table, key))
+        value = _resolve_file(file, table, key, value)
+    return Setting(value=value, written=written, origin=file.location(table, key))
 
 
-def _beside(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
+def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
     """Return the path of a file, from the folder of the configuration if it is no whole path."""
     if not value or "\0" in value:
-        raise file.wrong(table, key, "must be a file")
+        raise file.key_error(table, key, "must be a file")
     try:
         return str(file.path.parent / Path(value).expanduser())
     except RuntimeError:
-        raise file.wrong(table, key, "names a user who is not there") from None
+        raise file.key_error(table, key, "names a user who is not there") from None

@@ -29,7 +29,7 @@ DIALECTS: Final = (
     "native",
 )
 """What can be written."""
-_FROM: Final = {
+_INFERRED_FROM: Final = {
     "datetime": "from lastmod, which before 1.1 was the time of the change",
     "lastmod": "from the time of the change, or of the document, that is listed",
 }
@@ -109,7 +109,7 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         done = converting.convert(values["file"], out, manner, clock=clock)
     except OSError as error:  # of standard output alone: the wiring's own errors are ours
         raise OutputLostError(error) from error
-    for code, text in _findings(done, to):
+    for code, text in _warnings(done, to):
         screen.report("warning", {"code": code, "message": text})
     conversion = done.conversion
     before = done.dialect.phrase_for(conversion.header.capability)
@@ -128,11 +128,11 @@ def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             "tolerated": len(done.tolerated),
             "from_dialect": before,
         },
-        says_exit=out is None,
+        shows_exit=out is None,
     )
 
 
-def _findings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
+def _warnings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
     """Yield what the reader of the new document should know, as codes and sentences."""
     for forgiven in done.tolerated:
         place = f"line {forgiven.line}: " if forgiven.line else ""
@@ -153,6 +153,6 @@ def _findings(done: "Converted", to: str) -> Iterator[tuple[str, str]]:
         yield "left-out", f"{to} does not say of {entries}: {name}"
     for name, count in sorted(conversion.inferred.items()):
         entries = "1 entry" if count == 1 else f"{count:,} entries"
-        yield "inferred", f"{name} of {entries} is inferred {_FROM[name]}"
+        yield "inferred", f"{name} of {entries} is inferred {_INFERRED_FROM[name]}"
     for text in conversion.added:
         yield "added", f"{to} asks for what the {phrase} does not say; {text}"

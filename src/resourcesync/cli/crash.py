@@ -24,7 +24,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     """
     evidence = [("error", _message(error, secret_strings(arguments))[:400])]
     try:
-        evidence.append(("report", str(_save(_text(error, arguments)))))
+        evidence.append(("report", str(_save(_report_text(error, arguments)))))
     except OSError as failure:
         evidence.append(("report", f"could not be written: {failure.strerror}"))
     return Problem(
@@ -36,7 +36,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     )
 
 
-def _text(error: Exception, arguments: Sequence[str]) -> str:
+def _report_text(error: Exception, arguments: Sequence[str]) -> str:
     facts = {
         "time": system_clock().now().isoformat(),
         "resourcesync": __version__,
@@ -46,10 +46,10 @@ def _text(error: Exception, arguments: Sequence[str]) -> str:
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
     words = secret_strings(arguments)
-    return "\n".join([head, *(_format_error(one, words) for one in _chain(error))])
+    return "\n".join([head, *(_format_error(one, words) for one in _error_chain(error))])
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _error_chain(error: BaseException) -> list[BaseException]:
     """Return an error and those that led to it, the first of them first."""
     chain, seen = [error], {id(error)}
     for one in chain:

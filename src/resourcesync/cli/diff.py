@@ -52,7 +52,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         render=DiffRenderer(),
         subject="diff",
         fields={"a": a, "b": b},
-        again=f"resourcesync diff {a} {b}",
+        resume_command=f"resourcesync diff {a} {b}",
     )
 
 
@@ -64,14 +64,14 @@ def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> CommandOutcom
     network = asking.network(a if "://" in a else b)
     with diffing.open_comparison(a, b, network=network, clock=clock) as comparison:
         for name, target, telling in (("a", a, comparison.a), ("b", b, comparison.b)):
-            screen.report("account", {"name": name, "target": target, **_account(telling)})
+            screen.report("account", {"name": name, "target": target, **_side_fields(telling)})
         for found in comparison.findings():
             fields = {"kind": found.sign.value, "uri": found.uri, "reason": found.reason}
             screen.report("finding", fields)
     return _conclude(comparison, clock.monotonic() - began)
 
 
-def _account(telling: "ListingSummary") -> dict[str, object]:
+def _side_fields(telling: "ListingSummary") -> dict[str, object]:
     from resourcesync.model.timestamps import from_microseconds  # noqa: PLC0415 - help stays quick
 
     return {
@@ -120,7 +120,7 @@ class DiffRenderer:
     def __call__(self, event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         """Yield the lines for one event."""
         if event == "account":
-            yield from _account_lines(fields)
+            yield from _render_side(fields)
         elif event == "finding":
             yield from self._finding(fields)
 
@@ -135,7 +135,7 @@ class DiffRenderer:
             yield TextLine("  more findings are not shown; -v or --json has them all")
 
 
-def _account_lines(fields: Mapping[str, Any]) -> Iterator[TextLine]:
+def _render_side(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     parts = [fields["target"]]
     if fields["at"] is not None:
         parts.append(f"at {words.moment(fields['at'])}")

@@ -24,7 +24,7 @@ _LEVELS: Final = {"ok": words.NORMAL, "warning": QUIET, "problem": QUIET}
 
 @click.command("doctor")
 @click.argument("target", required=False, metavar="[MIRROR|SOURCE]")
-@options.with_options(options.WAY)
+@options.with_options(options.CONNECTION)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
@@ -36,7 +36,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
     robots.txt of a Source. Exit 0 when nothing must be mended, 1 otherwise.
     """
     named: Path | None = values.pop("config")
-    way = options.way_of(values)
+    way = options.pop_connection(values)
 
     def work(screen: Screen) -> CommandOutcome:
         verdicts: list[CheckResult] = []
@@ -48,10 +48,10 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
                     "check": verdict.check,
                     "level": verdict.level,
                     "text": verdict.text,
-                    "next": verdict.next,
+                    "next": verdict.next_attempt,
                 },
             )
-        return _ended(verdicts)
+        return _outcome(verdicts)
 
     return Job(
         command="doctor", output=output, work=work, render=_render, fields={"target": target or ""}
@@ -63,9 +63,9 @@ def _verdicts(
 ) -> "Iterator[CheckResult]":
     from resourcesync.wiring import examining, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
-        judge_machine,
-        judge_place,
-        judge_reach,
+        check_folder,
+        check_machine,
+        check_source,
     )
 
     clock = machine.system_clock()
@@ -78,19 +78,19 @@ def _verdicts(
     found = examining.inspect_machine(
         clock, asked.network, config_file=path, mistakes=mistakes, warnings=warnings
     )
-    yield from judge_machine(found)
+    yield from check_machine(found)
     address = asked.address
-    if asked.known:
-        yield _unknown(target or "", asked.known)
+    if asked.known_names:
+        yield _unknown_target(target or "", asked.known_names)
     if asked.folder is not None:
         place = examining.inspect_folder(asked.folder, clock)
-        yield from judge_place(place)
+        yield from check_folder(place)
         address = address or place.source
     if address and told is None and not found.ca_fault:
-        yield from judge_reach(examining.inspect_source(address, asked.network, clock))
+        yield from check_source(examining.inspect_source(address, asked.network, clock))
 
 
-def _unknown(target: str, known: tuple[str, ...]) -> "CheckResult":
+def _unknown_target(target: str, known: tuple[str, ...]) -> "CheckResult":
     from resourcesync.wiring.diagnosis import CheckResult  # noqa: PLC0415 - as above
 
     return CheckResult(
@@ -112,7 +112,7 @@ class _DoctorTarget(NamedTuple):
     network: "Network"
     folder: Path | None = None
     address: str = ""
-    known: tuple[str, ...] = ()
+    known_names: tuple[str, ...] = ()
 
 
 def _resolve_target(
@@ -126,7 +126,7 @@ def _resolve_target(
     if target is not None and target in configuration.names:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
-    network = configured.network_of(configured_values.on_the_way(settings, way))
+    network = configured.network_of(configured_values.merge_connection(settings, way))
     is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
     known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
     return _DoctorTarget(network, folder, address, known)
@@ -157,7 +157,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
             yield TextLine(f"  next    {fields['next']}", level=_LEVELS[level])
 
 
-def _ended(verdicts: "list[CheckResult]") -> CommandOutcome:
+def _outcome(verdicts: "list[CheckResult]") -> CommandOutcome:
     levels = [verdict.level for verdict in verdicts]
     problems, warnings = levels.count("problem"), levels.count("warning")
     counts = f"{words.counted(problems, 'problem')}, {words.counted(warnings, 'warning')}"

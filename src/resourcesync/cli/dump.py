@@ -53,7 +53,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         work=work,
         subject=tree.name,
         fields={"tree": str(tree)},
-        again=f"resourcesync dump {tree}",
+        resume_command=f"resourcesync dump {tree}",
     )
 
 
@@ -75,15 +75,15 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
         )
     if done.dumped.lost:
-        screen.report("warning", _lost(done.dumped.lost))
+        screen.report("warning", _lost_versions(done.dumped.lost))
     return CommandOutcome(
         exit=outcome.exit,
-        closing=(*outcome.closing, _packed(done.dumped)),
-        fields={**outcome.fields, **_fields(done.dumped)},
+        closing=(*outcome.closing, _packed_line(done.dumped)),
+        fields={**outcome.fields, **_packed_fields(done.dumped)},
     )
 
 
-def _lost(count: int) -> dict[str, object]:
+def _lost_versions(count: int) -> dict[str, object]:
     changes = words.counted(count, "change")
     return {
         "code": "versions-gone",
@@ -93,7 +93,7 @@ def _lost(count: int) -> dict[str, object]:
     }
 
 
-def _packed(dumped: "DumpOutcome") -> TextLine:
+def _packed_line(dumped: "DumpOutcome") -> TextLine:
     if not dumped.packages:
         text = f"nothing new; {words.counted(dumped.reused, 'package')} as before"
         return TextLine(text, "Packed", QUIET)
@@ -107,7 +107,7 @@ def _packed(dumped: "DumpOutcome") -> TextLine:
     return TextLine(text + kept, "Packed", QUIET)
 
 
-def _fields(dumped: "DumpOutcome") -> dict[str, object]:
+def _packed_fields(dumped: "DumpOutcome") -> dict[str, object]:
     return {
         "packages": [it.name for it in dumped.packages],
         "packages_kept": dumped.reused,

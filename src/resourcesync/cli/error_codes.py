@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-_TEXT: Final = """
+_CODE_TABLE: Final = """
 ConfigurationError
   usage              The command line cannot be understood; --help shows how it is written.
   unknown-key        The other system takes no such key of --with; see which it takes.
@@ -162,10 +162,10 @@ class CodeMeaning(NamedTuple):
     meaning: str
 
 
-def _read() -> dict[str, CodeMeaning]:
+def _read_codes() -> dict[str, CodeMeaning]:
     found: dict[str, CodeMeaning] = {}
     kind = ""
-    for line in _TEXT.strip().splitlines():
+    for line in _CODE_TABLE.strip().splitlines():
         if not line.startswith(" "):
             kind = line
             continue
@@ -174,5 +174,5 @@ def _read() -> dict[str, CodeMeaning]:
     return found
 
 
-CODES: Final = _read()
+CODES: Final = _read_codes()
 """What each code means that is not the code of a kind of error."""

@@ -7,7 +7,7 @@ A field has the same type wherever it stands, but for those that an event gives 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from resourcesync.cli.config_schema import DIALECT, Schema
+from resourcesync.cli.config_schema import SCHEMA_DIALECT, Schema
 from resourcesync.cli.json_output import VERSION
 
 _TYPES: Final[dict[str, Schema]] = {
@@ -331,18 +331,18 @@ EVENTS: Final = {
 def event_schema() -> Schema:
     """Return the schema of one line."""
     return {
-        "$schema": DIALECT,
+        "$schema": SCHEMA_DIALECT,
         "title": "resourcesync --json",
         "description": "One line of what a command writes with --json.",
         "type": "object",
         "required": ["v", "type", "run"],
-        "oneOf": [_event(name, event) for name, event in EVENTS.items()],
+        "oneOf": [_event_schema(name, event) for name, event in EVENTS.items()],
     }
 
 
-def _event(name: str, event: EventSpec) -> Schema:
-    always = dict(map(_field, event.always.split()))
-    sometimes = dict(map(_field, event.sometimes.split()))
+def _event_schema(name: str, event: EventSpec) -> Schema:
+    always = dict(map(_field_schema, event.always.split()))
+    sometimes = dict(map(_field_schema, event.sometimes.split()))
     return {
         "title": name,
         "description": event.meaning,
@@ -357,7 +357,7 @@ def _event(name: str, event: EventSpec) -> Schema:
     }
 
 
-def _field(text: str) -> tuple[str, Schema]:
+def _field_schema(text: str) -> tuple[str, Schema]:
     """Return the name and the schema of what the table says of a field."""
     name, _, kind = text.replace("?", "").partition(":")
     found: dict[str, Any] = dict(_TYPES[kind or _KIND_OF[name]])

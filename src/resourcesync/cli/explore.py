@@ -42,7 +42,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     resourcesync explore ./public
     resourcesync explore https://museum.example --tui
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    (source, asking), depth = asking.named(values["source"]), values["depth"]
+    (source, asking), depth = asking.resolve(values["source"]), values["depth"]
     if values["tui"] and output.json:
         raise click.UsageError("--tui is for people, --json for programs: choose one")
 
@@ -60,15 +60,15 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         render=ExploreRenderer(),
         subject="explore",
         fields={"source": source, "depth": depth},
-        again=f"resourcesync explore {source}",
+        resume_command=f"resourcesync explore {source}",
     )
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.cli.explore_words import (  # noqa: PLC0415 - help stays quick
         Totals,
-        event_of,
-        fields_of,
+        step_event,
+        step_fields,
     )
     from resourcesync.wiring import exploring, machine  # noqa: PLC0415 - help stays quick
 
@@ -77,7 +77,7 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
     began = clock.monotonic()
     for step in exploring.explore(source, network=asking.network(source), clock=clock, depth=depth):
         totals.add(step)
-        screen.report(event_of(step), fields_of(step))
+        screen.report(step_event(step), step_fields(step))
     code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
     return CommandOutcome(
         exit=code, closing=totals.lines(clock.monotonic() - began), fields=totals.fields()

@@ -10,7 +10,7 @@ from typing import Final
 from resourcesync.api.calls import CallContext
 from resourcesync.cli.configured import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
-from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
+from resourcesync.cli.explore_words import Totals, describe_step, step_details, step_fields
 from resourcesync.cli.output import problem_of
 from resourcesync.discovery.tree import PartsTotal, SourceNode
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
@@ -20,7 +20,7 @@ from resourcesync.wiring import exploring
 from resourcesync.wiring.mirrors import Network
 
 _SECONDS: Final = 15.0
-_MOST: Final = 500
+_MAX_NODES: Final = 500
 """Places of the tree that are shown: more help nobody on one page."""
 _CACHE_SECONDS: Final = 30.0
 _CACHE_SIZE: Final = 4
@@ -37,7 +37,7 @@ class CachedExplorer:
         most: How many places of the tree are shown.
     """
 
-    def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MOST) -> None:
+    def __init__(self, clock: Clock, *, seconds: float = _SECONDS, most: int = _MAX_NODES) -> None:
         self._clock, self._seconds, self._most = clock, seconds, most
         self._cache: dict[tuple[str, str, int], tuple[float, DocumentTree]] = {}
 
@@ -79,7 +79,7 @@ class CachedExplorer:
                         notes = (f"only the first {self._most} places are shown.", whole)
                         break
                     totals.add(step)
-                    found.append(_found(step))
+                    found.append(_page_node(step))
         except StoppedError:
             notes = (f"not all was read within {self._seconds:g} s.", whole)
         except ResourceSyncError as error:
@@ -111,13 +111,13 @@ def own_sources(configuration: MirrorConfiguration) -> dict[str, str]:
     return found
 
 
-def _found(step: SourceNode | PartsTotal) -> TreeItem:
-    fields = fields_of(step)
+def _page_node(step: SourceNode | PartsTotal) -> TreeItem:
+    fields = step_fields(step)
     return TreeItem(
         depth=len(step.branches) + 1,
         uri=step.uri,
-        labels=tuple(about(fields).split("  ")),
-        details=tuple(particulars(fields)),
+        labels=tuple(describe_step(fields).split("  ")),
+        details=tuple(step_details(fields)),
         is_bad="error" in fields,
-        is_sum="parts" in fields,
+        is_total="parts" in fields,
     )

@@ -20,11 +20,11 @@ from textual.widgets.tree import TreeNode
 
 from resourcesync.cli import words
 from resourcesync.cli.explore_walk import BackgroundWalk, Step
-from resourcesync.cli.explore_words import Totals, about, fields_of, particulars
+from resourcesync.cli.explore_words import Totals, describe_step, step_details, step_fields
 
-_EVERY: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _OPEN_LEVELS: Final = 3
-_LONGEST: Final = 2_000
+_MAX_TEXT: Final = 2_000
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -59,7 +59,7 @@ class ExplorerApp(App[None]):
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
         with Horizontal():
-            yield Tree[Step](_shown(self._source), id="tree")
+            yield Tree[Step](_safe_text(self._source), id="tree")
             with VerticalScroll(id="beside", can_focus=False):
                 yield Static(id="details", markup=False)
         yield Input(placeholder="part of an address or a kind", id="search")
@@ -72,13 +72,13 @@ class ExplorerApp(App[None]):
         if self._is_stopped:
             self.exit()
         self._walk.start()
-        self._timer = self.set_interval(_EVERY, self._poll_walk)
+        self._timer = self.set_interval(_POLL_SECONDS, self._poll_walk)
         self._show_totals("Looking")
         self._tree.focus()
 
     def on_unmount(self) -> None:
         """End the walk with the screen."""
-        self._walk.give_up()
+        self._walk.cancel()
 
     def stop(self) -> None:
         """End, whenever that is possible; for handlers of signals."""
@@ -93,7 +93,7 @@ class ExplorerApp(App[None]):
     def _poll_walk(self) -> None:
         for step in self._walk.poll():
             self.totals.add(step)
-            self._place(step)
+            self._add_node(step)
         if not self._walk.is_over:
             self._show_totals("Looking")
             return
@@ -102,9 +102,9 @@ class ExplorerApp(App[None]):
         if self._walk.error is not None:
             self.exit()
 
-    def _place(self, step: Step) -> None:
+    def _add_node(self, step: Step) -> None:
         level = len(step.branches)
-        label = _shown(f"{step.uri}  {about(fields_of(step))}")
+        label = _safe_text(f"{step.uri}  {describe_step(step_fields(step))}")
         if level == 0:
             node = self._tree.root
             node.set_label(label)
@@ -123,7 +123,7 @@ class ExplorerApp(App[None]):
 
     def _show(self, node: TreeNode[Step]) -> None:
         if node.data is not None:
-            told = particulars(fields_of(node.data))
+            told = step_details(step_fields(node.data))
             text = "\n".join(f"{name}\n  {words.escape(value)}" for name, value in told)
             self.query_one("#details", Static).update(text)
 
@@ -154,7 +154,7 @@ class ExplorerApp(App[None]):
         """Go to the next place that fits; after the last comes the first."""
         if not self._wanted:
             return
-        nodes, here = list(_all_below(self._tree.root)), self._tree.cursor_node
+        nodes, here = list(_descendants(self._tree.root)), self._tree.cursor_node
         start = nodes.index(here) + 1 if here in nodes else 0
         for node in (*nodes[start:], *nodes[:start]):
             if self._wanted in str(node.label).lower():
@@ -171,12 +171,12 @@ class ExplorerApp(App[None]):
         self.call_after_refresh(self._tree.move_cursor, node)
 
 
-def _shown(text: str) -> Text:
+def _safe_text(text: str) -> Text:
     """Return what a Source wrote as text that says no more than it shows."""
-    return Text(words.escape(text[:_LONGEST]))
+    return Text(words.escape(text[:_MAX_TEXT]))
 
 
-def _all_below(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
+def _descendants(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
     waiting = [node]
     while waiting:
         here = waiting.pop()
@@ -185,7 +185,7 @@ def _all_below(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:
 
 
 @contextmanager
-def _stoppable(explorer: ExplorerApp) -> Iterator[None]:
+def _stop_on_signal(explorer: ExplorerApp) -> Iterator[None]:
     """Let a signal end the screen first, and then do what it did before.
 
     What it did before is to raise, wherever the program stands: that would leave the terminal as
@@ -218,7 +218,7 @@ def browse(steps: Iterator[Step], source: str) -> tuple[Totals, bool]:
     """
     walk = BackgroundWalk(steps)
     explorer = ExplorerApp(walk, source)
-    with _stoppable(explorer):
+    with _stop_on_signal(explorer):
         explorer.run()
     if walk.error is not None:
         raise walk.error

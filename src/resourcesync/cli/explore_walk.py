@@ -10,10 +10,10 @@ from typing import Final
 
 from resourcesync.discovery.tree import PartsTotal, SourceNode
 
-_QUEUED: Final = 1_000
-_AT_ONCE: Final = 500
+_QUEUE_SIZE: Final = 1_000
+_BATCH_SIZE: Final = 500
 """Steps that are taken before the keyboard is asked again."""
-_EVERY: Final = 0.1
+_PUT_SECONDS: Final = 0.1
 
 Step = SourceNode | PartsTotal
 
@@ -27,8 +27,8 @@ class BackgroundWalk:
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self._steps = steps
-        self._queue: Queue[Step | None] = Queue(_QUEUED)
-        self._given_up = threading.Event()
+        self._queue: Queue[Step | None] = Queue(_QUEUE_SIZE)
+        self._cancelled = threading.Event()
         # A request that is on its way must not keep the command from ending.
         self._thread = threading.Thread(target=self._run, name="explore", daemon=True)
         self.error: Exception | None = None
@@ -38,13 +38,13 @@ class BackgroundWalk:
         """Begin."""
         self._thread.start()
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Let the thread end at its next step."""
-        self._given_up.set()
+        self._cancelled.set()
 
     def poll(self) -> Iterator[Step]:
         """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
-        for _ in range(_AT_ONCE):
+        for _ in range(_BATCH_SIZE):
             try:
                 step = self._queue.get_nowait()
             except Empty:
@@ -67,9 +67,9 @@ class BackgroundWalk:
         self._put(None)
 
     def _put(self, step: Step | None) -> bool:
-        while not self._given_up.is_set():
+        while not self._cancelled.is_set():
             try:
-                self._queue.put(step, timeout=_EVERY)
+                self._queue.put(step, timeout=_PUT_SECONDS)
             except Full:
                 continue
             return True

@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 SHOWN_PARTS: Final = 20
 """Documents of one index that are shown one by one unless ``-v`` is given."""
-_PLAIN_ROAD: Final = "well-known URI"
+_WELL_KNOWN: Final = "well-known URI"
 """A road that the first document's own address shows."""
 _COLUMN: Final = 55
 _TOP: Final = 4
@@ -35,8 +35,8 @@ _NOUNS: Final = {
 }
 PACKAGE: Final = "package"
 """The kind of a step that is no document."""
-_UNSAID: Final = frozenset({"branches", "depth", "documents"})
-_LISTING: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_HIDDEN_FIELDS: Final = frozenset({"branches", "depth", "documents"})
+_POINTER_CAPABILITIES: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
@@ -49,14 +49,14 @@ _SKIPPED: Final = {
 # --- events ---
 
 
-def event_of(step: SourceNode | PartsTotal) -> str:
+def step_event(step: SourceNode | PartsTotal) -> str:
     """Return the name of the event that tells of a step."""
     if isinstance(step, PartsTotal):
         return "sum"
     return "document" if step.package is None else PACKAGE
 
 
-def fields_of(step: SourceNode | PartsTotal) -> dict[str, object]:
+def step_fields(step: SourceNode | PartsTotal) -> dict[str, object]:
     """Return a step of the walk as the fields of its event."""
     place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
     if isinstance(step, PartsTotal):
@@ -64,8 +64,8 @@ def fields_of(step: SourceNode | PartsTotal) -> dict[str, object]:
     if step.package is not None:
         return {**place, "depth": step.depth, **_package(step.package)}
     place |= {"depth": step.depth, "label": step.label}
-    if step.road:
-        place["found_by"] = step.road
+    if step.found_by:
+        place["found_by"] = step.found_by
     if step.error is not None:
         return {**place, "error": {"code": step.error.code, "message": step.error.message}}
     if step.reading is None:
@@ -154,7 +154,9 @@ class Totals:
         self._first = False
         self.documents += 1
         kind = reading.header.capability
-        if reading.header.is_index or (kind is not None and (kind.is_archive or kind in _LISTING)):
+        if reading.header.is_index or (
+            kind is not None and (kind.is_archive or kind in _POINTER_CAPABILITIES)
+        ):
             return
         self.entries += reading.survey.entries
         if kind is None or not kind.is_manifest:  # its bytes are those of the package
@@ -187,7 +189,7 @@ class Totals:
 # --- one document by itself ---
 
 
-def about(fields: Fields) -> str:
+def describe_step(fields: Fields) -> str:
     """Return what a step of the walk is and holds, in one line."""
     if "parts" in fields:
         read, listed = fields["parts"], words.counted(fields["listed"], "part")
@@ -196,18 +198,18 @@ def about(fields: Fields) -> str:
     if "error" in fields:
         return f"! {fields['error']['code']}: {fields['error']['message']}"
     if fields.get("kind") == PACKAGE:
-        return "  ".join(_packed(fields))
+        return "  ".join(_package_parts(fields))
     if fields.get("skipped"):
         label = f"{fields['label']}  " if fields["label"] else ""
         return label + _SKIPPED[fields["skipped"]]
-    held = [] if _is_pointing(fields) else _list_contents(fields, str(fields["capability"]))
+    held = [] if _is_pointer(fields) else _list_contents(fields, str(fields["capability"]))
     return "  ".join((*_title(fields), *held))
 
 
-def particulars(fields: Fields) -> Iterator[tuple[str, str]]:
+def step_details(fields: Fields) -> Iterator[tuple[str, str]]:
     """Yield everything that is known of a step of the walk, as names and values."""
     for name, value in fields.items():
-        if name in _UNSAID or value is None or value in ("", {}):
+        if name in _HIDDEN_FIELDS or value is None or value in ("", {}):
             continue
         said = name.replace("_", " ")
         if isinstance(value, Mapping):
@@ -239,7 +241,7 @@ class ExploreRenderer:
         """Yield the lines for one event."""
         branches = tuple(fields["branches"]) if "branches" in fields else ()
         if event == "sum":
-            yield TextLine(_branch(branches) + about(fields))
+            yield TextLine(_branch(branches) + describe_step(fields))
         elif event in ("document", PACKAGE):
             yield from self._document(fields, branches)
 
@@ -248,14 +250,14 @@ class ExploreRenderer:
         level, name = self._level(branches), self._name(uri)
         head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
         if "error" in fields:
-            yield TextLine(head + about(fields))
+            yield TextLine(head + describe_step(fields))
         elif fields.get("skipped") or fields["kind"] == PACKAGE:
-            yield TextLine(head + about(fields), level=level)
+            yield TextLine(head + describe_step(fields), level=level)
         else:
-            if not str(fields.get("found_by", _PLAIN_ROAD)).startswith(_PLAIN_ROAD):
+            if not str(fields.get("found_by", _WELL_KNOWN)).startswith(_WELL_KNOWN):
                 yield TextLine(f"found by: {fields['found_by']}")
             yield TextLine(head + "  ".join(_title(fields)), level=level)
-            if not _is_pointing(fields):
+            if not _is_pointer(fields):
                 held = "  ".join(_list_contents(fields, str(fields["capability"])))
                 yield TextLine(_branch((*branches, True)) + held, level=level)
 
@@ -290,7 +292,7 @@ def _branch(branches: tuple[bool, ...]) -> str:
     return stems + ("└─ " if branches[-1] else "├─ ")
 
 
-def _is_pointing(fields: Fields) -> bool:
+def _is_pointer(fields: Fields) -> bool:
     """Whether its line has room for all that it holds: it points to documents or packages."""
     capability = fields["capability"]
     if fields["is_index"] or capability in {"description", "capabilitylist"}:
@@ -305,11 +307,11 @@ def _title(fields: Fields) -> Iterator[str]:
     if fields["dialect"] not in {Dialect.V1_1, Dialect.SITEMAP}:
         yield f"dialect {fields['dialect']}"
     yield from _times(fields, is_open=fields["is_open"])
-    if _is_pointing(fields):
-        yield _pointed(fields)
+    if _is_pointer(fields):
+        yield _pointer_counts(fields)
 
 
-def _packed(fields: Fields) -> Iterator[str]:
+def _package_parts(fields: Fields) -> Iterator[str]:
     """Yield what a dump says of one package."""
     yield PACKAGE
     if fields["bytes"] is not None:
@@ -332,7 +334,7 @@ def _until(moment: datetime | None) -> str:
     return "now" if moment is None else words.moment(moment)
 
 
-def _pointed(fields: Fields) -> str:
+def _pointer_counts(fields: Fields) -> str:
     capability = str(fields["capability"])
     noun = "part" if fields["is_index"] else _NOUNS.get(capability, "document")
     number = _numbered(fields["entries"], noun)

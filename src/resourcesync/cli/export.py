@@ -66,7 +66,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
         done = exporting.export_mirror(
             mirror.folder, form, out, chosen, report=screen.report, clock=clock
         )
-        return _ended(done, mirror.folder, out, moment)
+        return _outcome(done, mirror.folder, out, moment)
 
     return Job(
         command="export",
@@ -76,7 +76,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
         render=_render,
         subject=mirror.folder.name or str(mirror.folder),
         fields={"mirror": str(mirror.folder), "format": form, "out": str(out)},
-        again=f"resourcesync export {mirror.folder} --format {form} --out {out}",
+        resume_command=f"resourcesync export {mirror.folder} --format {form} --out {out}",
     )
 
 
@@ -85,7 +85,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
         yield TextLine(f"/{fields['path']}   {fields['reason']}", str(fields["kind"]), QUIET)
 
 
-def _ended(done: "Exported", folder: Path, out: Path, since: datetime | None) -> CommandOutcome:
+def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) -> CommandOutcome:
     fields = {
         "since": since,
         "mirror": str(folder),

@@ -5,7 +5,7 @@ from html import escape
 from typing import Final
 
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.validate_words import ValidationTally, cut_short
+from resourcesync.cli.validate_words import ValidationTally, cut_short_message
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.sampling import Unreached
 from resourcesync.wiring.validating import (
@@ -19,7 +19,7 @@ from resourcesync.wiring.validating import (
     ValidationEvent,
 )
 
-_STYLE: Final = """
+_HTML_STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1rem; overflow-wrap: anywhere; margin-top: 2rem; }
@@ -34,14 +34,14 @@ mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: a
 
 def html_page(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
     """Return the findings as a page, document by document."""
-    return "\n".join(_page(events, tally))
+    return "\n".join(_html_lines(events, tally))
 
 
-def _page(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator[str]:
-    sections, titles = _sections(events)
+def _html_lines(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator[str]:
+    sections, titles = _html_sections(events)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>"
+    yield f"<title>ResourceSync: findings</title>\n<style>{_HTML_STYLE}</style>"
     yield "</head>\n<body>\n<main>"
     yield f"<h1>{escape(tally.sentence())}</h1>"
     for place, articles in sections.items():
@@ -53,7 +53,9 @@ def _page(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator
     yield "</main>\n</body>\n</html>"
 
 
-def _sections(events: Sequence[ValidationEvent]) -> tuple[dict[str, list[str]], dict[str, str]]:
+def _html_sections(
+    events: Sequence[ValidationEvent],
+) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Return the articles of each place, and what stands above them."""
     sections: dict[str, list[str]] = {}
     titles: dict[str, str] = {}
@@ -66,22 +68,24 @@ def _sections(events: Sequence[ValidationEvent]) -> tuple[dict[str, list[str]], 
                 titles[place] = kind
                 sections.setdefault(place, [])
             case RuleFinding():
-                sections.setdefault(event.uri, []).append("\n".join(_article(event)))
+                sections.setdefault(event.uri, []).append("\n".join(_html_article(event)))
             case Unreached():
-                article = _brief("error", f"{event.error.code}: {event.error.message}")
+                article = _html_note("error", f"{event.error.code}: {event.error.message}")
                 sections.setdefault(event.uri, []).append(article)
             case CutShort():
-                sections.setdefault(event.uri, []).append(_brief("warning", cut_short(event)))
+                sections.setdefault(event.uri, []).append(
+                    _html_note("warning", cut_short_message(event))
+                )
             case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the title has the number
     return sections, titles
 
 
-def _brief(kind: str, text: str) -> str:
+def _html_note(kind: str, text: str) -> str:
     return f'<article class="{kind}"><p>{escape(text)}</p></article>'
 
 
-def _article(finding: RuleFinding) -> Iterator[str]:
+def _html_article(finding: RuleFinding) -> Iterator[str]:
     rule = finding.rule
     place = f"line {finding.line}, column {finding.column}: " if finding.line else ""
     yield f'<article class="{finding.severity.value}">'
@@ -90,12 +94,12 @@ def _article(finding: RuleFinding) -> Iterator[str]:
         f" {place}{escape(finding.message)}</p>"
     )
     if finding.excerpt:
-        yield f'<pre tabindex="0">{_marked(finding)}</pre>'
+        yield f'<pre tabindex="0">{_html_excerpt(finding)}</pre>'
     yield f"<p>{escape(rule.sentence)} ({escape(clause_of(rule.clause))})</p>"
     yield f"<p>Fix: {escape(rule.fix)}</p>\n</article>"
 
 
-def _marked(finding: RuleFinding) -> str:
+def _html_excerpt(finding: RuleFinding) -> str:
     """Return the line at fault with the fault marked."""
     start = finding.excerpt_column - 1
     if start < 0:

@@ -11,8 +11,8 @@ from resourcesync.cli.findings_sarif import sarif_log
 from resourcesync.cli.output import write_line
 from resourcesync.cli.validate_words import (
     ValidationTally,
-    cut_short,
-    failing,
+    cut_short_message,
+    failing_severities,
     finding_fields,
     finding_lines,
 )
@@ -32,8 +32,8 @@ from resourcesync.wiring.validating import (
 
 MOST_FINDINGS: Final = 10_000
 """Findings that a whole document of findings holds; the counts are complete."""
-_ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_COMMANDS: Final = {
+_ILLEGAL_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GITHUB_COMMANDS: Final = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
     Severity.ADVICE: "notice",
@@ -52,7 +52,7 @@ class FindingsWriter(Protocol):
         ...
 
 
-def open_sheet(name: str, *, fail_on: str) -> FindingsWriter:
+def open_findings_writer(name: str, *, fail_on: str) -> FindingsWriter:
     """Return the sheet of a format: ``github``, ``sarif``, ``junit`` or ``html``."""
     if name == "github":
         return GithubFindingsWriter()
@@ -93,11 +93,11 @@ class GithubFindingsWriter:
         if isinstance(event, RuleFinding):
             write_line(sys.stdout, github_command(event))
         elif isinstance(event, Unreached):
-            title = f"title={_property(event.error.code)}"
-            text = _data(f"{event.uri}: {event.error.message}")
+            title = f"title={_github_property(event.error.code)}"
+            text = _github_data(f"{event.uri}: {event.error.message}")
             write_line(sys.stdout, f"::error {title}::{text}")
         elif isinstance(event, CutShort):
-            text = _data(f"{event.uri}: {cut_short(event)}")
+            text = _github_data(f"{event.uri}: {cut_short_message(event)}")
             write_line(sys.stdout, f"::warning title=cut-short::{text}")
 
     def end(self, tally: ValidationTally) -> None:
@@ -107,23 +107,23 @@ class GithubFindingsWriter:
 
 def github_command(finding: RuleFinding) -> str:
     """Return the workflow command that marks a finding."""
-    properties = [f"file={_property(finding.uri)}"]
+    properties = [f"file={_github_property(finding.uri)}"]
     if finding.line:
         properties.append(f"line={finding.line}")
     if finding.column:
         properties.append(f"col={finding.column}")
         properties.append(f"endColumn={finding.column + max(finding.length, 1)}")
-    properties.append(f"title={_property(finding.rule.code)}")
+    properties.append(f"title={_github_property(finding.rule.code)}")
     text = f"{finding.message}. {finding.rule.fix}"
-    return f"::{_COMMANDS[finding.severity]} {','.join(properties)}::{_data(text)}"
+    return f"::{_GITHUB_COMMANDS[finding.severity]} {','.join(properties)}::{_github_data(text)}"
 
 
-def _data(text: str) -> str:
+def _github_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _github_property(text: str) -> str:
+    return _github_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, fail_on: str) -> str:
@@ -138,59 +138,59 @@ def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, f
             case Judged(_, place) | Heard(place, _):
                 suites.setdefault(place, [])
             case RuleFinding():
-                fails = event.severity in failing(fail_on)
+                fails = event.severity in failing_severities(fail_on)
                 failures += fails
-                suites.setdefault(event.uri, []).append(_case(event, fails=fails))
+                suites.setdefault(event.uri, []).append(_junit_case(event, fails=fails))
             case Unreached():
                 failures += 1
-                text = _attribute(event.error.message)
-                case = f'<testcase name="{_attribute(event.error.code)}" classname="fetch">'
+                text = _junit_attribute(event.error.message)
+                case = f'<testcase name="{_junit_attribute(event.error.code)}" classname="fetch">'
                 suites.setdefault(event.uri, []).append(
                     f'{case}<error message="{text}"/></testcase>'
                 )
             case CutShort():
-                fails = Severity.WARNING in failing(fail_on)
+                fails = Severity.WARNING in failing_severities(fail_on)
                 failures += fails
-                suites.setdefault(event.uri, []).append(_limit_case(event, fails=fails))
+                suites.setdefault(event.uri, []).append(_junit_limit_case(event, fails=fails))
             case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
                 pass  # the name of the whole has the number
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     number = sum(max(len(cases), 1) for cases in suites.values())
-    name = _attribute(tally.sentence())
+    name = _junit_attribute(tally.sentence())
     lines.append(f'<testsuites name="{name}" tests="{number}" failures="{failures}">')
     for place, cases in suites.items():
         failed = sum("<failure" in case or "<error" in case for case in cases)
         shown = cases or ['<testcase name="no finding" classname="resourcesync"/>']
-        head = f'name="{_attribute(place)}" tests="{len(shown)}" failures="{failed}"'
+        head = f'name="{_junit_attribute(place)}" tests="{len(shown)}" failures="{failed}"'
         lines += [f"<testsuite {head}>", *shown, "</testsuite>"]
     return "\n".join([*lines, "</testsuites>"])
 
 
-def _limit_case(event: CutShort, *, fails: bool) -> str:
-    text = cut_short(event)
-    body = f"<system-out>{_text(text)}</system-out>"
+def _junit_limit_case(event: CutShort, *, fails: bool) -> str:
+    text = cut_short_message(event)
+    body = f"<system-out>{_junit_text(text)}</system-out>"
     if fails:
-        body = f'<failure type="warning" message="{_attribute(text)}"/>'
+        body = f'<failure type="warning" message="{_junit_attribute(text)}"/>'
     return f'<testcase name="cut-short" classname="resourcesync">{body}</testcase>'
 
 
-def _case(finding: RuleFinding, *, fails: bool) -> str:
+def _junit_case(finding: RuleFinding, *, fails: bool) -> str:
     rule = finding.rule
     name = f"{rule.code} line {finding.line}" if finding.line else rule.code
-    text = _text("\n".join(finding_lines(finding_fields(finding))))
-    head = f'<testcase name="{_attribute(name)}" classname="{rule.code}">'
+    text = _junit_text("\n".join(finding_lines(finding_fields(finding))))
+    head = f'<testcase name="{_junit_attribute(name)}" classname="{rule.code}">'
     if fails:
         kind = finding.severity.value
-        message = _attribute(finding.message)
+        message = _junit_attribute(finding.message)
         body = f'<failure type="{kind}" message="{message}">{text}</failure>'
     else:
         body = f"<system-out>{text}</system-out>"
     return f"{head}{body}</testcase>"
 
 
-def _text(text: str) -> str:
-    return escape(_ILLEGAL.sub("�", text), quote=False)
+def _junit_text(text: str) -> str:
+    return escape(_ILLEGAL_XML.sub("�", text), quote=False)
 
 
-def _attribute(text: str) -> str:
-    return escape(_ILLEGAL.sub("�", text)).replace("\n", "&#10;").replace("\t", "&#9;")
+def _junit_attribute(text: str) -> str:
+    return escape(_ILLEGAL_XML.sub("�", text)).replace("\n", "&#10;").replace("\t", "&#9;")

@@ -40,4 +40,4 @@ class Job:
     subject: str = ""
     fields: Mapping[str, object] = field(default_factory=dict)
     acts: bool = False
-    again: str = ""
+    resume_command: str = ""

@@ -91,7 +91,7 @@ class JsonScreen:
 
     def _write(self, kind: str, fields: Mapping[str, object]) -> None:
         row = {"v": VERSION, "type": kind, "run": self._run, **fields}
-        write_line(self._stream, self._encoder.encode(tidied(row)).decode())
+        write_line(self._stream, self._encoder.encode(json_safe(row)).decode())
 
 
 def _labelled(evidence: object) -> list[dict[str, str]]:
@@ -99,13 +99,13 @@ def _labelled(evidence: object) -> list[dict[str, str]]:
     return [{"label": str(label), "text": str(text)} for label, text in pairs]
 
 
-def line_of(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
+def json_line(kind: str, run: str, fields: Mapping[str, object]) -> bytes:
     """Return one line, line break included, for another program than the one that called us."""
     row = {"v": VERSION, "type": kind, "run": run, **fields}
-    return msgspec.json.encode(tidied(row), enc_hook=_plain) + b"\n"
+    return msgspec.json.encode(json_safe(row), enc_hook=_plain) + b"\n"
 
 
-def tidied(value: object) -> object:
+def json_safe(value: object) -> object:
     """Return ``value`` as it may be shown in JSON.
 
     Times are text and lone surrogates are spelled out, for JSON has neither; the user information
@@ -114,9 +114,9 @@ def tidied(value: object) -> object:
     if isinstance(value, Digest):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): tidied(item) for key, item in value.items()}
+        return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [tidied(item) for item in value]
+        return [json_safe(item) for item in value]
     if isinstance(value, datetime):
         return stamp(value)
     if isinstance(value, str) and not isinstance(value, Enum):

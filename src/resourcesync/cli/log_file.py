@@ -12,14 +12,14 @@ from typing import Final, Protocol
 import msgspec
 
 from resourcesync.cli.job import Job
-from resourcesync.cli.json_output import tidied
+from resourcesync.cli.json_output import json_safe
 from resourcesync.cli.output import CommandOutcome, Problem, Screen
 from resourcesync.cli.redaction import without_users
 from resourcesync.cli.words import DETAIL, NORMAL, TextLine, labelled
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
-_OWN: Final = ("time", "level", "logger", "message")
+_RESERVED_FIELDS: Final = ("time", "level", "logger", "message")
 
 
 class LogFunction(Protocol):
@@ -46,7 +46,7 @@ def open_log(path: Path, form: str, *, verbose: int) -> Iterator[LogFunction]:
     Raises:
         StorageError: It cannot be opened.
     """
-    handler = _opened(path)
+    handler = _open_handler(path)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     logger = logging.getLogger(_NAME)
     before = logger.level
@@ -74,12 +74,12 @@ def check_log(path: Path) -> None:
         StorageError: It cannot be opened.
     """
     is_there = os.path.lexists(path)
-    _opened(path).close()
+    _open_handler(path).close()
     if not is_there:
         path.unlink(missing_ok=True)
 
 
-def _opened(path: Path) -> "_LogHandler":
+def _open_handler(path: Path) -> "_LogHandler":
     try:
         return _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
@@ -112,8 +112,8 @@ class _JsonFormatter(logging.Formatter):
             "message": without_users(record.getMessage()),
         }
         more = getattr(record, "fields", {})
-        fields |= {name: value for name, value in more.items() if name not in _OWN}
-        return msgspec.json.encode(tidied(fields), enc_hook=str).decode()
+        fields |= {name: value for name, value in more.items() if name not in _RESERVED_FIELDS}
+        return msgspec.json.encode(json_safe(fields), enc_hook=str).decode()
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -154,7 +154,7 @@ class LoggedScreen:
             level = logging.WARNING if fields.get("exit") else logging.INFO
             for line in self._job.render(event, fields):
                 if line.level <= self._level:
-                    self._note(_text(line), {"event": event, **fields}, level)
+                    self._note(_line_text(line), {"event": event, **fields}, level)
 
     def problem(self, problem: Problem) -> None:
         """Show an error, and note it with its evidence."""
@@ -171,7 +171,7 @@ class LoggedScreen:
         """Note how the run ended, and show it."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
-                self._note(f"{self._name}: {_text(line)}")
+                self._note(f"{self._name}: {_line_text(line)}")
         fields = {"event": "run.end", **outcome.fields, "exit": int(outcome.exit)}
         self._note(f"{self._name} ends with exit {int(outcome.exit)}", fields)
         self._screen.end(outcome)
@@ -181,5 +181,5 @@ class LoggedScreen:
         self._screen.close()
 
 
-def _text(line: TextLine) -> str:
+def _line_text(line: TextLine) -> str:
     return " ".join("".join(labelled(line)).split())

@@ -50,7 +50,7 @@ class SourceAccess:
             option = "--header" if self.header else "--auth"
             raise click.UsageError(f"{option} would tell one Source what only the other may know")
 
-    def named(self, target: str) -> "tuple[str, SourceAccess]":
+    def resolve(self, target: str) -> "tuple[str, SourceAccess]":
         """Return the address of a Source and how it is asked, when a target names a mirror.
 
         Raises:
@@ -60,7 +60,7 @@ class SourceAccess:
             return target, self
         mirror = self.configuration.mirror(target)
         given = configured_values.given_options()
-        values = configured_values.merged(self.values, mirror.settings, given)
+        values = configured_values.merge_settings(self.values, mirror.settings, given)
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> "Network":
@@ -76,7 +76,7 @@ class SourceAccess:
         return self.configuration.network_from(self.values, home)
 
 
-_NAMES: Final = (
+_SOURCE_OPTION_NAMES: Final = (
     *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
     *("proxy", "proxy_auth", "ca_file"),
 )
@@ -88,10 +88,10 @@ def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
     @functools.wraps(function)
     def asked(**values: Any) -> Job:
         configuration = configured.load(values.pop("config"))
-        own = {name: values.pop(name) for name in _NAMES}
+        own = {name: values.pop(name) for name in _SOURCE_OPTION_NAMES}
         # A header of the defaults is for the mirrors: here it might go to two Sources.
         defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
-        chosen = configured_values.merged(own, defaults, configured_values.given_options())
+        chosen = configured_values.merge_settings(own, defaults, configured_values.given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
     return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(asked)

@@ -163,13 +163,13 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
         try:
             return int(_run(arguments, environment))
         except OutputLostError as lost:
-            _forget_stdout()
+            _discard_stdout()
             if lost.exit is not ExitCode.PIPE:
                 # Said without a screen: the one there was is the one that is lost.
                 click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
-            return int(stopping.heard(stop))
+            return int(stopping.acknowledge_stop(stop))
 
 
 def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
@@ -185,13 +185,15 @@ def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
     except SystemExit:  # click's answer to help that nobody reads to its end
         return ExitCode.PIPE
     except click.ClickException as error:
-        return _conduct(_misuse(_usage(error), arguments, environment), environment, arguments)
+        return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
     except ResourceSyncError as error:  # of the configuration, which says what options mean
         _show_traceback(environment)
-        return _conduct(_misuse(problem_of(error), arguments, environment), environment, arguments)
+        return _run_job(
+            _usage_job(problem_of(error), arguments, environment), environment, arguments
+        )
     if not isinstance(job, Job):
         return ExitCode.OK
-    return _conduct(job, environment, arguments)
+    return _run_job(job, environment, arguments)
 
 
 def _usage(error: click.ClickException) -> Problem:
@@ -204,7 +206,7 @@ def _usage(error: click.ClickException) -> Problem:
     )
 
 
-def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Environment) -> Job:
+def _usage_job(problem: Problem, arguments: Sequence[str], environment: config.Environment) -> Job:
     """Return the job of saying that the command line makes no sense, in the form asked for."""
     names = [argument for argument in arguments if argument in COMMANDS]
     command = names[0] if names else ""
@@ -218,13 +220,13 @@ def _misuse(problem: Problem, arguments: Sequence[str], environment: config.Envi
     return Job(command=command, output=OutputOptions(json=as_json), work=work)
 
 
-def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
+def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]) -> ExitCode:
     """Carry out a job and say how it ended."""
     with _screen(job, environment) as shown, ExitStack() as held:
         screen = shown
         try:
             screen.start(job.fields)
-            screen = _logged(job, screen, held)
+            screen = _with_log(job, screen, held)
             outcome = job.work(screen)
         except ResourceSyncError as error:
             problem = problem_of(error)
@@ -232,7 +234,7 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
             outcome = CommandOutcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
-            outcome = _stopped(stopping.heard(stop), job)
+            outcome = _stopped_outcome(stopping.acknowledge_stop(stop), job)
         except Exception as error:  # noqa: BLE001 - the edge: what nobody expected ends here
             from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 
@@ -244,7 +246,7 @@ def _conduct(job: Job, environment: config.Environment, arguments: Sequence[str]
         return outcome.exit
 
 
-def _logged(job: Job, screen: Screen, held: ExitStack) -> Screen:
+def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
     """Return the screen, with a log where one is to be; one that cannot be written is a warning."""
     output = job.output
     if output.log_file is None:
@@ -264,20 +266,20 @@ def _logged(job: Job, screen: Screen, held: ExitStack) -> Screen:
 def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
     from resourcesync.cli.screens import (  # noqa: PLC0415 - help stays quick
         open_screen,
-        showing_warnings,
+        warnings_on_screen,
     )
 
     screen = open_screen(job, environment)
     try:
-        with showing_warnings(screen):
+        with warnings_on_screen(screen):
             yield screen
     finally:
         screen.close()
 
 
-def _stopped(code: ExitCode, job: Job) -> CommandOutcome:
+def _stopped_outcome(code: ExitCode, job: Job) -> CommandOutcome:
     by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
-    again = f" Run again to go on: {job.again}" if job.again else ""
+    again = f" Run again to go on: {job.resume_command}" if job.resume_command else ""
     line = TextLine(f"by {by}; everything here is whole.{again}", "Stopped", QUIET)
     return CommandOutcome(exit=code, closing=(line,), fields={"stopped_by": by})
 
@@ -289,7 +291,7 @@ def _show_traceback(environment: config.Environment) -> None:
         traceback.print_exc(file=sys.stderr)
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """Point stdout to nowhere, so that Python's own flush at exit does not complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

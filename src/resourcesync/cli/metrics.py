@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MetricRow = Mapping[str, object]
 
-_FIGURES: Final = {
+_METRICS: Final = {
     "resources": ("resources", "Resources in the mirror."),
     "listed": ("listed", "Resources that the Source lists and that are selected."),
     "unchanged": ("unchanged", "Listed resources that were here already."),
@@ -33,7 +33,7 @@ _FIGURES: Final = {
     "seconds": ("duration_seconds", "How long the run took."),
     "as_of": ("complete_until_timestamp_seconds", "The Source's time up to which it is complete."),
 }
-_PREFIX: Final = "resourcesync_pull_"
+_METRIC_PREFIX: Final = "resourcesync_pull_"
 
 
 def with_metrics(
@@ -58,13 +58,13 @@ def with_metrics(
         except ResourceSyncError as error:
             write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}], now())
             raise
-        write_metrics(path, rows_of(outcome, mirror), now())
+        write_metrics(path, metric_rows(outcome, mirror), now())
         return outcome
 
     return measured
 
 
-def rows_of(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
+def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
     """Return the fields of each mirror that a pull was of."""
     several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
     if isinstance(several, list):
@@ -80,9 +80,9 @@ def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None
     """
     import tempfile  # noqa: PLC0415 - many keep no metrics
 
-    from resourcesync.server.figures import write_figures  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.figures import write_metrics  # noqa: PLC0415 - seldom needed
 
-    text = write_figures(_figures(list(rows), now)).decode()
+    text = write_metrics(_metric_figures(list(rows), now)).decode()
     temporary = ""
     try:
         file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -102,23 +102,25 @@ def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None
         ) from error
 
 
-def _figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
-    yield _figure("end_timestamp_seconds", "When the run ended.", rows, lambda _: now.timestamp())
-    yield _figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
-    yield _figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
-    for key, (name, what) in _FIGURES.items():
+def _metric_figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
+    yield _metric_figure(
+        "end_timestamp_seconds", "When the run ended.", rows, lambda _: now.timestamp()
+    )
+    yield _metric_figure("exit_code", "How it ended.", rows, partial(_number_of, key="exit"))
+    yield _metric_figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
+    for key, (name, what) in _METRICS.items():
         there = [row for row in rows if row.get(key) is not None]
         if there:
-            yield _figure(name, what, there, partial(_number_of, key=key))
+            yield _metric_figure(name, what, there, partial(_number_of, key=key))
 
 
-def _figure(
+def _metric_figure(
     name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
 ) -> "Metric":
     from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
 
     values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
-    return Metric(name=_PREFIX + name, kind="gauge", what=what, values=values)
+    return Metric(name=_METRIC_PREFIX + name, kind="gauge", help_text=what, values=values)
 
 
 def _is_in_sync(row: _MetricRow) -> float:

@@ -41,7 +41,9 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
         configuration = configured.load(config)
         one = MirrorArgument(
             folder=configuration.folder(mirror),
-            network=functools.partial(configuration.network, mirror, options.way_of(values)),
+            network=functools.partial(
+                configuration.network, mirror, options.pop_connection(values)
+            ),
         )
         return function(mirror=one, **values)
 

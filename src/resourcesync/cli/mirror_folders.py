@@ -7,21 +7,23 @@ from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
 
-def folder_of(file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest") -> Path:
+def configured_folder(
+    file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest"
+) -> Path:
     """Return the folder that ``dest`` means, from the folder of the file if it is no whole path.
 
     Raises:
         ConfigurationError: It is none.
     """
     if not dest or "://" in dest or "\0" in dest:
-        raise file.wrong(table, key, "must be a folder")
+        raise file.key_error(table, key, "must be a folder")
     try:
         return file.path.parent / Path(dest).expanduser()
     except RuntimeError:
-        raise file.wrong(table, key, "names a user who is not there") from None
+        raise file.key_error(table, key, "names a user who is not there") from None
 
 
-def home_of(place: str, state: str | None) -> tuple[Path, str]:
+def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     """Return a mirror's folder on this machine, and the address of its store; empty for none.
 
     Args:
@@ -34,7 +36,7 @@ def home_of(place: str, state: str | None) -> tuple[Path, str]:
     if ":" in place:
         from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
 
-        if stores.is_address(place):
+        if stores.is_store_address(place):
             home = stores.home_of(place, state)
             return home.folder, home.store
     if state is not None:
@@ -45,25 +47,25 @@ def home_of(place: str, state: str | None) -> tuple[Path, str]:
     return Path(place), ""
 
 
-def home_in(
+def locate_configured_mirror(
     file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
 ) -> tuple[Path, str]:
     """Return the same for what a table says; paths count from the folder of the file.
 
     Raises:
-        ConfigurationError: As `home_of` and `folder_of` do.
+        ConfigurationError: As `locate_mirror` and `configured_folder` do.
     """
-    where = None if state is None else str(folder_of(file, table, state, "state"))
+    where = None if state is None else str(configured_folder(file, table, state, "state"))
     try:
-        folder, store = home_of(dest, where)
+        folder, store = locate_mirror(dest, where)
     except ConfigurationError as error:
         key = "dest" if "://" in dest else "state"
         reason = "must be a folder" if key == "dest" else "is for the address of a store in `dest`"
-        raise file.wrong(table, key, reason, hint=error.message) from error
-    return (folder, store) if store else (folder_of(file, table, dest), "")
+        raise file.key_error(table, key, reason, hint=error.message) from error
+    return (folder, store) if store else (configured_folder(file, table, dest), "")
 
 
-def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
+def check_no_overlap(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
     """Refuse the folder of a mirror when another one has it, has it inside, or lies in it.
 
     Each of the two would take the other's files for damage, and pulls would undo each other.
@@ -77,7 +79,7 @@ def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, P
     Raises:
         ConfigurationError: It is not alone.
     """
-    own = resolved(dest)
+    own = resolve_folder(dest)
     for other, there in folders.items():
         if other == name:
             continue
@@ -90,10 +92,10 @@ def check_alone(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, P
         else:
             continue
         hint = "give each mirror a folder of its own"
-        raise file.wrong(("mirror", name), "dest", reason, hint=hint)
+        raise file.key_error(("mirror", name), "dest", reason, hint=hint)
 
 
-def none_configured(
+def no_mirrors_error(
     file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
 ) -> ConfigurationError:
     """Return the error that says that no mirror is configured.
@@ -108,7 +110,7 @@ def none_configured(
     return ConfigurationError("no mirror is configured", evidence=looked, hint=hint)
 
 
-def resolved(folder: Path) -> Path:
+def resolve_folder(folder: Path) -> Path:
     """Return a folder without links on its way."""
     try:
         return folder.resolve()

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-_MIRROR: Final = 'mirror=~"$mirror"'
+_MIRROR_SELECTOR: Final = 'mirror=~"$mirror"'
 _PANELS: Final = (
     ("Lag", "s", "resourcesync_mirror_lag_seconds{M}", "{{mirror}}"),
     ("In sync", "percentunit", "resourcesync_mirror_in_sync_ratio{M}", "{{mirror}}"),
@@ -42,14 +42,14 @@ _PANELS: Final = (
         "{{mirror}} {{state}}",
     ),
 )
-_STATES: Final = 'resourcesync_mirror_state{mirror=~"$mirror"} == 1'
-_HIDDEN: Final = dict.fromkeys(("Time", "Value", "__name__", "instance", "job"), True)
+_STATE_QUERY: Final = 'resourcesync_mirror_state{mirror=~"$mirror"} == 1'
+_HIDDEN_COLUMNS: Final = dict.fromkeys(("Time", "Value", "__name__", "instance", "job"), True)
 _HEIGHT, _WIDTH, _COLUMNS = 8, 12, 2
 
 
 def grafana() -> str:
     """Return a dashboard, to be imported into Grafana with Prometheus as its source."""
-    panels = [_table(), *(_graph(number) for number in range(len(_PANELS)))]
+    panels = [_state_panel(), *(_graph_panel(number) for number in range(len(_PANELS)))]
     dashboard = {
         "title": "resourcesync mirrors",
         "uid": "resourcesync-mirrors",
@@ -57,18 +57,18 @@ def grafana() -> str:
         "schemaVersion": 39,
         "refresh": "1m",
         "time": {"from": "now-24h", "to": "now"},
-        "templating": {"list": [_SOURCE, _CHOICE]},
+        "templating": {"list": [_SOURCE_VARIABLE, _MIRROR_VARIABLE]},
         "panels": panels,
     }
     return json.dumps(dashboard, indent=2)
 
 
-_DATA: Final = {"type": "prometheus", "uid": "${source}"}
-_SOURCE: Final = {"name": "source", "type": "datasource", "query": "prometheus"}
-_CHOICE: Final = {
+_DATASOURCE: Final = {"type": "prometheus", "uid": "${source}"}
+_SOURCE_VARIABLE: Final = {"name": "source", "type": "datasource", "query": "prometheus"}
+_MIRROR_VARIABLE: Final = {
     "name": "mirror",
     "type": "query",
-    "datasource": _DATA,
+    "datasource": _DATASOURCE,
     "query": "label_values(resourcesync_mirror_state, mirror)",
     "includeAll": True,
     "multi": True,
@@ -76,28 +76,28 @@ _CHOICE: Final = {
 }
 
 
-def _table() -> dict[str, Any]:
+def _state_panel() -> dict[str, Any]:
     return {
         "id": 1,
         "type": "table",
         "title": "State",
-        "datasource": _DATA,
+        "datasource": _DATASOURCE,
         "gridPos": {"h": _HEIGHT, "w": _WIDTH * _COLUMNS, "x": 0, "y": 0},
-        "targets": [{"refId": "A", "expr": _STATES, "format": "table", "instant": True}],
-        "transformations": [{"id": "organize", "options": {"excludeByName": _HIDDEN}}],
+        "targets": [{"refId": "A", "expr": _STATE_QUERY, "format": "table", "instant": True}],
+        "transformations": [{"id": "organize", "options": {"excludeByName": _HIDDEN_COLUMNS}}],
     }
 
 
-def _graph(number: int) -> dict[str, Any]:
+def _graph_panel(number: int) -> dict[str, Any]:
     title, unit, expression, legend = _PANELS[number]
     row, column = divmod(number, _COLUMNS)
     place = {"h": _HEIGHT, "w": _WIDTH, "x": column * _WIDTH, "y": (row + 1) * _HEIGHT}
-    query = expression.replace("{M}", f"{{{_MIRROR}}}")
+    query = expression.replace("{M}", f"{{{_MIRROR_SELECTOR}}}")
     return {
         "id": number + 2,
         "type": "timeseries",
         "title": title,
-        "datasource": _DATA,
+        "datasource": _DATASOURCE,
         "gridPos": place,
         "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
         "targets": [{"refId": "A", "expr": query, "legendFormat": legend}],

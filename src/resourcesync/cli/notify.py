@@ -11,7 +11,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.publish_told import CATALOGUE, is_external, usual_out
+from resourcesync.cli.publish_told import CATALOGUE, default_out, is_external
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 
@@ -46,7 +46,7 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
     target = _target(sources.source(str(source))) if str(source) in sources.names else source
 
     def work(screen: Screen) -> CommandOutcome:
-        return _try(target) if test else _notify(target, screen)
+        return _test_round_trip(target) if test else _notify(target, screen)
 
     return Job(
         command="notify",
@@ -55,17 +55,17 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
         work=work,
         subject=source.name,
         fields={"tree": str(source)},
-        again=f"resourcesync notify {source}",
+        resume_command=f"resourcesync notify {source}",
     )
 
 
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; another system's is beside its documents."""
-    if publish_originals.is_named(source.path):
+    if publish_originals.is_originals_address(source.path):
         return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
     if is_external(source.path) and not source.path.startswith(CATALOGUE):
         told = source.settings.get("state") or source.settings.get("out")
-        out = usual_out(source.path) if told is None else told.value
+        out = default_out(source.path) if told is None else told.value
         return Path(f"{CATALOGUE}{out}/.resourcesync/catalogue.db")
     return Path(source.path)
 
@@ -73,7 +73,7 @@ def _target(source: ConfiguredSource) -> Path:
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
     from resourcesync.wiring import channels, machine  # noqa: PLC0415 - help stays quick
 
-    with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+    with channels.open_channels(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
         told = opened.notify(machine.system_clock())
     report(told, screen)
     failed = {it.notice.hub for it in told.problems}
@@ -91,10 +91,10 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
     return CommandOutcome(exit=code, closing=(line,), fields=fields)
 
 
-def _try(source: Path) -> CommandOutcome:
+def _test_round_trip(source: Path) -> CommandOutcome:
     from resourcesync.wiring import channels, machine, round_trip  # noqa: PLC0415 - the same
 
-    with channels.opened(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+    with channels.open_channels(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
         topic, body = opened.last_notification()
     found = round_trip.try_round_trip(topic, body, machine.system_clock())
     lines = (

@@ -51,7 +51,7 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
-def or_nothing(parse: Callable[[str], V]) -> Callable[[str], V | str]:
+def or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
     """Return what turns text into a value, and leaves no text as it is: it takes a value away."""
     return lambda text: parse(text) if text else text
 
@@ -92,7 +92,7 @@ ALLOW_ORIGIN = option(
     help="Trust this origin too: be led there, take its resources, and connect to it though its "
     "address is private. A mirror remembers it as it does --include.",
 )
-WAY = (
+CONNECTION = (
     option(
         "--proxy",
         type=PROXY,
@@ -113,7 +113,7 @@ WAY = (
         help="Trust the authorities in this file (PEM), in place of the system's.",
     ),
 )
-"""How any server is reached, by all commands that ask one; `way_of` takes them apart."""
+"""How any server is reached, by all commands that ask one; `pop_connection` takes them apart."""
 
 REQUEST_OPTIONS = (
     option("--timeout", type=DURATION, help="Longest wait for an answer, such as 30s."),
@@ -135,12 +135,12 @@ REQUEST_OPTIONS = (
     ALLOW_ORIGIN,
     AUTH,
     CONTACT,
-    *WAY,
+    *CONNECTION,
 )
 """How any Source is asked, by the commands that look and those that keep mirrors."""
 
 
-def way_of(values: dict[str, Any]) -> dict[str, Any]:
+def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options of ``WAY`` out of a command's values; return those that were given."""
     names = ("proxy", "proxy_auth", "ca_file")
     way = {name: values.pop(name) for name in names if name in values}
@@ -171,11 +171,11 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
 
 def options_of(*groups: tuple[Decorator, ...]) -> dict[str, click.Option]:
     """Return the options of some groups by their names, such as the configuration file has them."""
-    command = click.command(with_options(*groups)(_nothing))
+    command = click.command(with_options(*groups)(_no_command))
     return {it.name: it for it in command.params if isinstance(it, click.Option) and it.name}
 
 
-def _nothing(**_values: object) -> Job:
+def _no_command(**_values: object) -> Job:
     raise AssertionError("no command, only the bearer of options")
 
 
@@ -195,7 +195,7 @@ _LOG_FORMAT: Final = option(
 )
 
 
-def _logged(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
+def _with_log_options(job: Job, *, log_file: Path | None, log_format: Any, **_: Any) -> Job:
     """Return a job with the log that was chosen, or that the configuration file names."""
     known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
     output = replace(
@@ -237,6 +237,6 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     @functools.wraps(function)
     def speaking(**values: Any) -> Job:
         chosen = {name: values.pop(name) for name in OutputOptions.__dataclass_fields__}
-        return _logged(function(output=OutputOptions(**chosen), **values), **chosen)
+        return _with_log_options(function(output=OutputOptions(**chosen), **values), **chosen)
 
     return speaking

@@ -115,7 +115,7 @@ class CommandOutcome:
     exit: ExitCode = ExitCode.OK
     closing: tuple[TextLine, ...] = ()
     fields: Mapping[str, object] = field(default_factory=dict)
-    says_exit: bool = False
+    shows_exit: bool = False
 
 
 class Screen(Protocol):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.reports import Mode
 
 
-def showing_items(report: Reporter) -> "Review":
+def item_review(report: Reporter) -> "Review":
     """Return what tells of each decided action as an ``item``; what stays as it is is no action.
 
     Args:
@@ -21,14 +21,14 @@ def showing_items(report: Reporter) -> "Review":
     def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]", same: int) -> None:
         del mode, same
         for decision in decide():
-            fields = _item(decision)
+            fields = _planned_item(decision)
             if fields:
                 report("item", {"status": "ok", **fields, "dry_run": True})
 
     return review
 
 
-def _item(decision: "Decision") -> Mapping[str, object]:
+def _planned_item(decision: "Decision") -> Mapping[str, object]:
     from resourcesync.destination.plan import Delete, Fetch  # noqa: PLC0415 - help stays quick
 
     match decision:

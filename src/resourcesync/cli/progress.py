@@ -79,8 +79,8 @@ class PlainProgress:
 
 def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
     """Return ``HEAD  54 %  2104/3877 resources  1.9 GB/3.4 GB  38.0 MB/s  failed 0  41 s left``."""
-    done, total = whole(fields, "done"), whole(fields, "total")
-    got, expected = whole(fields, "bytes_done"), whole(fields, "bytes_total")
+    done, total = count_field(fields, "done"), count_field(fields, "total")
+    got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
     parts = [head]
     if total:
         parts.append(f"{100 * done // total} %")
@@ -90,13 +90,13 @@ def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
         parts.append(amount)
     if got and elapsed > 0:
         parts.append(f"{words.size(int(got / elapsed))}/s")
-    parts.append(f"failed {whole(fields, 'failed')}")
+    parts.append(f"failed {count_field(fields, 'failed')}")
     if done and total > done:
         parts.append(f"{words.duration(elapsed * (total - done) / done)} left")
     return "  ".join(parts)
 
 
-def whole(fields: Mapping[str, object], name: str) -> int:
+def count_field(fields: Mapping[str, object], name: str) -> int:
     """Return a count of an event, 0 when it does not tell."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
@@ -117,12 +117,12 @@ class BarProgress:
     def show(self, fields: Mapping[str, object]) -> None:
         """Move the bar; draw it first if a line of text has cleared it."""
         if self._bar is None:
-            self._bar = _bar(self._stream)
+            self._bar = _open_bar(self._stream)
             self._task = self._bar.add_task("resources", total=None, text="")
         if not self._bar.live.is_started:
             self._bar.start()
         assert self._task is not None
-        done, total = whole(fields, "done"), whole(fields, "total")
+        done, total = count_field(fields, "done"), count_field(fields, "total")
         self._bar.update(
             self._task, completed=done, total=total or None, text=bar_text(done, total, fields)
         )
@@ -139,14 +139,14 @@ class BarProgress:
 
 def bar_text(done: int, total: int, fields: Mapping[str, object]) -> str:
     """Return what stands behind the bar: ``37 / 48   2.4 MB / 3.1 MB``."""
-    got, expected = whole(fields, "bytes_done"), whole(fields, "bytes_total")
+    got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
     first = f"{done:,} / {total:,}" if total else f"{done:,}"
     if not expected:
         return f"{first}   {words.size(got)}" if got else first
     return f"{first}   {words.size(got)} / {words.size(expected)}"
 
 
-def _bar(stream: TextIO) -> "RichProgress":
+def _open_bar(stream: TextIO) -> "RichProgress":
     # rich costs 100 ms to import; only a bar on a terminal is worth that.
     from rich.console import Console  # noqa: PLC0415 - see above
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415

@@ -22,8 +22,8 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
 from resourcesync.cli.publish_words import conclude, fields_of, report
-from resourcesync.cli.pull_many import BatchResult, failed, together
-from resourcesync.cli.stopping import heard
+from resourcesync.cli.pull_many import BatchResult, combine_outcomes, report_failure
+from resourcesync.cli.stopping import acknowledge_stop
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
-_MOST_NAMES: Final = 10_000
+_MAX_NAMES: Final = 10_000
 """How many names of what is left out are kept in mind while it watches."""
 
 
@@ -86,7 +86,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
-    tree, values = _target(tree, values, sources, given)
+    tree, values = _resolve_target(tree, values, sources, given)
     publish_told.check_address(tree)
 
     def work(screen: Screen) -> CommandOutcome:
@@ -100,18 +100,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
         render=_render_event,
         subject=Path(tree).name,
         fields={"tree": tree, "dry_run": values["dry_run"]},
-        again=f"resourcesync publish {tree}",
+        resume_command=f"resourcesync publish {tree}",
     )
 
 
-def _target(
+def _resolve_target(
     target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
 ) -> tuple[str, dict[str, Any]]:
     """Return what is to be published where a name or a folder is given, and how."""
     if target not in sources.names:
         return target, values
     source = sources.source(target)
-    return source.path, configured_values.merged(values, source.settings, given)
+    return source.path, configured_values.merge_settings(values, source.settings, given)
 
 
 def _check_all(
@@ -138,18 +138,18 @@ def _job_of_all(
     """Return the job that publishes every source; one that fails does not keep the others back."""
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
-        tree, settings = _target(name, values, sources, given)
+        tree, settings = _resolve_target(name, values, sources, given)
         return _publish(tree, settings, screen)
 
     def work(screen: Screen) -> CommandOutcome:
         ended = [BatchResult(name, {"name": name}, attempt(name, screen)) for name in sources.names]
-        return together(ended, "source")
+        return combine_outcomes(ended, "source")
 
     def attempt(name: str, screen: Screen) -> CommandOutcome:
         try:
             return publish(name, screen)
         except ResourceSyncError as error:
-            return failed(problem_of(error), name, screen, "source")
+            return report_failure(problem_of(error), name, screen, "source")
 
     return Job(
         command="publish",
@@ -158,7 +158,7 @@ def _job_of_all(
         work=work,
         subject="all",
         fields={"dry_run": values["dry_run"]},
-        again="resourcesync publish --all",
+        resume_command="resourcesync publish --all",
     )
 
 
@@ -171,20 +171,20 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    if publish_tables.is_named(target):
-        return publish_tables.publish(target, chosen, asked, values, screen)
+    if publish_tables.is_table_address(target):
+        return publish_tables.publish_table(target, chosen, asked, values, screen)
     publish_tables.check_engine(target, values)
     told = publish_told.external_name(target)
     if told:
         return _publish_external(told, chosen, asked, values, screen)
-    if publish_originals.is_named(target):
-        done, root, seconds = publish_originals.publish(target, chosen, asked, values)
+    if publish_originals.is_originals_address(target):
+        done, root, seconds = publish_originals.publish_originals(target, chosen, asked, values)
         report(done, screen)
         return conclude(done, root, seconds, has_files=False)
     publish_told.check_folder(target, values)
     tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
-        chosen[name] = documents.out_of(tree, values[name])
+        chosen[name] = documents.out_setting(tree, values[name])
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
@@ -209,7 +209,7 @@ def _publish_external(
         name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
-        return told.follow(*_watch_reports(name, screen))
+        return told.follow(*_watch_reporters(name, screen))
     done, root, seconds = told.publish()
     report(done, screen)
     return conclude(done, root, seconds, has_files=False)
@@ -228,7 +228,7 @@ def _watch(
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
 
-    published, failed = _watch_reports(str(tree), screen)
+    published, failed = _watch_reporters(str(tree), screen)
     try:
         pace = (
             watching.WatchIntervals() if rescan is None else watching.WatchIntervals(rescan=rescan)
@@ -237,11 +237,11 @@ def _watch(
         with keeper.watcher() as watcher:
             keeper.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:
-        heard(stop)
+        acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
 
-def _watch_reports(
+def _watch_reporters(
     name: str, screen: Screen
 ) -> "tuple[publish_told.OnPublished, publish_told.OnFailed]":
     """Return what tells of each run that ended, and of each that failed."""
@@ -249,7 +249,7 @@ def _watch_reports(
 
     def published(done: "PublicationResult") -> None:
         fresh = tuple(one for one in done.omissions if one.name not in told)
-        if len(told) > _MOST_NAMES:
+        if len(told) > _MAX_NAMES:
             told.clear()
         told.update(one.name for one in fresh)
         report(replace(done, omissions=fresh), screen)

@@ -190,16 +190,16 @@ SYSTEM: Final = (
         " spark://HOST:PORT or spark:local[4]; processes unless given.",
     ),
     options.AUTH,
-    *options.WAY,
+    *options.CONNECTION,
 )
 STEPS: Final = (
     option("--initialise", is_flag=True, help="Start over: a Resource List, no changes."),
     option("--update", is_flag=True, help="List the changes, whatever else is due."),
     option("--rebase", is_flag=True, help="List the changes, and write a new Resource List."),
 )
-_NAMES: Final = {"hash": "algorithms"}
-_TEXTS: Final = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
-_ALWAYS: Final = (
+_SETTING_NAMES: Final = {"hash": "algorithms"}
+_IF_NOT_EMPTY: Final = ("url", "include", "exclude", "hash", "max_entries", "max_bytes")
+_IF_NOT_NONE: Final = (
     "described_by",
     "change_lists",
     "rotate",
@@ -221,12 +221,12 @@ _ALWAYS: Final = (
 
 def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the settings that were given, by the names that ``wiring`` knows."""
-    found = {_NAMES.get(name, name): values[name] for name in _TEXTS if values[name]}
+    found = {_SETTING_NAMES.get(name, name): values[name] for name in _IF_NOT_EMPTY if values[name]}
     if values["link"]:
         found["links"] = tuple(filter(None, values["link"]))
     if values["hub"]:
         found["hubs"] = tuple(filter(None, values["hub"]))
-    return found | {name: values[name] for name in _ALWAYS if values[name] is not None}
+    return found | {name: values[name] for name in _IF_NOT_NONE if values[name] is not None}
 
 
 def check_steps(values: Mapping[str, Any]) -> None:
@@ -252,5 +252,5 @@ def _forced(values: Mapping[str, Any]) -> list[str]:
     return [name for name in ("initialise", "update", "rebase") if values[name]]
 
 
-KEYS: Final = options.options_of(TREE, POLICY, VERSIONS, SYSTEM)
+PUBLISH_KEYS: Final = options.options_of(TREE, POLICY, VERSIONS, SYSTEM)
 """The options that are remembered with a tree, as keys of the configuration file."""

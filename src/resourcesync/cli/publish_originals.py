@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 _SYSTEM_ONLY: Final = ("auth", "proxy", "proxy_auth", "ca_file")
 
 
-def is_named(target: str) -> bool:
+def is_originals_address(target: str) -> bool:
     """Whether what is to be published is named by the address of originals."""
     if "://" not in target:
         return False
     from resourcesync.wiring import originals  # noqa: PLC0415 - help stays quick
 
-    return originals.is_address(target)
+    return originals.is_originals_address(target)
 
 
-def publish(
+def publish_originals(
     target: str, chosen: dict[str, object], asked: "PublishRequest", values: Mapping[str, Any]
 ) -> "tuple[PublicationResult, Path, float]":
     """Publish originals once.
@@ -40,21 +40,21 @@ def publish(
     for name in _SYSTEM_ONLY:
         if values[name]:
             raise ConfigurationError(f"--{name} is for other systems, not for {target}")
-    root = _root_of(target, values)
+    root = _originals_root(target, values)
     if values["out"] is not None:
-        chosen["out"] = documents.out_of(root, values["out"])
+        chosen["out"] = documents.out_setting(root, values["out"])
     chosen["originals"] = target.rstrip("/")
     if values["with"]:
         chosen["originals_with"] = originals.values_of(dict(values["with"]))
     clock = machine.system_clock()
     started = clock.monotonic()
-    with _made(root):
+    with _created_folder(root):
         done = publishing.publish_tree(root, chosen, clock=clock, asked=asked)
     return done, root, clock.monotonic() - started
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
+def _created_folder(folder: Path) -> Iterator[None]:
     """Make a folder for the block; it goes again if it is empty in the end, as after a dry run."""
     was_there = folder.exists()
     try:
@@ -69,7 +69,7 @@ def _made(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def _root_of(target: str, values: Mapping[str, Any]) -> Path:
+def _originals_root(target: str, values: Mapping[str, Any]) -> Path:
     """Return the folder of the catalogue: the one named for it, or that of the documents."""
     state, out = values["state"], values["out"]
     if state is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
 
 
-def is_named(target: str) -> bool:
+def is_table_address(target: str) -> bool:
     """Whether what is to be published is named as a table."""
     return target.startswith(TABLES)
 
@@ -37,7 +37,7 @@ def check_engine(target: str, values: Mapping[str, Any]) -> None:
         )
 
 
-def publish(
+def publish_table(
     target: str,
     chosen: Mapping[str, object],
     asked: "PublishRequest",
@@ -53,7 +53,7 @@ def publish(
 
     clock = machine.system_clock()
     started = clock.monotonic()
-    source = _source(target, values)
+    source = _table_source(target, values)
     told = {name: value for name, value in chosen.items() if name != "out"}
     done = inventories.publish_table(source, told, clock=clock, asked=asked)
     heads = [it for it in done.publication.written if "-sha256-" not in it.name]
@@ -62,12 +62,12 @@ def publish(
     fields = fields_of(done, clock.monotonic() - started)
     lists = len(done.publication.written) - len(heads)
     return CommandOutcome(
-        closing=tuple(_lines(done, lists, source)),
+        closing=tuple(_table_lines(done, lists, source)),
         fields={**fields, "written": [it.name for it in heads], "lists": lists},
     )
 
 
-def _source(target: str, values: Mapping[str, Any]) -> "TableSource":
+def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
     from resourcesync.wiring import inventories  # noqa: PLC0415 - help stays quick
 
     if values["watch"]:
@@ -94,7 +94,9 @@ def _source(target: str, values: Mapping[str, Any]) -> "TableSource":
     )
 
 
-def _lines(done: "PublicationResult", lists: int, source: "TableSource") -> Iterator[TextLine]:
+def _table_lines(
+    done: "PublicationResult", lists: int, source: "TableSource"
+) -> Iterator[TextLine]:
     publication = done.publication
     if not publication.written:
         yield TextLine("Nothing changed", level=QUIET)

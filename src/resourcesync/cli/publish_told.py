@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.cli.output import CommandOutcome
-from resourcesync.cli.stopping import heard
+from resourcesync.cli.stopping import acknowledge_stop
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
@@ -23,10 +23,10 @@ MIRROR: Final = "mirror:"
 TABLES: Final = "tables:"
 SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """What is asked of other systems alone, by the names of its values."""
-_WRITES_FILES: Final = "oai:"
+_FILE_WRITING_SCHEME: Final = "oai:"
 """What begins the names of systems whose account makes files in the folder of the documents."""
-_RETRY: Final = 2.0
-_LONGEST: Final = 300.0
+_RETRY_SECONDS: Final = 2.0
+_MAX_RETRY_SECONDS: Final = 300.0
 
 OnPublished = Callable[["PublicationResult"], None]
 OnFailed = Callable[[ResourceSyncError, float], None]
@@ -46,8 +46,8 @@ def check_address(tree: str) -> None:
     if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
         from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
 
-        if accounts.is_address(tree):
-            account_values.check_address(tree)
+        if accounts.is_account_address(tree):
+            account_values.check_account_address(tree)
 
 
 def external_name(tree: str) -> str:
@@ -57,7 +57,7 @@ def external_name(tree: str) -> str:
     if ":" in tree:
         from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
-        if accounts.is_address(tree):
+        if accounts.is_account_address(tree):
             return tree
     if not _may_be_mirror(tree):
         return ""
@@ -74,7 +74,7 @@ def _may_be_mirror(tree: str) -> bool:
         return False
 
 
-def usual_out(tree: str) -> Path | None:
+def default_out(tree: str) -> Path | None:
     """Return where the documents of what is told go by themselves; ``None``: it must be said."""
     name = external_name(tree)
     if not name.startswith(MIRROR):
@@ -146,7 +146,7 @@ class ExternalInput:
         try:
             self._follow(machine.system_clock(), on_published, on_failed)
         except KeyboardInterrupt as stop:
-            heard(stop)
+            acknowledge_stop(stop)
         return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
     def _publish(self, clock: "Clock") -> "tuple[PublicationResult, Path]":
@@ -184,7 +184,7 @@ class ExternalInput:
             except ResourceSyncError as error:
                 if is_first:
                     raise
-                pause = min(_RETRY * 2.0 ** min(failures, 16), _LONGEST)
+                pause = min(_RETRY_SECONDS * 2.0 ** min(failures, 16), _MAX_RETRY_SECONDS)
                 failures += 1
                 on_failed(error, pause)
                 clock.sleep(pause)
@@ -200,7 +200,7 @@ class ExternalInput:
         if self.name.startswith(MIRROR) and "hops" not in values:
             from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
 
-            values["hops"] = aggregating.hops(out, self.settings)
+            values["hops"] = aggregating.hop_mode(out, self.settings)
         return FollowedAccount(
             address=self.name,
             values=values,
@@ -229,7 +229,7 @@ class ExternalInput:
                 f"it is not said where the catalogue of {self.name} is",
                 hint=f"with --out {store}: --state DIR",
             )
-        if self.name.startswith(_WRITES_FILES):
+        if self.name.startswith(_FILE_WRITING_SCHEME):
             raise ConfigurationError(
                 f"{self.name} makes files beside its documents: these go to a folder",
                 hint="--out DIR, and copy that: what is led to before what leads to it",
@@ -237,7 +237,7 @@ class ExternalInput:
         return Path(state), store
 
     def _out(self) -> Path:
-        out: Path | str | None = self.values["out"] or usual_out(self.name)
+        out: Path | str | None = self.values["out"] or default_out(self.name)
         if out is None:
             raise ConfigurationError(f"{self.name} needs --out: the folder for the documents")
         if not isinstance(out, Path):

@@ -55,7 +55,9 @@ def conclude(
     """
     left = done.scan.changing + done.scan.unreadable
     code = ExitCode.PARTIAL if left else ExitCode.OK
-    lines = _would(done) if done.dry_run else _did(done, tree, has_files=has_files)
+    lines = (
+        _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, has_files=has_files)
+    )
     if left:
         files = words.counted(left, "file")
         line = TextLine(f"{files} changed while read, or could not be read: see the next run", "!")
@@ -69,7 +71,7 @@ def _scanned(done: "PublicationResult") -> str:
     return f"{files}, {words.size(scan.bytes)}, hashed {words.count(scan.hashed)}"
 
 
-def _would(done: "PublicationResult") -> list[TextLine]:
+def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
     scan = done.scan
     counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
     text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
@@ -79,7 +81,7 @@ def _would(done: "PublicationResult") -> list[TextLine]:
     ]
 
 
-def _did(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
+def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[TextLine]:
     publication = done.publication
     if not publication.written:
         touched = done.scan.touched
@@ -91,13 +93,13 @@ def _did(done: "PublicationResult", tree: Path, *, has_files: bool) -> list[Text
     lines += _version_lines(done)
     lines += _notified(done)
     if publication.first:
-        lines += _next(done, "" if has_files else _out(done, tree))
+        lines += _next_steps(done, "" if has_files else _document_folder(done, tree))
     return lines
 
 
 def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     """Say which documents were written; what is behind them stands after the list it went into."""
-    out = _out(done, tree)
+    out = _document_folder(done, tree)
     publication = done.publication
     names = [f"{out}/{written.name}" for written in publication.written]
     width = max(map(len, names)) + 6
@@ -120,7 +122,7 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
     return lines
 
 
-def _out(done: "PublicationResult", tree: Path) -> str:
+def _document_folder(done: "PublicationResult", tree: Path) -> str:
     """Return where the documents are."""
     told = done.settings.out
     return told if "://" in told else os.path.normpath(tree / told)
@@ -148,7 +150,7 @@ def _changes(done: "PublicationResult") -> str:
     return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
 
 
-def _next(done: "PublicationResult", lists: str) -> list[TextLine]:
+def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:
     """Say what to do after the first time; in a store, the documents are where they belong.
 
     Args:
@@ -161,7 +163,7 @@ def _next(done: "PublicationResult", lists: str) -> list[TextLine]:
     first = f"upload {f'what is in {lists}' if lists else 'as usual'}, then "
     first = "" if "://" in done.settings.out else first
     sitemap = naming.SITEMAP if done.settings.sitemap else naming.RESOURCE_LIST
-    allowed = "".join(f" --allow-origin {origin}" for origin in done.elsewhere)
+    allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
     return [
         TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next"),
         TextLine(f"{indent}to be found by search engines too, add to robots.txt:"),

@@ -17,7 +17,7 @@ from resourcesync.cli.job import Job
 from resourcesync.cli.metrics import with_metrics
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.pull_options import ONE_RUN, PULL_OPTIONS
+from resourcesync.cli.pull_options import PULL_OPTIONS, RUN_OPTIONS
 from resourcesync.cli.pulling import PullContext, TargetResolver, pull
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
 @option("-n", "--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
-@options.with_options(ONE_RUN, *PULL_OPTIONS, (options.CONFIG,))
+@options.with_options(RUN_OPTIONS, *PULL_OPTIONS, (options.CONFIG,))
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Copy what changed since last time.
@@ -62,12 +62,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
         return replace(job, work=with_metrics(job.work, metrics, ""))
     if _is_source(places):
         folder = places[1] if places[1:] else _folder_name(places[0])
-        target = chosen.follower(places[0], folder)
+        target = chosen.target_at(places[0], folder)
     else:
         target = chosen.target(places[0])
 
     def work(screen: Screen) -> CommandOutcome:
-        return pull(target, _way(configuration, words), screen, screen.report)
+        return pull(target, _context(configuration, words), screen, screen.report)
 
     fields = {"mirror": str(target.folder), "source": target.address}
     return Job(
@@ -78,7 +78,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},
-        again=f"resourcesync pull {target.name}",
+        resume_command=f"resourcesync pull {target.name}",
     )
 
 
@@ -90,7 +90,7 @@ def _job_of_many(
     def work(screen: Screen) -> CommandOutcome:
         def pull_one(name: str, tell: "Reporter") -> CommandOutcome:
             target = chosen.target(name)
-            return pull(target, _way(chosen.configuration, words), screen, tell)
+            return pull(target, _context(chosen.configuration, words), screen, tell)
 
         return pull_many(names, pull_one, screen)
 
@@ -102,11 +102,11 @@ def _job_of_many(
         render=words,
         subject="pull",
         fields={"mirrors": list(names), "dry_run": words.dry_run},
-        again=f"resourcesync pull {' '.join(names)}",
+        resume_command=f"resourcesync pull {' '.join(names)}",
     )
 
 
-def _way(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
+def _context(configuration: MirrorConfiguration, words: "PullRenderer") -> PullContext:
     from resourcesync.wiring import machine  # noqa: PLC0415 - help stays quick
 
     return PullContext(configuration, words, machine.system_clock())

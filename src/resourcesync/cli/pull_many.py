@@ -31,11 +31,13 @@ def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> Comm
         pull_one: Pulls one of them.
         screen: Shows it.
     """
-    ended = [BatchResult(name, {"mirror": name}, _pull(name, pull_one, screen)) for name in names]
-    return together(ended, "mirror")
+    ended = [
+        BatchResult(name, {"mirror": name}, _pull_named(name, pull_one, screen)) for name in names
+    ]
+    return combine_outcomes(ended, "mirror")
 
 
-def _pull(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
+def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
     def report(event: str, fields: Mapping[str, object]) -> None:
         screen.report(event, {"mirror": name, **fields})
 
@@ -43,21 +45,23 @@ def _pull(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
     try:
         return pull_one(name, report)
     except ResourceSyncError as error:
-        return failed(problem_of(error), name, screen)
+        return report_failure(problem_of(error), name, screen)
     except Exception as error:  # noqa: BLE001 - our own fault in one mirror is no reason to stop
         from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 
-        return failed(write_crash_report(error, ["pull", name]), name, screen)
+        return report_failure(write_crash_report(error, ["pull", name]), name, screen)
 
 
-def failed(problem: Problem, name: str, screen: Screen, noun: str = "mirror") -> CommandOutcome:
+def report_failure(
+    problem: Problem, name: str, screen: Screen, noun: str = "mirror"
+) -> CommandOutcome:
     """Tell of the error that ended one of several; return how that one ended."""
     screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
     line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
     return CommandOutcome(exit=problem.exit, closing=(line,))
 
 
-def together(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
+def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
     """Return how several ended: the lines of each, and the worst of their exit codes.
 
     Args:
@@ -79,5 +83,5 @@ def together(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
     text = f"{words.count(good)} of {words.counted(len(codes), noun)} without a fault"
     lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
     return CommandOutcome(
-        exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, says_exit=True
+        exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, shows_exit=True
     )

@@ -36,12 +36,12 @@ FILTERS: Final = (
     option("--type", multiple=True, metavar="MIME", help="Only resources of this media type."),
     option(
         "--max-size",
-        type=options.Parsed("size", options.or_nothing(config.parse_size)),
+        type=options.Parsed("size", options.or_empty(config.parse_size)),
         help="No resources larger than this, such as 5M.",
     ),
     option(
         "--since",
-        type=options.Parsed("time", options.or_nothing(config.parse_moment)),
+        type=options.Parsed("time", options.or_empty(config.parse_moment)),
         help="Only resources modified since, such as -7d or a date.",
     ),
     option(
@@ -51,7 +51,7 @@ FILTERS: Final = (
         help="Also what chosen entries link to with this relation, such as describedby.",
     ),
 )
-PLACES: Final = (
+STORAGE: Final = (
     option(
         "--state",
         metavar="DIRECTORY",
@@ -143,7 +143,7 @@ NETWORK: Final = (
 )
 
 
-ONE_RUN: Final = (
+RUN_OPTIONS: Final = (
     option(
         "--prune",
         is_flag=True,
@@ -170,6 +170,6 @@ ONE_RUN: Final = (
 )
 """Options that are about one run, not about how a mirror is kept."""
 
-PULL_OPTIONS: Final = (SETS, SAFETY, FILTERS, PLACES, NETWORK)
-KEYS: Final = options.options_of(*PULL_OPTIONS)
+PULL_OPTIONS: Final = (SETS, SAFETY, FILTERS, STORAGE, NETWORK)
+PULL_KEYS: Final = options.options_of(*PULL_OPTIONS)
 """By their names in the configuration file: the options that can be set there for a mirror."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
-from resourcesync.cli.pull_many import BatchResult, failed, together
+from resourcesync.cli.pull_many import BatchResult, combine_outcomes, report_failure
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Reporter
 
@@ -25,7 +25,7 @@ PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
 """Pulls one mirror; raises ``ResourceSyncError``."""
 
 
-def pull_each(
+def pull_all_sets(
     plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
 ) -> CommandOutcome:
     """Pull the mirror of each set; one that fails does not keep the others back.
@@ -33,24 +33,24 @@ def pull_each(
     Raises:
         StorageError: The sets cannot be remembered.
     """
-    unasked = "" if plan.unasked is None else plan.unasked.message
+    unasked = "" if plan.failure is None else plan.failure.message
     screen.report(
         "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": unasked}
     )
     if not dry_run:
         plan.remember()
     try:
-        outcomes = [_pull(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
+        outcomes = [_pull_set(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
     finally:
-        plan.forget_if_vain()
+        plan.remove_if_empty()
     ended = (
         BatchResult(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
         for it, outcome in zip(plan.mirrors, outcomes, strict=True)
     )
-    return together(ended, "set")
+    return combine_outcomes(ended, "set")
 
 
-def _pull(
+def _pull_set(
     plan: "SetPlan", mirror: "SetMirror", pull_one: PullSet, screen: Screen
 ) -> CommandOutcome:
     where = {"mirror": str(mirror.folder)}
@@ -62,4 +62,4 @@ def _pull(
     try:
         return pull_one(SetTarget(plan.source, mirror.folder, mirror.uri), report)
     except ResourceSyncError as error:
-        return failed(problem_of(error), str(mirror.folder), screen)
+        return report_failure(problem_of(error), str(mirror.folder), screen)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from resourcesync.cli import words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import CommandOutcome
-from resourcesync.cli.progress import whole
+from resourcesync.cli.progress import count_field
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import ResourceMissingError
@@ -70,14 +70,14 @@ class PullRenderer:
             yield TextLine(str(fields.get("found_by") or "the address itself"), "Found by")
 
     def _plan(self, fields: Mapping[str, object]) -> TextLine:
-        total = sum(whole(fields, name) for name in ("same", "create", "update"))
-        size = words.size(whole(fields, "bytes"))
-        unsized = whole(fields, "unsized")
+        total = sum(count_field(fields, name) for name in ("same", "create", "update"))
+        size = words.size(count_field(fields, "bytes"))
+        unsized = count_field(fields, "unsized")
         more = f" and {words.count(unsized)} of unknown size" if unsized else ""
         if fields.get("mode") == Mode.BASELINE:
             to_do = f"{words.counted(total, 'resource')}, {size}{more} to fetch"
         else:
-            parts = (f"{name} {words.count(whole(fields, name))}" for name in _SYMBOLS)
+            parts = (f"{name} {words.count(count_field(fields, name))}" for name in _SYMBOLS)
             to_do = f"{', '.join(parts)}; {size}{more} to fetch"
         return TextLine(f"{fields.get('mode')}: {to_do}", "Plan", NORMAL if self.first else DETAIL)
 
@@ -86,7 +86,7 @@ class PullRenderer:
         if status in {"absent", "skipped"}:
             kept = "; the copy is kept" if fields.get("kept") else ""
             yield TextLine(
-                f"{_name(fields)}   {status}: {fields.get('reason')}{kept}", "~", self._shown()
+                f"{_name(fields)}   {status}: {fields.get('reason')}{kept}", "~", self._next_level()
             )
         elif status in {"error", "impossible"} or fields.get("code"):
             yield from self._failure(fields)
@@ -97,32 +97,32 @@ class PullRenderer:
         elif status == "ok":
             level = NORMAL if self.itemize else DETAIL
             yield TextLine(
-                f"{_name(fields)}   {self._done(action, fields)}", _SYMBOLS[action], level
+                f"{_name(fields)}   {self._action_text(action, fields)}", _SYMBOLS[action], level
             )
         else:
             yield TextLine(_name(fields), "=", DETAIL)
 
-    def _shown(self) -> int:
+    def _next_level(self) -> int:
         """Return the level of one more line of what is not here: the first ones are shown."""
         self.failures += 1
         return NORMAL if self.itemize or self.failures <= SHOWN_FAILURES else DETAIL
 
     def _failure(self, fields: Mapping[str, object]) -> Iterator[TextLine]:
-        level = self._shown()
+        level = self._next_level()
         word = "; kept" if fields.get("action") == "delete" else "; old copy kept"
         kept = word if fields.get("kept") else ""
-        tries = whole(fields, "tries")
+        tries = count_field(fields, "tries")
         often = f" after {tries} tries" if tries > 1 else ""
         yield TextLine(f"{_name(fields)}   {fields.get('reason')}{often}{kept}", "!", level)
         if self.failures == SHOWN_FAILURES + 1 and not self.itemize:
             yield TextLine("  more failures are not shown one by one; -i shows them")
 
-    def _done(self, action: str, fields: Mapping[str, object]) -> str:
+    def _action_text(self, action: str, fields: Mapping[str, object]) -> str:
         if self.dry_run:
             return f"would {action}"
         if action == "delete":
             return "deleted, now in the trash"
-        size, before = whole(fields, "bytes"), fields.get("was_bytes")
+        size, before = count_field(fields, "bytes"), fields.get("was_bytes")
         amount = f"{words.count(size)} B"
         if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
             amount = f"{words.count(before)} → {amount}"
@@ -186,7 +186,7 @@ def _mirror(fields: Mapping[str, object]) -> TextLine:
 
 def _sets(fields: Mapping[str, object]) -> Iterator[TextLine]:
     yield TextLine(
-        f"{words.counted(whole(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets"
+        f"{words.counted(count_field(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets"
     )
     if fields.get("not_asked_anew"):
         yield TextLine(f"          as known: {fields.get('not_asked_anew')}")
@@ -233,17 +233,17 @@ def conclude(
     code = exit_code_of(report)
     lines: tuple[TextLine, ...]
     if report.dry_run:
-        lines = _would(report, folder, plan, pruning=pruning)
+        lines = _dry_run_lines(report, folder, plan, pruning=pruning)
     elif report.spent:
-        lines = _spent(report, folder, plan)
+        lines = _budget_lines(report, folder, plan)
     elif report.lists_only:
-        lines = _inventory(report, folder, plan)
+        lines = _inventory_lines(report, folder, plan)
     elif code is ExitCode.OK:
         lines = _in_sync(report, place or folder, first=first)
     else:
         lines = _not_in_sync(report, folder, code, pruning=pruning)
     return CommandOutcome(
-        exit=code, closing=lines, fields=fields_of(report), says_exit=code is not ExitCode.OK
+        exit=code, closing=lines, fields=fields_of(report), shows_exit=code is not ExitCode.OK
     )
 
 
@@ -288,7 +288,7 @@ def fields_of(report: RunReport) -> dict[str, object]:
         "unlisted": report.unlisted,
         "filtered": report.filtered,
         "restored": report.restored,
-        **_found_out(report),
+        **_verification_fields(report),
         "patched": report.patched,
         "unpatched": report.unpatched,
         "requests": report.requests,
@@ -300,22 +300,22 @@ def fields_of(report: RunReport) -> dict[str, object]:
     }
 
 
-def _found_out(report: RunReport) -> dict[str, object]:
+def _verification_fields(report: RunReport) -> dict[str, object]:
     names = ("verified", "weak", "unverified", "contradicting", "gap", "renamed", "linked")
     return {name: getattr(report, name) for name in names}
 
 
-def _would(
+def _dry_run_lines(
     report: RunReport, folder: str, plan: Mapping[str, object], *, pruning: bool
 ) -> tuple[TextLine, ...]:
     """Say what a run would do, and what it would hold back."""
     names = [name for name in _SYMBOLS if name != "delete" or not report.held]
-    counts = ", ".join(f"{name} {words.count(whole(plan, name))}" for name in names)
+    counts = ", ".join(f"{name} {words.count(count_field(plan, name))}" for name in names)
     if report.renamed:
         counts = f"rename {words.count(report.renamed)}, {counts}"
-    unsized = whole(plan, "unsized")
+    unsized = count_field(plan, "unsized")
     more = f" and {words.count(unsized)} of unknown size" if unsized else ""
-    size = f"{words.size(whole(plan, 'bytes'))}{more}"
+    size = f"{words.size(count_field(plan, 'bytes'))}{more}"
     text = f"would {counts}, fetch {size}; nothing was changed  {words.duration(report.seconds)}"
     if not report.held:
         return (TextLine(text, "Dry run", QUIET),)
@@ -324,11 +324,11 @@ def _would(
     return (
         TextLine(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
         TextLine(f"          would hold back {held} ({share})"),
-        *_allow(report, folder, pruning=pruning),
+        *_release_steps(report, folder, pruning=pruning),
     )
 
 
-def _allow(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
+def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
     """Say what ends a hold: after a move that may be wrong, first of all to take it back."""
     again = f"resourcesync pull {folder}"
     if report.moved_from:
@@ -338,13 +338,15 @@ def _allow(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLin
     yield TextLine(f"{'         ' if report.moved_from else '  next   '}{meant}: {again} {how}")
 
 
-def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[TextLine, ...]:
+def _budget_lines(
+    report: RunReport, folder: str, plan: Mapping[str, object]
+) -> tuple[TextLine, ...]:
     """Say what a run did before its time or its bytes were spent, and what remains."""
     done = _changes(report) or "nothing fetched"
     what = "time" if report.spent == "time" else "number of bytes"
     rest = "what remains is not known yet: the lists were not read to the end"
     if plan:
-        size = max(0, whole(plan, "bytes") - report.useful)
+        size = max(0, count_field(plan, "bytes") - report.useful)
         rest = f"{words.counted(report.pending, 'resource')} remain, {words.size(size)}"
     here = f"{words.count(report.unchanged + report.applied)} of {words.count(report.listed)}"
     code = int(exit_code_of(report))
@@ -357,9 +359,11 @@ def _spent(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[
     )
 
 
-def _inventory(report: RunReport, folder: str, plan: Mapping[str, object]) -> tuple[TextLine, ...]:
+def _inventory_lines(
+    report: RunReport, folder: str, plan: Mapping[str, object]
+) -> tuple[TextLine, ...]:
     """Say what is listed, after a run that was to fetch nothing."""
-    listed, size = words.counted(report.listed, "resource"), words.size(whole(plan, "bytes"))
+    listed, size = words.counted(report.listed, "resource"), words.size(count_field(plan, "bytes"))
     text = f"{listed} listed; 0 fetched, {words.count(report.pending)} to fetch, {size}"
     seconds = words.duration(report.seconds)
     code = exit_code_of(report)
@@ -379,7 +383,9 @@ def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[TextLine, .
     more = [TextLine(text) for text in _remarks(report)]
     changes = _changes(report)
     if first and changes:
-        text = f"{resources}, {words.size(report.useful)} in {place}  ({changes}{_proven(report)})"
+        text = (
+            f"{resources}, {words.size(report.useful)} in {place}  ({changes}{_hash_note(report)})"
+        )
         lines = [TextLine(f"{text}  {seconds}", "In sync", QUIET), *more]
         state = f"state as of {as_of}. " if as_of else ""
         return (*lines, TextLine(f"          {state}Run the same command again to update."))
@@ -403,7 +409,7 @@ def _changes(report: RunReport) -> str:
     return ", ".join(f"{words.count(n)} {name}" for name, n in counts.items() if n)
 
 
-def _proven(report: RunReport) -> str:
+def _hash_note(report: RunReport) -> str:
     fetched = report.verified + report.weak + report.unverified
     if not fetched:
         return ""
@@ -460,13 +466,13 @@ def _not_in_sync(
         would = f"would delete {words.count(report.held)} of {words.count(of)}"
         share = words.share(report.held, of)
         lines.append(TextLine(f"          {would} ({share}); nothing of that was deleted"))
-        lines += _allow(report, folder, pruning=pruning)
+        lines += _release_steps(report, folder, pruning=pruning)
     else:
-        lines += _next(report, folder)
+        lines += _next_steps(report, folder)
     return tuple(lines)
 
 
-def _not_whole(report: RunReport, folder: str) -> Iterator[TextLine]:
+def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     if report.gap:
         yield TextLine(
             "  next   nothing is deleted for it; the Source's next Resource List settles it:"
@@ -479,7 +485,7 @@ def _not_whole(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine(f"         Source to mend it, then resourcesync pull {folder}")
 
 
-def _next(report: RunReport, folder: str) -> Iterator[TextLine]:
+def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     """Say what helps: no run can fetch an entry that cannot be used."""
     if report.contradicting:
         copies = words.counted(report.contradicting, "copy", "copies")
@@ -509,7 +515,7 @@ def _next(report: RunReport, folder: str) -> Iterator[TextLine]:
     known = report.refused or report.contradicting or missing or report.skew or report.edited
     if others or not (known or report.gap):
         yield TextLine(f"  next   run it again: resourcesync pull {folder}")
-    yield from _not_whole(report, folder)
+    yield from _incomplete_steps(report, folder)
     if report.refused > report.unread:
         entries = words.counted(report.refused - report.unread, "entry", "entries")
         yield TextLine(f"  next   ask the Source to mend the {entries} that cannot be used;")

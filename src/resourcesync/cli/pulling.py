@@ -112,7 +112,7 @@ class TargetResolver:
         self, configuration: MirrorConfiguration, values: Mapping[str, Any], given: frozenset[str]
     ) -> None:
         self.configuration = configuration
-        self._values = _without_nothing(values)
+        self._values = _without_empty(values)
         self._given = given
 
     def target(self, place: str) -> PullTarget:
@@ -122,9 +122,9 @@ class TargetResolver:
             ConfigurationError: The mirror's table has a mistake.
         """
         if place not in self.configuration.names:
-            return self.follower(None, place)
+            return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
-        values = configured_values.merged(self._values, mirror.settings, self._given)
+        values = configured_values.merge_settings(self._values, mirror.settings, self._given)
         return PullTarget(
             name=place,
             address=mirror.source,
@@ -134,15 +134,17 @@ class TargetResolver:
             store=mirror.store,
         )
 
-    def follower(self, address: str | None, place: str) -> PullTarget:
+    def target_at(self, address: str | None, place: str) -> PullTarget:
         """Return the mirror at a place, of a Source or of the one that it remembers.
 
         Raises:
             ConfigurationError: The place is the address of a store that no plug-in is for.
         """
-        values = configured_values.merged(self._values, self.configuration.defaults, self._given)
+        values = configured_values.merge_settings(
+            self._values, self.configuration.defaults, self._given
+        )
         arguments = PullArguments(**values)
-        folder, store = mirror_folders.home_of(place, arguments.state)
+        folder, store = mirror_folders.locate_mirror(place, arguments.state)
         name = place if store else str(folder)
         return PullTarget(
             name=name, address=address, folder=folder, arguments=arguments, store=store
@@ -193,7 +195,7 @@ def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter")
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
         return _pull_one(_MirrorPull(target, folder, name), network, way, tell)
-    from resourcesync.cli.pull_sets import SetTarget, pull_each  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.pull_sets import SetTarget, pull_all_sets  # noqa: PLC0415 - seldom needed
 
     wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
@@ -202,7 +204,7 @@ def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter")
         of_set = replace(target, address=one.address)
         return _pull_one(_MirrorPull(of_set, one.folder, one.uri), network, way, report)
 
-    return pull_each(plan, pull_one, screen, dry_run=arguments.dry_run)
+    return pull_all_sets(plan, pull_one, screen, dry_run=arguments.dry_run)
 
 
 class _MirrorPull(NamedTuple):
@@ -217,14 +219,14 @@ def _pull_one(
     one: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
-    from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.planned_items import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = one.target.address, one.folder
     words, clock = way.renderer, way.clock
     if address is None and not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror(folder)
+        raise mirrors.not_a_mirror_error(folder)
     plan: dict[str, object] = {}
 
     def report(event: str, fields: Mapping[str, object]) -> None:
@@ -241,7 +243,7 @@ def _pull_one(
         is_expected=one.target.is_configured,
     ) as destination:
         words.first = destination.is_new
-        review = showing_items(tell) if one.target.arguments.dry_run else None
+        review = item_review(tell) if one.target.arguments.dry_run else None
         chosen = replace(_options(one, clock.now()), review=review)
         found = destination.pull(address, chosen)
     place, pruning = one.target.store or str(folder), one.target.arguments.prune
@@ -318,7 +320,7 @@ def _filters(arguments: PullArguments, now: datetime) -> dict[str, object]:
     return given
 
 
-def _without_nothing(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options without those of no text, which are named as ``forgotten``."""
     told, forgotten = dict(values), set()
     for name in _FILTERS:

@@ -13,7 +13,7 @@ HIDDEN: Final = "(hidden)"
 _SECRET_OPTIONS: Final = frozenset({"--header", "--with"})
 # An address begins a value or a word: one within a query is part of a name. What stands behind a
 # user's colon is no port; a password may have a slash that is not escaped.
-_USER: Final = re.compile(
+_USER_INFO: Final = re.compile(
     r"""(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
     r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
     re.IGNORECASE,
@@ -23,7 +23,7 @@ _MIN_SECRET_LENGTH: Final = 4
 
 def without_users(text: str) -> str:
     """Return a text with the user information of the addresses in it hidden, and nothing else."""
-    return _USER.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
+    return _USER_INFO.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
 
 
 def without_queries(text: str) -> str:
@@ -32,7 +32,7 @@ def without_queries(text: str) -> str:
     From the beginning of the first address to the last ``@``, and from the first ``?`` (in an
     address also ``#``) to the end, nothing stays, wherever these secrets may really begin and end.
     """
-    return _parted(text)[0]
+    return _split_address(text)[0]
 
 
 def shown_arguments(arguments: Sequence[str]) -> list[str]:
@@ -56,7 +56,7 @@ def secret_strings(arguments: Iterable[str]) -> list[str]:
     A message may have it apart from its address, so it is looked for everywhere.
     """
     found: set[str] = set()
-    for hidden in (piece for argument in arguments for piece in _parted(argument)[1]):
+    for hidden in (piece for argument in arguments for piece in _split_address(argument)[1]):
         for part in (hidden, *hidden.split("&"), *hidden.split("@")):
             found.update((part, part.partition("=")[2], part.partition(":")[2]))
     found |= {unquote(word) for word in found}
@@ -66,7 +66,7 @@ def secret_strings(arguments: Iterable[str]) -> list[str]:
     )
 
 
-def _parted(text: str) -> tuple[str, tuple[str, ...]]:
+def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
     """Return what may be shown of a text, and what is hidden."""
     start = text.find("//")
     start = start + 2 if start >= 0 else 0

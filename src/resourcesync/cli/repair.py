@@ -36,7 +36,7 @@ class RepairArguments:
 @option("-i", "--itemize", is_flag=True, help="Show a line per action.")
 @option("--delete", is_flag=True, help="Delete also copies that the Source does not list.")
 @options.MAX_DELETE
-@options.with_options(options.WAY)
+@options.with_options(options.CONNECTION)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
@@ -59,14 +59,14 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
         render=words,
         subject=arguments.mirror.name or str(arguments.mirror),
         fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
-        again=f"resourcesync repair {arguments.mirror}",
+        resume_command=f"resourcesync repair {arguments.mirror}",
     )
 
 
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.cli.planned_items import showing_items  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.planned_items import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
@@ -74,7 +74,7 @@ def _repair(
 
     folder, limit = arguments.mirror, arguments.max_delete
     if not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror(folder)
+        raise mirrors.not_a_mirror_error(folder)
     known = None
     if arguments.from_audit is not None:
         known = mirrors.findings_of(folder, arguments.from_audit)
@@ -87,7 +87,7 @@ def _repair(
 
     chosen = PullOptions(
         dry_run=arguments.dry_run,
-        review=showing_items(screen.report) if arguments.dry_run else None,
+        review=item_review(screen.report) if arguments.dry_run else None,
         max_delete=DeletionLimit(count=limit.count, percent=limit.percent or 0.0),
     )
     with mirrors.open_destination(

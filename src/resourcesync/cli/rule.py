@@ -41,7 +41,7 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
     if rule is not None:
         screen.report("rule", rule_fields(rule))
         return CommandOutcome(fields={"rules": 1})
-    error = _error_of(name)
+    error = _find_error(name)
     if error is not None:
         screen.report("error-code", error)
         return CommandOutcome(fields={"rules": 0})
@@ -87,7 +87,7 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
     }
 
 
-def _error_of(code: str) -> dict[str, object] | None:
+def _find_error(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
     from resourcesync import errors  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.error_codes import CODES  # noqa: PLC0415 - help stays quick
@@ -95,7 +95,7 @@ def _error_of(code: str) -> dict[str, object] | None:
 
     known = CODES.get(code.strip().lower())
     if known is not None:
-        return _explained(code.strip().lower(), *known)
+        return _code_fields(code.strip().lower(), *known)
     waiting: list[type[errors.ResourceSyncError]] = [errors.ResourceSyncError]
     while waiting:
         kind = waiting.pop()
@@ -113,7 +113,7 @@ def _error_of(code: str) -> dict[str, object] | None:
     return None
 
 
-def _explained(code: str, kind: str, meaning: str) -> dict[str, object]:
+def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
     """Return what is known of a code that errors of a kind, or warnings, may carry."""
     from resourcesync import errors  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.exit_codes import ExitCode, exit_code_for  # noqa: PLC0415 - as above
@@ -158,10 +158,10 @@ def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         head = f"{fields['code']}  {fields['id']:<5}  {fields['severity']:<7}"
         yield TextLine(f"{head}  {fields['sentence']}", level=QUIET)
     elif event == "rule":
-        yield from _page(fields)
+        yield from _render_page(fields)
 
 
-def _page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
+def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     level, severity = fields["level"], fields["severity"]
     where = f"{fields['document']}, {clause_of(fields['clause'])}"
     yield TextLine(f"{fields['code']} ({fields['id']})  {level}, {severity}  {where}", level=QUIET)

@@ -14,8 +14,8 @@ from resourcesync.config import Environment
 from resourcesync.ports import Clock
 from resourcesync.wiring.machine import new_run_id, system_clock
 
-_LOGS: Final = ("resourcesync", "uvicorn", "asyncio")
-_OWN_LOG: Final = "resourcesync.cli"
+_LOGGERS: Final = ("resourcesync", "uvicorn", "asyncio")
+_COMMAND_LOGGER: Final = "resourcesync.cli"
 _HOUR: Final = 3_600.0
 _MOST_WARNINGS: Final = 20
 
@@ -50,9 +50,9 @@ def open_screen(job: Job, environment: Environment) -> Screen:
 
 
 @contextmanager
-def showing_warnings(screen: Screen) -> Iterator[None]:
+def warnings_on_screen(screen: Screen) -> Iterator[None]:
     """Show what the library warns of by Python's logging, while a command runs."""
-    handler, logger = _WarningHandler(screen), logging.getLogger(_LOGS[0])
+    handler, logger = _WarningHandler(screen), logging.getLogger(_LOGGERS[0])
     logger.addHandler(handler)
     try:
         yield
@@ -79,7 +79,7 @@ class _WarningHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a warning, unless it was shown already."""
-        if record.name == _OWN_LOG:
+        if record.name == _COMMAND_LOGGER:
             return
         if record.created - self._since > _HOUR:
             self._since = record.created
@@ -96,7 +96,7 @@ class _WarningHandler(logging.Handler):
 
 def _silence_logs() -> None:
     """Keep Python from writing warnings to stderr that nobody asked for: the screen speaks."""
-    for name in _LOGS:
+    for name in _LOGGERS:
         log = logging.getLogger(name)
         if not log.handlers:
             log.addHandler(logging.NullHandler())

@@ -138,28 +138,28 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     if values["events"]:
         events = found.events(limits.connections * 3 // 4)
         mounts[found.events_path] = events
-        counts.append(events.figures)
+        counts.append(events.metrics)
     if values["dumps_on_demand"]:
         mounts[found.dumps_path] = found.dumps(clock)
     links = own_hub.channel_links(found.root, found.base)
     application = found.application(clock, mounts=mounts, links=links)
     aside = None
     if values["admin"] is not None:
-        operations = _board(found, clock, [application.figures, *counts], hub)
+        operations = _source_board(found, clock, [application.metrics, *counts], hub)
         aside = serving.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
         told = {"uri": uri, "pull": address, "tree": str(tree)}
         screen.report("ready", told | ({"admin": admin} if admin else {}))
-        if not is_same_place(found.base, address):
-            screen.report("warning", elsewhere(tree, found.base, address))
+        if not is_same_address(found.base, address):
+            screen.report("warning", address_warning(tree, found.base, address))
 
     serving.serve_forever(application, host, port, on_ready=ready, limits=limits, aside=aside)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
-def _board(
+def _source_board(
     found: "PublishedTree", clock: "Clock", counts: Sequence["MetricsSource"], hub: "OpenHub | None"
 ) -> "ASGIApp":
     """Return the pages of a tree for its operators."""
@@ -178,7 +178,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
             yield TextLine(str(fields["admin"]), "Admin", QUIET)
 
 
-def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:
+def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     """Return the warning that the lists lead a reader to another place than the one served."""
     return {
         "code": "published-elsewhere",
@@ -192,15 +192,15 @@ def elsewhere(tree: Path, base: str, address: str) -> dict[str, object]:
     }
 
 
-def is_same_place(base: str, address: str) -> bool:
+def is_same_address(base: str, address: str) -> bool:
     """Whether two addresses name the same place.
 
     ``localhost`` and ``127.0.0.1`` do not: a Destination takes them for two Sources.
     """
-    return _place(base) == _place(address)
+    return _address_parts(base) == _address_parts(address)
 
 
-def _place(address: str) -> tuple[str, str, int | None, str]:
+def _address_parts(address: str) -> tuple[str, str, int | None, str]:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

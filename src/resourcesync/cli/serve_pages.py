@@ -21,7 +21,7 @@ from resourcesync.server.dashboard.views import (
     SourceView,
     ValidationStatus,
 )
-from resourcesync.server.dashboard.windows import STEPS, begin
+from resourcesync.server.dashboard.windows import INTERVALS, interval_start
 from resourcesync.server.operations import MetricsSource
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.hubs import OpenHub
@@ -34,8 +34,8 @@ _LOG: Final = logging.getLogger(__name__)
 _SECONDS: Final = 600.0
 _MOST_FINDINGS: Final = 1_000
 _MOST_SUBSCRIBERS: Final = 50
-_PATIENCE: Final = 5.0
-_AGAIN: Final = 30.0
+_JOIN_SECONDS: Final = 5.0
+_RERUN_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Validation:
         self._tree, self._clock, self._seconds = tree, clock, seconds
         self._thread: threading.Thread | None = None
         self._tally = ValidationTally(fail_on="error")
-        self._ended: _FinishedValidation | None = None
+        self._finished: _FinishedValidation | None = None
 
     def view(self, documents: tuple[DocumentFile, ...]) -> ValidationStatus:
         """Return how it stands.
@@ -67,7 +67,7 @@ class Validation:
         Args:
             documents: As they are now; what was judged may have been others.
         """
-        thread, ended = self._thread, self._ended
+        thread, ended = self._thread, self._finished
         is_running = thread is not None and thread.is_alive()
         if ended is None:
             return ValidationStatus(
@@ -82,20 +82,20 @@ class Validation:
         It is begun when it was not yet, or the documents are others; and, not all the time,
         when it is asked for again.
         """
-        ended = self._ended
-        is_old = ended is None or self._clock.monotonic() - ended.moment >= _AGAIN
+        ended = self._finished
+        is_old = ended is None or self._clock.monotonic() - ended.moment >= _RERUN_SECONDS
         is_stale = ended is None or ended.documents != documents
         thread = self._thread
         if (thread is None or not thread.is_alive()) and (is_stale or (again and is_old)):
-            self._tally, self._ended = ValidationTally(fail_on="error"), None
+            self._tally, self._finished = ValidationTally(fail_on="error"), None
             thread = threading.Thread(
                 target=self._judge, args=(documents,), name="resourcesync-validate", daemon=True
             )
             self._thread = thread
             thread.start()
         if thread is not None:
-            thread.join(_PATIENCE)
-        return None if self._ended is None else self._ended.report
+            thread.join(_JOIN_SECONDS)
+        return None if self._finished is None else self._finished.report
 
     def _judge(self, documents: tuple[DocumentFile, ...]) -> None:
         tally, events, calls = self._tally, list[ValidationEvent](), CallContext(self._clock)
@@ -122,11 +122,11 @@ class Validation:
             documents=tally.documents,
             ended=now,
             summary=tally.sentence(),
-            is_good=not tally.fails and not trouble,
-            trouble=trouble,
+            is_good=not tally.has_failures and not trouble,
+            error=trouble,
         )
         report = "" if trouble else html_page(events, tally)
-        self._ended = _FinishedValidation(told, report, documents, self._clock.monotonic())
+        self._finished = _FinishedValidation(told, report, documents, self._clock.monotonic())
 
 
 class ServePages:
@@ -154,7 +154,7 @@ class ServePages:
     def source(self, days: int) -> SourceView:
         """Return the Source, and its changes of the last days."""
         now, documents = self._clock.now(), self._lookout.documents()
-        since = begin(now - timedelta(days=days), STEPS[days])
+        since = interval_start(now - timedelta(days=days), INTERVALS[days])
         hub = self._hub
         return SourceView(
             now=now,
@@ -163,8 +163,10 @@ class ServePages:
             figures=tuple(figure for count in self._counts for figure in count()),
             days=days,
             since=since,
-            changes=self._changes(since, now, STEPS[days]),
-            subscribers=None if hub is None else tuple(hub.store.listening(_MOST_SUBSCRIBERS)),
+            changes=self._changes(since, now, INTERVALS[days]),
+            subscribers=None
+            if hub is None
+            else tuple(hub.store.list_subscribers(_MOST_SUBSCRIBERS)),
             subscribed=0 if hub is None else hub.store.count_subscriptions(),
             validated=self._validation.view(documents),
         )

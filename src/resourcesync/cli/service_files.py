@@ -36,7 +36,7 @@ class ServiceInstallation:
     credentials: tuple[str, ...] = ()
     user: str = "resourcesync"
 
-    def run(self, *words: str) -> str:
+    def shell_command(self, *words: str) -> str:
         """Return a command line of ours, for a shell."""
         return shlex.join(self._command_arguments(words))
 
@@ -50,7 +50,7 @@ class ServiceInstallation:
         return (*self.command, name, *named, *rest)
 
 
-def installation(configuration: MirrorConfiguration) -> ServiceInstallation:
+def find_installation(configuration: MirrorConfiguration) -> ServiceInstallation:
     """Return what is installed here, and what a configuration says of it."""
     found = shutil.which("resourcesync")
     command = (found,) if found else (sys.executable, "-m", "resourcesync")
@@ -140,8 +140,8 @@ def _systemd_quote(text: str) -> str:
 
 def cron(here: ServiceInstallation) -> str:
     """Return lines of a crontab."""
-    pull = here.run("pull", "--all", "-q").replace("%", "\\%")
-    check = here.run("status", "--check", "-q").replace("%", "\\%")
+    pull = here.shell_command("pull", "--all", "-q").replace("%", "\\%")
+    check = here.shell_command("status", "--check", "-q").replace("%", "\\%")
     return f"""\
 # crontab -e: silent unless something needs a person; two runs never meet in one mirror.
 */15 * * * *  {pull}
@@ -202,7 +202,7 @@ def launchd(here: ServiceInstallation) -> str:
 """
 
 
-FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
+SERVICE_FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
     "systemd": systemd,
     "cron": cron,
     "compose": compose,
@@ -211,17 +211,17 @@ FILES: Final[dict[str, Callable[[ServiceInstallation], str]]] = {
 """By the action of ``config`` that prints it."""
 
 
-def print_file(name: str, configuration: MirrorConfiguration) -> str:
+def service_file(name: str, configuration: MirrorConfiguration) -> str:
     """Return one of the files.
 
     Raises:
         ConfigurationError: A folder's name cannot stand in it.
     """
-    here = installation(configuration)
+    here = find_installation(configuration)
     for folder in (*here.folders, *([here.log] if here.log else [])):
         if not str(folder).isprintable():
             raise ConfigurationError(
                 f"the folder {str(folder)!r} cannot stand in such a file",
                 hint="choose one without control characters",
             )
-    return FILES[name](here)
+    return SERVICE_FILES[name](here)

@@ -10,39 +10,39 @@ from resourcesync.errors import ConfigurationError
 _SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-def converted(option: click.Option, written: object) -> Any:
+def convert_setting(option: click.Option, written: object) -> Any:
     """Return a value as an option takes it; the message of an error goes on after the key.
 
     Raises:
         ConfigurationError: It is of another kind, or has not the option's form.
     """
     if option.is_flag:
-        return _of_kind(written, bool, "must be true or false")
+        return _check_type(written, bool, "must be true or false")
     if option.multiple:
-        texts = _of_kind(written, list, "must be a list of texts")
-        written = [_of_kind(text, str, "must be a list of texts") for text in texts]
+        texts = _check_type(written, list, "must be a list of texts")
+        written = [_check_type(text, str, "must be a list of texts") for text in texts]
     elif isinstance(option.type, options.Parsed) and type(written) in {int, float}:
         written = str(written)
     elif isinstance(option.type, click.IntRange):
-        _of_kind(written, int, "must be a whole number")
+        _check_type(written, int, "must be a whole number")
     else:
-        _of_kind(written, str, "must be a text")
+        _check_type(written, str, "must be a text")
     try:
         value = option.type_cast_value(click.Context(click.Command("config")), written)
     except click.BadParameter as error:
         raise ConfigurationError(f"is wrong: {error.message.rstrip('.')}") from None
     if option.name == "header":
-        _check_no_secret(value)
+        _check_no_secret_header(value)
     return value
 
 
-def _of_kind(value: object, kind: type, reason: str) -> Any:
+def _check_type(value: object, kind: type, reason: str) -> Any:
     if type(value) is not kind:
         raise ConfigurationError(reason)
     return value
 
 
-def _check_no_secret(headers: tuple[tuple[str, str], ...]) -> None:
+def _check_no_secret_header(headers: tuple[tuple[str, str], ...]) -> None:
     for name, _ in headers:
         if name.lower() in _SECRET_FIELDS:
             raise ConfigurationError(

@@ -112,7 +112,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     counted from the end of the first pull on, whose requests have a column of their own. A lie
     would be to say "in sync" when it is not so; then the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    simulate_live.check_options(click.get_current_context())
+    simulate_live.check_live_options(click.get_current_context())
     values["profile"] = _profile(click.get_current_context(), values)
     if values["scenario"] == "init":
         if output.json:
@@ -123,7 +123,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         if values["live"]:
-            return simulate_live.serve(values, lambda: _written(values), screen)
+            return simulate_live.serve_live(values, lambda: _read_scenario(values), screen)
         return _simulate(values, swept, screen)
 
     return Job(
@@ -154,7 +154,7 @@ def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the values of the sweeps by their keys."""
     found: dict[str, list[str]] = {}
     for text in values["sweep"]:
-        key, told = _sweep(text)
+        key, told = _parse_sweep(text)
         if key in found:
             raise click.UsageError(f"--sweep {key} is there twice; write it as {key}=A,B,C")
         found[key] = told
@@ -167,7 +167,7 @@ def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _sweep(text: str) -> tuple[str, list[str]]:
+def _parse_sweep(text: str) -> tuple[str, list[str]]:
     from resourcesync.wiring.scenarios import values_of  # noqa: PLC0415 - help stays quick
 
     key, _, told = text.partition("=")
@@ -187,7 +187,7 @@ def _init(values: Mapping[str, Any]) -> CommandOutcome:
         sys.stdout.write(PROFILES[values["profile"] or "museum"])
     except OSError as error:
         raise OutputLostError(error) from error
-    return CommandOutcome(says_exit=False)
+    return CommandOutcome(shows_exit=False)
 
 
 def _simulate(
@@ -196,26 +196,28 @@ def _simulate(
     from resourcesync.wiring import machine, simulating  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.simulation_folder import results_folder  # noqa: PLC0415 - as above
 
-    written, out, clock = _written(values), values["out"], machine.system_clock()
-    tasks = simulating.planned(written, swept, repeat=values["repeat"], seed=values["seed"])
-    simulate_live.warn_of_never((it.scenario for it in tasks), screen)
+    written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
+    tasks = simulating.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
+    simulate_live.warn_of_late_events((it.scenario for it in tasks), screen)
     began = clock.monotonic()
     runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
         events = None if work is None else work / _EVENTS
-        with closing(simulating.live(tasks, events=events, jobs=values["jobs"])) as lives:
+        with closing(simulating.simulate_runs(tasks, events=events, jobs=values["jobs"])) as lives:
             for run in lives:
                 runs.append(run)
-                screen.report("simulated", _fields(run))
+                screen.report("simulated", _run_fields(run))
         summaries = simulating.summarise(runs)
         if work is not None:
             _write(work, runs, summaries, written)
-    lines = [*_table(summaries), _last(len(runs), clock.monotonic() - began)]
+    lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
     if out is not None:
         lines.append(TextLine(f"{out}/report.html, summary.csv, events.ndjson.gz", "Wrote", QUIET))
     wrong = [it for it in runs if it.measured.lies or it.measured.outcome == "silently wrong"]
     lines += [
-        TextLine(f"seed {it.seed} {_values(it.values)}: called in sync, and was not", "!", QUIET)
+        TextLine(
+            f"seed {it.seed} {_values_text(it.values)}: called in sync, and was not", "!", QUIET
+        )
         for it in wrong[:3]
     ]
     fields = {"runs": len(runs), "wrong": len(wrong)}
@@ -223,16 +225,16 @@ def _simulate(
     return CommandOutcome(exit=code, closing=tuple(lines), fields=fields)
 
 
-def _written(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_scenario(values: Mapping[str, Any]) -> dict[str, Any]:
     from resourcesync.simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import scenarios  # noqa: PLC0415 - help stays quick
 
     name = values["scenario"]
     if values["profile"]:
-        return scenarios.parse(PROFILES[values["profile"]], values["profile"])
+        return scenarios.parse_scenario(PROFILES[values["profile"]], values["profile"])
     if name in PROFILES and not Path(name).is_file():
-        return scenarios.parse(PROFILES[name], name)
-    return scenarios.read(Path(name))
+        return scenarios.parse_scenario(PROFILES[name], name)
+    return scenarios.read_scenario(Path(name))
 
 
 def _write(
@@ -241,13 +243,13 @@ def _write(
     summaries: "Sequence[Summary]",
     written: Mapping[str, Any],
 ) -> None:
-    from resourcesync.cli.simulation_html import page_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.simulation_html import report_page  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import simulating  # noqa: PLC0415 - help stays quick
 
     simulating.write_table(runs, out / "summary.csv")
     simulating.join_events(out / _EVENTS, out / "events.ndjson.gz")
     try:
-        (out / "report.html").write_text(page_of(summaries, written), encoding="utf-8")
+        (out / "report.html").write_text(report_page(summaries, written), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}") from error
 
@@ -259,14 +261,14 @@ def _table(summaries: "Sequence[Summary]") -> Iterator[TextLine]:
     named = [it if short.count(it) == 1 else key for key, it in zip(keys, short, strict=True)]
     heads = [*map(str.upper, named), "DESTINATION", "CONSISTENCY"]
     heads += ["LATENCY MEDIAN / P95", "EFFICIENCY", "REQUESTS", "FIRST PULL", "ENDED"]
-    rows = [heads, *map(_row, summaries)]
+    rows = [heads, *map(_table_row, summaries)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     for row in rows:
         cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
         yield TextLine("  ".join(cells).rstrip(), level=QUIET)
 
 
-def _row(it: "Summary") -> list[str]:
+def _table_row(it: "Summary") -> list[str]:
     outcomes = [run.measured.outcome for run in it.runs]
     ended = (
         "converged"
@@ -276,29 +278,29 @@ def _row(it: "Summary") -> list[str]:
     return [
         *it.values.values(),
         it.destination,
-        figures.consistency(it, _NONE),
-        figures.latency(it, _NONE),
-        figures.figure(it, "efficiency", ".3f", _NONE),
-        figures.figure(it, "requests", ",.0f", _NONE),
-        figures.figure(it, "first_requests", ",.0f", "never ended"),
+        figures.consistency_text(it, _NONE),
+        figures.latency_text(it, _NONE),
+        figures.mean_text(it, "efficiency", ".3f", _NONE),
+        figures.mean_text(it, "requests", ",.0f", _NONE),
+        figures.mean_text(it, "first_requests", ",.0f", "never ended"),
         ended,
     ]
 
 
-def _last(runs: int, seconds: float) -> TextLine:
+def _runs_line(runs: int, seconds: float) -> TextLine:
     return TextLine(f"{words.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
 
 
-def _values(values: Mapping[str, str]) -> str:
+def _values_text(values: Mapping[str, str]) -> str:
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 
-def _fields(run: "SimulationRun") -> dict[str, object]:
+def _run_fields(run: "SimulationRun") -> dict[str, object]:
     it = run.measured
     return {
         "seed": run.seed,
         "name": run.destination,
-        "text": _values(run.values),
+        "text": _values_text(run.values),
         "consistency": it.consistency,
         "latency": it.latency,
         "latency_95": it.latency_95,

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from resourcesync.cli.output import CommandOutcome, Screen
-from resourcesync.cli.stopping import heard
+from resourcesync.cli.stopping import acknowledge_stop
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from resourcesync.simulator.live import LiveSettings
     from resourcesync.simulator.scenario import Scenario
 
-_TICK: Final = 0.2
+_TICK_SECONDS: Final = 0.2
 """Seconds from one look at what is due to the next; who asks looks, too."""
-_ONLY_LIVE: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
-_NEVER_LIVE: Final = ("sweep", "repeat", "jobs", "out")
+_LIVE_OPTIONS: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
+_SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
 
 
-def check_options(context: click.Context) -> None:
+def check_live_options(context: click.Context) -> None:
     """Refuse options that would do nothing.
 
     Raises:
         click.UsageError: One of them was given, on this command line.
     """
     is_live = context.params["live"]
-    for name in _NEVER_LIVE if is_live else _ONLY_LIVE:
+    for name in _SIMULATION_OPTIONS if is_live else _LIVE_OPTIONS:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(
@@ -40,7 +40,7 @@ def check_options(context: click.Context) -> None:
         raise click.UsageError("init writes a scenario; --live is for one that there is")
 
 
-def serve(
+def serve_live(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> CommandOutcome:
     """Be the Source until a signal comes; that is how it is meant to end.
@@ -55,7 +55,7 @@ def serve(
     """
     from resourcesync.wiring import live, machine  # noqa: PLC0415 - help stays quick
 
-    what = _what(values, written, screen)
+    what = _live_source(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
     place = live.LiveAddress(
         host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
@@ -66,22 +66,22 @@ def serve(
             pull = f"resourcesync pull {serving.uri} ./copy"
             screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
             while True:
-                clock.sleep(_TICK)
-                serving.pass_on()
+                clock.sleep(_TICK_SECONDS)
+                serving.advance()
     except KeyboardInterrupt as stop:
-        heard(stop)
+        acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
-def warn_of_never(told: "Iterable[Scenario]", screen: Screen) -> None:
+def warn_of_late_events(told: "Iterable[Scenario]", screen: Screen) -> None:
     """Warn of what some scenarios say and will not happen, each once."""
     from resourcesync.simulator import bounds  # noqa: PLC0415 - help stays quick
 
-    for text in dict.fromkeys(it for scenario in told for it in bounds.never(scenario)):
+    for text in dict.fromkeys(it for scenario in told for it in bounds.faults_after_end(scenario)):
         screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
 
 
-def _what(
+def _live_source(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> "LiveSettings | Scenario":
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
@@ -89,7 +89,7 @@ def _what(
 
     path = Path(values["scenario"] or "")
     if resync_simulator.is_configuration(path):
-        found = resync_simulator.read(path)
+        found = resync_simulator.read_configuration(path)
         if found.ignored:
             text = f"{path} says what has no meaning here: {', '.join(found.ignored)}"
             screen.report("warning", {"code": "ignored", "message": text})
@@ -104,5 +104,5 @@ def _what(
             hint="a scenario is published as it is simulated; see faults.undated",
         )
     scenario = scenarios.scenario_of(dict(written()))
-    warn_of_never([scenario], screen)
+    warn_of_late_events([scenario], screen)
     return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])

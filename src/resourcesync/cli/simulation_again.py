@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _BARE: Final = re.compile("[A-Za-z0-9_-]+")
 
 
-def again(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterator[Markup]:
+def reproduction(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> Iterator[Markup]:
     """Yield the scenario, and what to say to simulate it again.
 
     Args:
@@ -43,40 +43,44 @@ def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
     Args:
         written: As TOML is read.
     """
-    tables = {key: it for key, it in written.items() if _is_tables(it)}
-    yield from _lines({key: it for key, it in written.items() if key not in tables}, "")
+    tables = {key: it for key, it in written.items() if _is_table_array(it)}
+    yield from _table_lines({key: it for key, it in written.items() if key not in tables}, "")
     for key, rows in tables.items():
         for row in rows:
-            yield f"[[{_key(key)}]]"
-            yield from _lines(row, "")
+            yield f"[[{_toml_key(key)}]]"
+            yield from _table_lines(row, "")
 
 
-def _is_tables(value: object) -> bool:
+def _is_table_array(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(it, dict) for it in value)
 
 
-def _lines(table: Mapping[str, Any], place: str) -> Iterator[str]:
+def _table_lines(table: Mapping[str, Any], place: str) -> Iterator[str]:
     for key, value in table.items():
-        name = f"{place}{_key(key)}"
+        name = f"{place}{_toml_key(key)}"
         if isinstance(value, dict) and value:
-            yield from _lines(value, f"{name}.")
+            yield from _table_lines(value, f"{name}.")
         else:
-            yield f"{name} = {_value(value)}"
+            yield f"{name} = {_toml_value(value)}"
 
 
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
+def _toml_key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _toml_text(key)
 
 
-def _value(value: object) -> str:
+def _toml_value(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)} = {_value(it)}" for key, it in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_toml_key(key)} = {_toml_value(it)}" for key, it in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, str):
-        return _text(value)
+        return _toml_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _text(text: str) -> str:
+def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -13,7 +13,7 @@ _LEAST_DIGITS: Final = 4
 _MOST_DIGITS: Final = 12
 
 
-def figure(it: "Summary", name: str, form: str, none: str) -> str:
+def mean_text(it: "Summary", name: str, form: str, none: str) -> str:
     """Return the mean of a figure.
 
     Args:
@@ -26,7 +26,7 @@ def figure(it: "Summary", name: str, form: str, none: str) -> str:
     return none if mean is None else format(mean, form)
 
 
-def span(it: "Summary", name: str, none: str) -> str:
+def span_text(it: "Summary", name: str, none: str) -> str:
     """Return the mean of a figure in seconds, and how far the seeds differ, where they do."""
     mean, spread = it.mean(name), it.spread(name)
     if mean is None:
@@ -34,12 +34,12 @@ def span(it: "Summary", name: str, none: str) -> str:
     return f"{wording.span(mean)} ± {wording.span(spread)}" if spread else wording.span(mean)
 
 
-def latency(it: "Summary", none: str) -> str:
+def latency_text(it: "Summary", none: str) -> str:
     """Return the median and the 95th percentile."""
-    return f"{span(it, 'latency', none)} / {span(it, 'latency_95', none)}"
+    return f"{span_text(it, 'latency', none)} / {span_text(it, 'latency_95', none)}"
 
 
-def consistency(it: "Summary", none: str) -> str:
+def consistency_text(it: "Summary", none: str) -> str:
     """Return the share of what is equal, with as many digits as tell how much is not."""
     mean, spread = it.mean("consistency"), it.spread("consistency")
     if mean is None:
@@ -50,6 +50,6 @@ def consistency(it: "Summary", none: str) -> str:
     return f"{mean:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread else "")
 
 
-def unequal(consistency: float) -> str:
+def unequal_text(consistency: float) -> str:
     """Return the share of what is not equal, such as ``0.0000243 %``."""
     return f"{Decimal(f'{(1 - consistency) * 100:.3g}'):f} %"

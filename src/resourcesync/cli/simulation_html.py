@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync import __version__
 from resourcesync.cli import simulation_figures as figures
-from resourcesync.cli.simulation_again import again
-from resourcesync.cli.simulation_plots import Bar, bars, shares, times
+from resourcesync.cli.simulation_again import reproduction
+from resourcesync.cli.simulation_plots import Bar, bar_plot, share_plot, time_plot
 from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import card, outcome, row, table
-from resourcesync.server.dashboard.markup import Markup, Piece, tag, together
+from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 from resourcesync.server.dashboard.plots import Plot, Series, lines
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.wiring import scenarios
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from resourcesync.simulator.scenario import Scenario
     from resourcesync.wiring.simulating import Summary
 
-_NONE: Final = "none"
+_NO_VALUE: Final = "none"
 _MOST_LINES: Final = 4
 _MOST_SEEDS: Final = 3
 _MOST_ROWS: Final = 24
@@ -34,7 +34,7 @@ pre { margin: 0; overflow-x: auto; font: .88rem/1.5 ui-monospace, "DejaVu Sans M
 """
 
 
-def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
+def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
     """Return the page.
 
     Args:
@@ -42,7 +42,7 @@ def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
         written: The scenario as it was written.
     """
     names = _names(summaries)
-    head = together(
+    head = join_markup(
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
@@ -58,10 +58,10 @@ def page_of(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> str:
         tag("h1", "A simulation"),
         tag("p", f"{said} error.", class_="muted"),
         card(_table(summaries), title="Figures", look="wide"),
-        _compared(summaries, names) if len(summaries) > 1 else None,
+        _comparison(summaries, names) if len(summaries) > 1 else None,
         tag("div", list(_over_time(summaries, names, written)), class_="plots"),
         card(_definitions(), title="What is counted"),
-        card(list(again(summaries, written)), title="The scenario, and how to do it again"),
+        card(list(reproduction(summaries, written)), title="The scenario, and how to do it again"),
     )
     foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
     whole = tag("html", tag("head", head), tag("body", body, foot), lang="en")
@@ -109,14 +109,14 @@ def _cells(it: "Summary") -> Iterator[Piece]:
         for word in sorted(set(ended))
     ]
     yield wording.count(sum(run.measured.lies for run in it.runs))
-    yield figures.consistency(it, _NONE)
-    yield figures.latency(it, _NONE)
-    yield figures.figure(it, "efficiency", ".3f", _NONE)
-    yield figures.figure(it, "requests", ",.0f", _NONE)
+    yield figures.consistency_text(it, _NO_VALUE)
+    yield figures.latency_text(it, _NO_VALUE)
+    yield figures.mean_text(it, "efficiency", ".3f", _NO_VALUE)
+    yield figures.mean_text(it, "requests", ",.0f", _NO_VALUE)
     received = it.mean("received")
-    yield _NONE if received is None else wording.size(round(received))
-    yield _first(it)
-    yield figures.figure(it, "changes", ",.0f", _NONE)
+    yield _NO_VALUE if received is None else wording.size(round(received))
+    yield _first_pull(it)
+    yield figures.mean_text(it, "changes", ",.0f", _NO_VALUE)
 
 
 def _seeds(it: "Summary") -> str:
@@ -126,60 +126,64 @@ def _seeds(it: "Summary") -> str:
     return ", ".join(map(str, seeds))
 
 
-def _first(it: "Summary") -> str:
+def _first_pull(it: "Summary") -> str:
     """Return what the first pull took, and of how many seeds, where not of all."""
     many = len(it.known("first"))
     if not many:
         return "never ended"
     some = "" if many == len(it.runs) else f", {many} of {wording.counted(len(it.runs), 'seed')}"
-    requests = figures.figure(it, "first_requests", ",.0f", _NONE)
-    return f"{requests} in {figures.span(it, 'first', _NONE)}{some}"
+    requests = figures.mean_text(it, "first_requests", ",.0f", _NO_VALUE)
+    return f"{requests} in {figures.span_text(it, 'first', _NO_VALUE)}{some}"
 
 
 # --- plots ---
 
 
-def _compared(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
+def _comparison(summaries: "Sequence[Summary]", names: Sequence[str]) -> Markup:
     """Return the rows side by side, for each measure."""
     rows = list(zip(summaries, names, strict=True))[:_MOST_ROWS]
 
     def shown(figure: str, form: str) -> list[Bar]:
         return [
-            Bar(name=name, value=it.mean(figure), text=figures.figure(it, figure, form, _NONE))
+            Bar(
+                name=name,
+                value=it.mean(figure),
+                text=figures.mean_text(it, figure, form, _NO_VALUE),
+            )
             for it, name in rows
         ]
 
-    unequal = [_unequal(name, it.mean("consistency")) for it, name in rows]
+    unequal = [_unequal_bar(name, it.mean("consistency")) for it, name in rows]
     waited = [
         Bar(
             name=name,
             value=it.mean("latency"),
             more=it.mean("latency_95"),
-            text=_waited(it),
+            text=_latencies(it),
         )
         for it, name in rows
     ]
     plots = (
-        shares("Not equal, on average (1 - consistency)", unequal),
-        times("Latency: median, and the line to 95 %", waited),
-        bars("Efficiency", shown("efficiency", ".3f"), most=1.0),
-        bars("Requests after the first pull", shown("requests", ",.0f")),
+        share_plot("Not equal, on average (1 - consistency)", unequal),
+        time_plot("Latency: median, and the line to 95 %", waited),
+        bar_plot("Efficiency", shown("efficiency", ".3f"), most=1.0),
+        bar_plot("Requests after the first pull", shown("requests", ",.0f")),
     )
     return tag("div", [card(it) for it in plots], class_="plots")
 
 
-def _waited(it: "Summary") -> str:
+def _latencies(it: "Summary") -> str:
     """Return both latencies in few letters: how far the seeds differ is in the table."""
     median, most = it.mean("latency"), it.mean("latency_95")
     if median is None or most is None:
-        return _NONE
+        return _NO_VALUE
     return f"{wording.span(median)} / {wording.span(most)}"
 
 
-def _unequal(name: str, consistency: float | None) -> Bar:
+def _unequal_bar(name: str, consistency: float | None) -> Bar:
     if consistency is None:
-        return Bar(name=name, value=None, text=_NONE)
-    return Bar(name=name, value=1 - consistency, text=figures.unequal(consistency))
+        return Bar(name=name, value=None, text=_NO_VALUE)
+    return Bar(name=name, value=1 - consistency, text=figures.unequal_text(consistency))
 
 
 def _over_time(
@@ -195,7 +199,7 @@ def _over_time(
         row = Series(name=name, values=_mean_series(it))
         spans.setdefault((scenario.start, scenario.duration), []).append(row)
     known = [it for rows in spans.values() for row in rows for it in row.values if it is not None]
-    floor = _floor(min(known, default=1.0))
+    floor = _axis_floor(min(known, default=1.0))
     for (start, duration), rows in spans.items():
         for begin in range(0, len(rows), _MOST_LINES):
             some = tuple(rows[begin : begin + _MOST_LINES])
@@ -218,7 +222,7 @@ def _scenario_of(written: Mapping[str, Any], values: Mapping[str, str]) -> "Scen
     return scenarios.scenario_of(table)
 
 
-def _floor(least: float) -> float:
+def _axis_floor(least: float) -> float:
     """Return a round number that is a little less."""
     return 1.0 - next((gap for gap in _GAPS if gap >= 1.0 - least), 1.0)
 

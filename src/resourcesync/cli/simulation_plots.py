@@ -44,7 +44,7 @@ class Bar:
     text: str
 
 
-def bars(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
+def bar_plot(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
     """Return values as bars from 0 on.
 
     Args:
@@ -57,7 +57,7 @@ def bars(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
 
     def bar(it: Bar, y: int) -> Iterator[Markup]:
         if it.value is None:
-            yield _nothing(it, y)
+            yield _no_value_text(it, y)
             return
         width = max(room * it.value / end, 1.0)
         yield tag(
@@ -65,20 +65,20 @@ def bars(title: str, rows: Sequence[Bar], *, most: float = 0.0) -> Markup:
         )
         yield tag("text", it.text, x=_LEFT + width + 6, y=y + 4)
 
-    return _figure(title, rows, bar, ())
+    return _plot_figure(title, rows, bar, ())
 
 
-def times(title: str, rows: Sequence[Bar]) -> Markup:
+def time_plot(title: str, rows: Sequence[Bar]) -> Markup:
     """Return spans of time as dots on a scale of powers, each with a line to where ``more`` is."""
-    return _dots(title, rows, _TIMES)
+    return _dot_plot(title, rows, _TIMES)
 
 
-def shares(title: str, rows: Sequence[Bar]) -> Markup:
+def share_plot(title: str, rows: Sequence[Bar]) -> Markup:
     """Return shares of 1 as dots on a scale of powers."""
-    return _dots(title, rows, _SHARES)
+    return _dot_plot(title, rows, _SHARES)
 
 
-def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
+def _dot_plot(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
     values = [value for it in rows for value in (it.value, it.more) if value]
     least = min(values, default=known[0][0])
     most = max(values, default=known[-1][0])
@@ -91,7 +91,7 @@ def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
 
     def dot(it: Bar, y: int) -> Iterator[Markup]:
         if it.value is None:
-            yield _nothing(it, y)
+            yield _no_value_text(it, y)
             return
         if it.more is not None:
             yield tag("line", x1=x(it.value), x2=x(it.more), y1=y, y2=y, class_="line l0")
@@ -101,10 +101,10 @@ def _dots(title: str, rows: Sequence[Bar], known: Marks) -> Markup:
 
     marks = [(x(at), text) for at, text in known if begin <= at <= end]
     marks = marks[:: 1 + (len(marks) - 1) // _MOST_MARKS]
-    return _figure(title, rows, dot, marks)
+    return _plot_figure(title, rows, dot, marks)
 
 
-def _figure(
+def _plot_figure(
     title: str,
     rows: Sequence[Bar],
     draw: Callable[[Bar, int], Iterator[Markup]],
@@ -137,7 +137,7 @@ def _figure(
     return tag("figure", tag("figcaption", title), picture)
 
 
-def _nothing(it: Bar, y: int) -> Markup:
+def _no_value_text(it: Bar, y: int) -> Markup:
     return tag("text", it.text, x=_LEFT + 6, y=y + 4)
 
 

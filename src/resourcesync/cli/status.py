@@ -15,12 +15,18 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed, nagios, prometheus
+from resourcesync.cli.status_formats import (
+    CheckedMirror,
+    LagLimits,
+    as_listed,
+    nagios_line,
+    prometheus_lines,
+)
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
-_HEADS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _GAP: Final = "  "
 
@@ -79,10 +85,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
             places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
         if style == "nagios":
-            line, code = nagios(found.mirrors, found.unknown)
-            return CommandOutcome(exit=code, closing=(TextLine(line, level=QUIET),), says_exit=True)
+            line, code = nagios_line(found.mirrors, found.unknown)
+            return CommandOutcome(
+                exit=code, closing=(TextLine(line, level=QUIET),), shows_exit=True
+            )
         if style == "prom":
-            lines = tuple(TextLine(text, level=QUIET) for text in prometheus(found.mirrors))
+            lines = tuple(TextLine(text, level=QUIET) for text in prometheus_lines(found.mirrors))
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
@@ -153,19 +161,19 @@ def read_statuses(
     seen: list[CheckedMirror] = []
     codes: list[ExitCode] = []
     unknown = 0
-    for one in _each(places, configuration):
+    for one in _targets(places, configuration):
         try:
-            mirror = _one(one, configuration) if isinstance(one, str) else one
+            mirror = _target(one, configuration) if isinstance(one, str) else one
             status = mirror.status()
         except (ResourceSyncError, OSError) as error:
             folder = one if isinstance(one, str) else one.folder
-            problem = problem_of(_ours(error, folder))
+            problem = problem_of(_as_library_error(error, folder))
             screen.problem(problem)
             codes.append(problem.exit)
             unknown += 1
             continue
         seen.append(check.measure(status, mirror.limits, now))
-        screen.report("mirror", fields_of(status, now))
+        screen.report("mirror", status_fields(status, now))
         if check.is_requested and not seen[-1].is_fine:
             codes.append(ExitCode.FINDINGS)
     return StatusResult(seen, now, unknown, worst(codes))
@@ -173,15 +181,15 @@ def read_statuses(
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:
     mirrors = [it.status for it in found.mirrors]
-    lines = [TextLine(text, level=QUIET) for text in table(mirrors, found.now, order)]
+    lines = [TextLine(text, level=QUIET) for text in status_table(mirrors, found.now, order)]
     return CommandOutcome(
         exit=found.exit,
-        closing=(*lines, *details(mirrors), *_quiet(found.mirrors)),
+        closing=(*lines, *status_details(mirrors), *_quiet_lines(found.mirrors)),
         fields={"mirrors": len(mirrors)},
     )
 
 
-def _quiet(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
+def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
     """Name the mirrors whose Sources stand still for longer than is fine."""
     for it in mirrors:
         if it.is_too_quiet:
@@ -190,7 +198,7 @@ def _quiet(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
             yield TextLine(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
 
 
-def _each(
+def _targets(
     places: Sequence[str], configuration: MirrorConfiguration
 ) -> Iterator[str | _StatusTarget]:
     """Yield the mirrors that are meant; a name whose table has a mistake as that name."""
@@ -216,11 +224,11 @@ def _each(
         yield from (_StatusTarget(it, name) for it in fresh)
 
 
-def _one(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
+def _target(place: str, configuration: MirrorConfiguration) -> _StatusTarget:
     return _StatusTarget(configuration.folder(place))
 
 
-def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
+def _as_library_error(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
     if isinstance(error, ResourceSyncError):
         return error
     return StorageError(
@@ -232,7 +240,7 @@ def _ours(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyn
 def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
     here = Path()
     folders = [here, *sorted(here.iterdir())]
-    mirrors = [folder for folder in folders if _is_one(folder, is_mirror)]
+    mirrors = [folder for folder in folders if _is_mirror_folder(folder, is_mirror)]
     if not mirrors:
         raise ConfigurationError(
             "there is no mirror in this folder",
@@ -241,7 +249,7 @@ def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
     return mirrors
 
 
-def _is_one(folder: Path, is_mirror: Any) -> bool:
+def _is_mirror_folder(folder: Path, is_mirror: Any) -> bool:
     """Whether a folder is a mirror; one that may not be looked into is none of ours."""
     try:
         return folder.is_dir() and bool(is_mirror(folder))
@@ -261,14 +269,14 @@ def _lateness(status: MirrorStatus, now: datetime) -> float:
     return inf if lag is None else lag
 
 
-def table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
+def status_table(mirrors: Sequence[MirrorStatus], now: datetime, order: str = "lag") -> list[str]:
     """Return the table of the mirrors, worst lag first unless another order is asked for."""
     if not mirrors:
         return []
     ordered = sorted(mirrors, key=lambda mirror: -_lateness(mirror, now))
     ordered.sort(key=_ORDERS.get(order, lambda _: 0))
-    rows = [_HEADS, *(_row(mirror, now) for mirror in ordered)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    rows = [_COLUMNS, *(_row(mirror, now) for mirror in ordered)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     return [_GAP.join(_cells(row, widths)).rstrip() for row in rows]
 
 
@@ -282,7 +290,7 @@ _ORDERS: Final[dict[str, Callable[[MirrorStatus], Any]]] = {
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [
         cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
-        for head, cell, width in zip(_HEADS, row, widths, strict=True)
+        for head, cell, width in zip(_COLUMNS, row, widths, strict=True)
     ]
 
 
@@ -306,7 +314,7 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     )
 
 
-def details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
+def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
     """Return what is to be known of the mirrors that are not in sync."""
     lines: list[TextLine] = []
     for mirror in mirrors:
@@ -346,7 +354,7 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
             notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
     notes += _edited(mirror)
     notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
-    return notes + _left_out(mirror)
+    return notes + _unavailable(mirror)
 
 
 def _edited(mirror: MirrorStatus) -> list[str]:
@@ -360,7 +368,7 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     ]
 
 
-def _left_out(mirror: MirrorStatus) -> list[str]:
+def _unavailable(mirror: MirrorStatus) -> list[str]:
     """Return what is listed and is not to be here."""
     refused = f"{words.count(mirror.refused)} listed that cannot be used" if mirror.refused else ""
     not_given = words.not_given(mirror.absent, mirror.skipped)
@@ -398,7 +406,7 @@ def _failed_fields(failed: FailedRun | None) -> dict[str, object] | None:
     return {**told, "exit": None if code is None else int(code)}
 
 
-def fields_of(status: MirrorStatus, now: datetime) -> dict[str, object]:
+def status_fields(status: MirrorStatus, now: datetime) -> dict[str, object]:
     """Return a mirror's status as the fields of its event."""
     lag = _lag(status, now)
     return {

@@ -75,7 +75,7 @@ def _is_over(seconds: float | None, most: float | None) -> bool:
     return most is not None and (seconds is None or seconds > most)
 
 
-def nagios(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, ExitCode]:
+def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, ExitCode]:
     """Return the line and the exit code of a plug-in: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
     A mirror that is behind or late is a warning; one whose pulls fail or were stopped is critical.
@@ -95,7 +95,7 @@ def nagios(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, ExitCod
     elif warning:
         word, code = "WARNING", ExitCode.FINDINGS
     told = [f"{fine} of {len(mirrors) + unknown} in sync"]
-    told += [f"{words.escape(it.status.folder)} {_why(it)}" for it in (*critical, *warning)]
+    told += [f"{words.escape(it.status.folder)} {_reason(it)}" for it in (*critical, *warning)]
     figures = " ".join(_performance(mirrors))
     return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
 
@@ -108,7 +108,7 @@ def _is_warning(seen: CheckedMirror) -> bool:
     return not seen.is_fine
 
 
-def _why(seen: CheckedMirror) -> str:
+def _reason(seen: CheckedMirror) -> str:
     if seen.status.state is not MirrorState.IN_SYNC:
         return seen.status.state.value
     if not seen.is_late:
@@ -128,14 +128,14 @@ def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
         yield f"'{words.escape(name)} failing'={seen.status.pending}"
 
 
-def prometheus(mirrors: Sequence[CheckedMirror]) -> list[str]:
+def prometheus_lines(mirrors: Sequence[CheckedMirror]) -> list[str]:
     """Return the lines of the text format of Prometheus."""
-    from resourcesync.server.figures import write_figures  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.figures import write_metrics  # noqa: PLC0415 - seldom needed
 
-    return write_figures(figures_of(mirrors)).decode("utf-8").splitlines()
+    return write_metrics(mirror_figures(mirrors)).decode("utf-8").splitlines()
 
 
-def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
+def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
     """Yield the figures of mirrors."""
     from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
 
@@ -145,7 +145,7 @@ def figures_of(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
         rows.append((name, what, tuple(there)))
     for name, what, values in rows:
         if values:
-            yield Metric(name=_PREFIX + name, kind="gauge", what=what, values=values)
+            yield Metric(name=_PREFIX + name, kind="gauge", help_text=what, values=values)
 
 
 def _states(mirrors: Sequence[CheckedMirror]) -> "Iterator[tuple[Labels, float]]":

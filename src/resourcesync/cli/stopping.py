@@ -16,7 +16,7 @@ from typing import Final
 
 from resourcesync.cli.exit_codes import ExitCode
 
-KNOCK_EVERY: Final = 0.5
+REPEAT_SECONDS: Final = 0.5
 """Seconds after which a swallowed stop is raised again."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -34,7 +34,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, or SIGHUP from a terminal that closed."""
 
 
-def heard(stop: KeyboardInterrupt) -> ExitCode:
+def acknowledge_stop(stop: KeyboardInterrupt) -> ExitCode:
     """Take note of a stop, so that it does not knock again; return how the command ends.
 
     To be called while ``stop`` is being handled.
@@ -55,21 +55,21 @@ class _StopRepeater:
         if self._stop is not None:
             return
         self._stop = Interrupted() if number == signal.SIGINT else Terminated()
-        signal.setitimer(signal.ITIMER_REAL, KNOCK_EVERY, KNOCK_EVERY)
+        signal.setitimer(signal.ITIMER_REAL, REPEAT_SECONDS, REPEAT_SECONDS)
         raise self._stop
 
-    def overlook(self, lost: "sys.UnraisableHookArgs") -> None:
+    def ignore_lost_stop(self, lost: "sys.UnraisableHookArgs") -> None:
         """Say nothing of a stop that got lost in a callback: it knocks again."""
         if self._stop is None or lost.exc_value is not self._stop:
             self._unraisable_hook(lost)
 
-    def knock(self, _number: int, _frame: FrameType | None) -> None:
+    def raise_again(self, _number: int, _frame: FrameType | None) -> None:
         """Raise the stop again unless somebody is dealing with it right now."""
-        if self._stop is not None and not _is_on_its_way(self._stop):
+        if self._stop is not None and not _is_propagating(self._stop):
             raise self._stop
 
 
-def _is_on_its_way(stop: BaseException) -> bool:
+def _is_propagating(stop: BaseException) -> bool:
     """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
     current = sys.exception()
     seen = set()
@@ -97,8 +97,8 @@ def signals_raise(*, for_good: bool = False) -> Iterator[None]:
     knocker = _StopRepeater()
     wanted = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, knocker.stop) for number in wanted}
-    alarm = signal.signal(signal.SIGALRM, knocker.knock)
-    tell_lost, sys.unraisablehook = sys.unraisablehook, knocker.overlook
+    alarm = signal.signal(signal.SIGALRM, knocker.raise_again)
+    tell_lost, sys.unraisablehook = sys.unraisablehook, knocker.ignore_lost_stop
     try:
         yield
     finally:

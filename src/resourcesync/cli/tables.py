@@ -37,7 +37,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     configuration = configured.load(values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
-        table = _do(action, _home_of(mirror, configuration))
+        table = _run_action(action, _home_of(mirror, configuration))
         for part in table.parts:
             screen.report("part", part._asdict())
         return _outcome(table)
@@ -54,21 +54,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
-    from resourcesync.cli.mirror_folders import home_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.mirror_folders import locate_mirror  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
     if mirror in configuration.names:
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
-    return Home(*home_of(mirror, None))
+    return Home(*locate_mirror(mirror, None))
 
 
-def _do(action: str, home: "Home") -> "CopyTable":
+def _run_action(action: str, home: "Home") -> "CopyTable":
     from resourcesync.wiring import machine, tabling  # noqa: PLC0415 - help stays quick
 
     if action == "show":
-        return tabling.show(home)
-    change = tabling.make if action == "make" else tabling.dissolve_table
+        return tabling.describe_table(home)
+    change = tabling.make_table if action == "make" else tabling.dissolve_table
     return change(home, machine.system_clock())
 
 

@@ -69,7 +69,7 @@ class TextScreen:
         if options.quiet:
             self._level = QUIET
         self._silent = options.quiet >= SILENT
-        self._erred = False
+        self._ended_on_stderr = False
         self._is_brief = acts and options.quiet > 0
         self._failures = 0
         self._failed_lines: list[TextLine] = []
@@ -102,7 +102,7 @@ class TextScreen:
             return
         code = str(fields.get("code", "warning"))
         self._write_error("warning", "yellow", code, str(fields.get("message", "")))
-        self._write_evidence(_pairs(fields.get("evidence")), str(fields.get("hint", "")))
+        self._write_evidence(_evidence_pairs(fields.get("evidence")), str(fields.get("hint", "")))
 
     def problem(self, problem: Problem) -> None:
         """Show an error: what happened, the evidence, what to do."""
@@ -110,9 +110,9 @@ class TextScreen:
             return
         self._write_error("error", "red", problem.code, problem.message)
         if problem.place:
-            self._write(self._streams.err, f"  --> {_shown(problem.place)}")
+            self._write(self._streams.err, f"  --> {_safe_text(problem.place)}")
         self._write_evidence(problem.evidence, problem.hint)
-        self._erred = True
+        self._ended_on_stderr = True
 
     def end(self, outcome: CommandOutcome) -> None:
         """Show the closing lines and, unless they say it, a last line ``exit N``."""
@@ -120,23 +120,23 @@ class TextScreen:
         if self._silent or (self._is_brief and not outcome.exit):
             return
         if self._is_brief:
-            self._explain(outcome)
+            self._write_failures(outcome)
             return
         for line in outcome.closing:
             self._show(line)
-            self._erred = False
-        if outcome.exit and not outcome.says_exit:
-            stream = self._streams.err if self._erred else self._streams.out
+            self._ended_on_stderr = False
+        if outcome.exit and not outcome.shows_exit:
+            stream = self._streams.err if self._ended_on_stderr else self._streams.out
             self._write(stream, f"exit {int(outcome.exit)}")
 
-    def _explain(self, outcome: CommandOutcome) -> None:
+    def _write_failures(self, outcome: CommandOutcome) -> None:
         """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
         more = self._failures - len(self._failed_lines)
         rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
         for line in (*self._failed_lines, *rest, *outcome.closing):
             if line.level <= NORMAL:
                 self._write_line(self._streams.err, line, colored=self._streams.color_err)
-        if not outcome.says_exit:
+        if not outcome.shows_exit:
             self._write(self._streams.err, f"exit {int(outcome.exit)}")
 
     def close(self) -> None:
@@ -153,13 +153,13 @@ class TextScreen:
         color = _COLORS.get(line.label)
         if color and colored:
             shown = click.style(shown, fg=color, bold=True)
-        self._write(stream, (shown + _shown(text)).rstrip(" "))
+        self._write(stream, (shown + _safe_text(text)).rstrip(" "))
 
     def _write_error(self, word: str, color: str, code: str, message: str) -> None:
         head = f"{word}[{escape(code)}]"
         if self._streams.color_err:
             head = click.style(head, fg=color, bold=True)
-        self._write(self._streams.err, f"{head}: {_shown(message)}")
+        self._write(self._streams.err, f"{head}: {_safe_text(message)}")
 
     def _write_evidence(self, evidence: Evidence, hint: str) -> None:
         pairs = (*evidence, ("fix", hint)) if hint else evidence
@@ -168,7 +168,9 @@ class TextScreen:
         last = ""
         for label, text in pairs:
             shown = "" if label == last else label
-            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{_shown(text)}".rstrip())
+            self._write(
+                self._streams.err, f"  {escape(shown).ljust(width)}{_safe_text(text)}".rstrip()
+            )
             last = label
 
     def _write(self, stream: TextIO, text: str) -> None:
@@ -176,11 +178,11 @@ class TextScreen:
         write_line(stream, text)
 
 
-def _shown(text: str) -> str:
+def _safe_text(text: str) -> str:
     return escape(without_users(text))
 
 
-def _pairs(value: object) -> Evidence:
+def _evidence_pairs(value: object) -> Evidence:
     """Return the evidence of a warning event; anything that is not pairs of text is left out."""
     if not isinstance(value, list | tuple):
         return ()

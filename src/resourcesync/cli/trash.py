@@ -8,7 +8,7 @@ import click
 from resourcesync.cli import configured, options, words
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_folders import home_of
+from resourcesync.cli.mirror_folders import locate_mirror
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.words import DETAIL, QUIET, TextLine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.trash import TrashFilter
 
 _SECOND: Final = 1_000_000
-_NOTHING: Final = "nothing in the trash fits"
+_NO_MATCH: Final = "nothing in the trash fits"
 
 
 @click.command("trash")
@@ -74,7 +74,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             return _list(home, fits, screen, narrowed=bool(glob))
         do = trash.restore if action == "restore" else trash.empty
         done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=clock)
-        return _ended(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
+        return _outcome(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
 
     return Job(
         command="trash",
@@ -97,7 +97,7 @@ def _home_of(mirror: str, config: Any) -> "Home":
     if mirror in configuration.names:
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
-    folder, store = home_of(mirror, None)
+    folder, store = locate_mirror(mirror, None)
     return Home(folder, store or store_of(folder))
 
 
@@ -121,7 +121,7 @@ def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) 
         )
     text, code = f"{words.counted(files, 'file')}, {words.size(size)}", ExitCode.OK
     if narrowed and not files:
-        text, code = _NOTHING, ExitCode.FINDINGS
+        text, code = _NO_MATCH, ExitCode.FINDINGS
     return CommandOutcome(
         exit=code,
         closing=(TextLine(text, "Trash", QUIET),),
@@ -143,7 +143,7 @@ def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         yield TextLine(f"{name}   {fields['reason']}", "!")
 
 
-def _ended(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -> CommandOutcome:
+def _outcome(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -> CommandOutcome:
     fields = {"files": done.files, "bytes": done.size, "failed": done.failed, "dry_run": dry_run}
     files = f"{words.counted(done.files, 'file')}, {words.size(done.size)}"
     code = ExitCode.OK
@@ -151,7 +151,7 @@ def _ended(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -
         files += f"; {words.counted(done.failed, 'file')} left in the trash"
         code = ExitCode.PARTIAL
     elif narrowed and not done.files:
-        files, code = _NOTHING, ExitCode.FINDINGS
+        files, code = _NO_MATCH, ExitCode.FINDINGS
     ends = f"  exit {int(code)}" if code is not ExitCode.OK else ""
     if dry_run:
         label, text = "Dry run", f"would {action} {files}; nothing was changed"
@@ -162,5 +162,5 @@ def _ended(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -
         exit=code,
         closing=(TextLine(f"{text}{ends}", label, QUIET),),
         fields=fields,
-        says_exit=code is not ExitCode.OK,
+        shows_exit=code is not ExitCode.OK,
     )

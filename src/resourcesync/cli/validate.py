@@ -127,7 +127,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
         render=ValidateRenderer(),
         subject="validate",
         fields={"targets": list(arguments.targets), "profile": arguments.profile},
-        again=f"resourcesync validate {' '.join(arguments.targets)}",
+        resume_command=f"resourcesync validate {' '.join(arguments.targets)}",
     )
 
 
@@ -143,7 +143,7 @@ def _validate(
     )
     tally = ValidationTally(fail_on=arguments.fail_on)
     codes = [ExitCode.OK]
-    sheet = _sheet(arguments) if not output.json and output.quiet <= 1 else None
+    sheet = _open_writer(arguments) if not output.json and output.quiet <= 1 else None
     for target in arguments.targets:
         try:
             codes.append(_judge_one(judge, target, tally, screen, sheet))
@@ -153,11 +153,11 @@ def _validate(
             codes.append(problem.exit)
     if sheet is not None:
         sheet.end(tally)
-    codes.append(ExitCode.FINDINGS if tally.fails else ExitCode.OK)
+    codes.append(ExitCode.FINDINGS if tally.has_failures else ExitCode.OK)
     lines = () if sheet is not None else tally.lines()
     is_other = arguments.format not in {"text", "json"}
     return CommandOutcome(
-        exit=worst(codes), closing=lines, fields=tally.fields(), says_exit=is_other
+        exit=worst(codes), closing=lines, fields=tally.fields(), shows_exit=is_other
     )
 
 
@@ -168,14 +168,14 @@ def _judge_one(
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
-    from resourcesync.cli.validate_words import event_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.validate_words import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.sampling import Unreached  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validating import Judged  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
     for event in judge.judge(target):
         tally.add(event)
-        screen.report(*event_of(event))
+        screen.report(*encode_event(event))
         if sheet is not None:
             sheet.add(event)
         if isinstance(event, Unreached):
@@ -220,10 +220,10 @@ def _codes(texts: tuple[str, ...]) -> list[str]:
     return [code for text in texts for code in text.split(",") if code.strip()]
 
 
-def _sheet(arguments: ValidateArguments) -> "FindingsWriter | None":
+def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
     """Return what writes the findings in a format of others; ``None`` for our own."""
     if arguments.format == "text":
         return None
-    from resourcesync.cli.findings_sheets import open_sheet  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.findings_sheets import open_findings_writer  # noqa: PLC0415 - seldom needed
 
-    return open_sheet(arguments.format, fail_on=arguments.fail_on)
+    return open_findings_writer(arguments.format, fail_on=arguments.fail_on)

@@ -23,7 +23,7 @@ from resourcesync.wiring.validating import (
     ValidationEvent,
 )
 
-SHOWN_OF_A_RULE: Final = 10
+SHOWN_PER_RULE: Final = 10
 """Findings of one rule in one document that are shown one by one unless ``-v`` is given."""
 _GUTTER: Final = 5
 _BLANK: Final = " " * (_GUTTER + 1)
@@ -37,7 +37,7 @@ _NAMES: Final[Mapping[type, str]] = {
 }
 
 
-def event_of(event: ValidationEvent) -> tuple[str, dict[str, object]]:
+def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
     """Return an event's name and its fields."""
     match event:
         case RuleFinding():
@@ -58,14 +58,14 @@ def event_of(event: ValidationEvent) -> tuple[str, dict[str, object]]:
                 "uri": uri,
                 "documents": documents,
                 "all_read": event.all_read,
-                "message": cut_short(event),
+                "message": cut_short_message(event),
             }
         case Unreached():
             error = event.error
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
 
 
-def cut_short(event: CutShort) -> str:
+def cut_short_message(event: CutShort) -> str:
     """Return what is said of a Source that has more documents than were read."""
     number = words.counted(event.documents, "document")
     if event.all_read:
@@ -102,7 +102,7 @@ class ValidationTally:
     """
 
     def __init__(self, *, fail_on: str) -> None:
-        self._failing = failing(fail_on)
+        self._failing = failing_severities(fail_on)
         self.documents = 0
         self.messages = 0
         self.entries = 0
@@ -149,7 +149,7 @@ class ValidationTally:
                 self.messages += 1
 
     @property
-    def fails(self) -> bool:
+    def has_failures(self) -> bool:
         """Whether there is a finding, or a warning of our own, that counts as a failure."""
         is_cut = bool(self.cut_short) and Severity.WARNING in self._failing
         return is_cut or any(self.found[severity] for severity in self._failing)
@@ -219,7 +219,7 @@ class ValidationTally:
         }
 
 
-def failing(fail_on: str) -> frozenset[Severity]:
+def failing_severities(fail_on: str) -> frozenset[Severity]:
     """Return the severities that count as failures."""
     errors = frozenset({Severity.ERROR})
     return errors if fail_on == "error" else errors | {Severity.WARNING}
@@ -250,10 +250,10 @@ class ValidateRenderer:
             self._shown.clear()
         self._shown[key] += 1
         number = self._shown[key]
-        level = NORMAL if number <= SHOWN_OF_A_RULE else DETAIL
+        level = NORMAL if number <= SHOWN_PER_RULE else DETAIL
         for text in finding_lines(fields, brief=number > 1):
             yield TextLine(text, level=level)
-        if number == SHOWN_OF_A_RULE + 1:
+        if number == SHOWN_PER_RULE + 1:
             yield TextLine(f"{key[0]}: more of {key[1]} is not shown; -v shows all")
 
 

@@ -9,7 +9,7 @@ import click
 
 from resourcesync.cli import configured, options
 from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.configured_values import given_options, merged
+from resourcesync.cli.configured_values import given_options, merge_settings
 from resourcesync.cli.job import Job
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
@@ -42,10 +42,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
         from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
         configuration = configured.load(named)
-        settings = merged(values, configuration.service, given)
+        settings = merge_settings(values, configuration.service, given)
         return WatchSettings(
             configuration=configuration,
-            names=_names(names, configuration, settings["every"]),
+            names=_watched_names(names, configuration, settings["every"]),
             every=settings["every"],
             parallel=settings["parallel"],
             jobs=settings["jobs"],
@@ -59,9 +59,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     first = wish()
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.cli.watch_service import run  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.watch_service import run_service  # noqa: PLC0415 - help stays quick
 
-        return run(first, wish, screen)
+        return run_service(first, wish, screen)
 
     from resourcesync.cli.watch_words import render_event  # noqa: PLC0415 - help stays quick
 
@@ -76,7 +76,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _names(
+def _watched_names(
     names: Sequence[str], configuration: MirrorConfiguration, every: float | None
 ) -> tuple[str, ...]:
     """Return the mirrors that are watched.
@@ -90,7 +90,7 @@ def _names(
         return tuple(dict.fromkeys(names))
     if not configuration.names:
         raise configuration.no_mirrors()
-    found = tuple(it for it in configuration.names if every or _has_times(configuration, it))
+    found = tuple(it for it in configuration.names if every or _has_schedule(configuration, it))
     if not found:
         raise ConfigurationError(
             "no mirror says when it is pulled", hint='add every = "15m" to it or to [defaults]'
@@ -98,6 +98,6 @@ def _names(
     return found
 
 
-def _has_times(configuration: MirrorConfiguration, name: str) -> bool:
+def _has_schedule(configuration: MirrorConfiguration, name: str) -> bool:
     settings: Mapping[str, object] = configuration.mirror(name).settings
     return "every" in settings or "cron" in settings

@@ -9,12 +9,12 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.json_output import line_of
+from resourcesync.cli.json_output import json_line
 from resourcesync.cli.notes import CollectingScreen
 from resourcesync.cli.status import StatusCheck, read_statuses
-from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, figures_of
-from resourcesync.cli.watch_push import Subscriptions, fields_of
-from resourcesync.cli.watch_words import next_fields
+from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, mirror_figures
+from resourcesync.cli.watch_push import Subscriptions, subscription_fields
+from resourcesync.cli.watch_words import next_pull_fields
 from resourcesync.server.figures import Metric
 from resourcesync.watch.keeping import NextPull
 from resourcesync.websub.standing import SubscriptionReport, SubscriptionStatus
@@ -72,32 +72,34 @@ class WatchFigures:
 
     def figures(self) -> Iterator[Metric]:
         """Yield all figures."""
-        yield _one("build_info", "The version of this program.", {(("version", __version__),): 1})
-        yield from figures_of(self._read_mirrors()[0])
-        yield _many("runs_total", "Runs that ended, by exit code.", self._runs)
-        yield _many("changes_total", "Changes that pulls brought.", self._changes)
-        yield _many("fetch_bytes_total", "Bytes that pulls received.", self._received)
-        yield _one("pull_duration_seconds", "How long the last pull took.", self._seconds)
-        yield _one(
+        yield _gauge("build_info", "The version of this program.", {(("version", __version__),): 1})
+        yield from mirror_figures(self._read_mirrors()[0])
+        yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
+        yield _counter("changes_total", "Changes that pulls brought.", self._changes)
+        yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
+        yield _gauge("pull_duration_seconds", "How long the last pull took.", self._seconds)
+        yield _gauge(
             "audit_accuracy_ratio",
             "Share of the copies that the last audit found right.",
             self._accuracy,
         )
-        yield _one("mirror_interval_seconds", "Time between two pulls.", self._intervals())
+        yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals())
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", it)): n for it, n in self._counts().items()
         }
-        yield _many("notifications_total", "Notifications that came.", hints)
-        yield from _pushed(self._standings())
+        yield _counter("notifications_total", "Notifications that came.", hints)
+        yield from _subscription_figures(self._standings())
 
     def status(self) -> bytes:
         """Return the mirrors as ``status --json`` tells them, and how their last runs ended."""
         _, mirrors = self._read_mirrors()
-        lines = [msgspec.json.decode(line_of("mirror", "", it)) for it in mirrors]
-        ended = [msgspec.json.decode(line_of("ended", "", it)) for it in list(self._last.values())]
-        pushed = [fields_of(it) for it in self._standings()]
-        told = [msgspec.json.decode(line_of("watch.subscription", "", it)) for it in pushed]
-        plans = [msgspec.json.decode(line_of("next", "", it)) for it in self._plans()]
+        lines = [msgspec.json.decode(json_line("mirror", "", it)) for it in mirrors]
+        ended = [
+            msgspec.json.decode(json_line("ended", "", it)) for it in list(self._last.values())
+        ]
+        pushed = [subscription_fields(it) for it in self._standings()]
+        told = [msgspec.json.decode(json_line("watch.subscription", "", it)) for it in pushed]
+        plans = [msgspec.json.decode(json_line("next", "", it)) for it in self._plans()]
         return msgspec.json.encode(
             {"v": 1, "mirrors": lines, "next": plans, "ended": ended, "subscriptions": told}
         )
@@ -106,7 +108,7 @@ class WatchFigures:
         for name in self._names()[0]:
             planned = self._planned(name)
             if planned is not None:
-                yield next_fields(name, planned)
+                yield next_pull_fields(name, planned)
 
     def _counts(self) -> Mapping[str, int]:
         return {} if self._push is None else self._push.counts
@@ -129,7 +131,7 @@ class WatchFigures:
         return seen, mirrors
 
 
-def _pushed(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
+def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
     """Yield the figures of subscriptions; their addresses would be too many labels."""
     standing: Counter[Labels] = Counter()
     deliveries: Counter[Labels] = Counter()
@@ -138,7 +140,7 @@ def _pushed(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
     for it in found:
         mirror = (("mirror", it.mirror),)
         for state in SubscriptionStatus:
-            standing[(*mirror, ("state", state.value))] += it.standing is state
+            standing[(*mirror, ("state", state.value))] += it.status is state
         deliveries[(*mirror, ("outcome", "taken"))] += it.accepted
         for fault, number in it.refusals:
             deliveries[(*mirror, ("outcome", fault.value))] += number
@@ -146,24 +148,24 @@ def _pushed(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
             ends[mirror] = min(ends.get(mirror, inf), it.until.timestamp())
         if it.last is not None:
             last[mirror] = max(last.get(mirror, 0.0), it.last.timestamp())
-    yield _one("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
-    yield _one("mirror_lease_end_timestamp_seconds", "When the first of its leases ends.", ends)
-    yield _one("mirror_last_delivery_timestamp_seconds", "When it was last told by a hub.", last)
-    yield _many(
+    yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
+    yield _gauge("mirror_lease_end_timestamp_seconds", "When the first of its leases ends.", ends)
+    yield _gauge("mirror_last_delivery_timestamp_seconds", "When it was last told by a hub.", last)
+    yield _counter(
         "mirror_deliveries_total", "Deliveries of hubs, by what became of them.", deliveries
     )
 
 
-def _one(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+def _gauge(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
     return Metric(
-        name=f"resourcesync_{name}", kind="gauge", what=what, values=tuple(values.items())
+        name=f"resourcesync_{name}", kind="gauge", help_text=what, values=tuple(values.items())
     )
 
 
-def _many(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
+def _counter(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
     return Metric(
         name=f"resourcesync_{name}",
         kind="counter",
-        what=what,
+        help_text=what,
         values=tuple(sorted(values.items())),
     )

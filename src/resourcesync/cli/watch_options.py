@@ -7,7 +7,7 @@ import click
 from resourcesync.cli import options
 from resourcesync.cli.options import BINDING, option
 
-_TIMES: Final = (
+_SCHEDULE: Final = (
     option("--every", type=options.DURATION, help="How often the mirror is pulled, such as 15m."),
     option(
         "--cron",
@@ -46,7 +46,7 @@ _TIMES: Final = (
         help="How long it may take; then it is ended with all that it began, and told again later.",
     ),
 )
-WATCH_KEYS: Final = options.options_of(_TIMES)
+WATCH_KEYS: Final = options.options_of(_SCHEDULE)
 """By their names in the tables ``[mirror.NAME]`` and ``[defaults]``."""
 
 PARALLEL: Final = option(

@@ -17,8 +17,8 @@ from resourcesync.cli.notes import CollectingScreen
 from resourcesync.cli.output import Problem
 from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
-from resourcesync.cli.watch_words import next_pull_text, what_of
-from resourcesync.cli.why import lines_of, named
+from resourcesync.cli.watch_words import next_pull_text, result_parts
+from resourcesync.cli.why import explanation_lines, resource_names
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.timestamps import from_microseconds
@@ -80,7 +80,7 @@ class WatchPages:
                 mirror=str(fields["mirror"]),
                 kind=kind,
                 exit=int(fields["exit"]),
-                text=", ".join(what_of(kind, fields)),
+                text=", ".join(result_parts(kind, fields)),
             )
         )
         self._count += 1
@@ -100,7 +100,7 @@ class WatchPages:
             return None
         brief, folder = found
         now = self._clock.now()
-        watched_as = _name_of(folder, self._watched())
+        watched_as = _watched_name(folder, self._watched())
         notices = tuple(self._notices.get(watched_as, ()))
         return mirror_views.read_detail(folder, brief, now - timedelta(days=days), now, notices)
 
@@ -109,9 +109,9 @@ class WatchPages:
         folder = self._folder(name)
         if folder is None or not resource:
             return None
-        known, history = mirror_views.read_resource(folder, named(resource, folder))
+        known, history = mirror_views.read_resource(folder, resource_names(resource, folder))
         return ExplainedResource(
-            uri=known.uri, lines=tuple(lines_of(known, folder)), history=history
+            uri=known.uri, lines=tuple(explanation_lines(known, folder)), history=history
         )
 
     def run(self, name: str, run: str) -> EndedPull | None:
@@ -166,12 +166,12 @@ class WatchPages:
     def sources(self) -> Sequence[ExplorableSource]:
         """Return the Sources of the mirrors, and those of the configuration file."""
         found = [
-            ExplorableSource(name=it.name, what="followed by a mirror", address=it.status.source)
+            ExplorableSource(name=it.name, kind="followed by a mirror", address=it.status.source)
             for it in self.mirrors()
             if it.status.source
         ]
         own = own_sources(self._names()[1])
-        more = [ExplorableSource(name=name, what="our own", address=it) for name, it in own.items()]
+        more = [ExplorableSource(name=name, kind="our own", address=it) for name, it in own.items()]
         return [*sorted(found, key=lambda it: it.name), *more]
 
     def explore(self, name: str, depth: int) -> DocumentTree | None:
@@ -183,7 +183,7 @@ class WatchPages:
             return self._explorer.explore(name, place, Network, depth) if place else None
         brief, folder = found
         source = brief.status.source
-        watched_as = _name_of(folder, self._watched())
+        watched_as = _watched_name(folder, self._watched())
         network = partial(configuration.network, watched_as, {})
         again = name if name in configuration.names else ""
         explore = self._explorer.explore
@@ -222,13 +222,13 @@ class WatchPages:
         found = read_statuses(
             names, configuration, notes, StatusCheck(is_requested=False, limits=LagLimits())
         )
-        yield from ((_unread(it), Path()) for it in notes.problems)
+        yield from ((_unreadable_mirror(it), Path()) for it in notes.problems)
         for seen in found.mirrors:
             name = seen.status.folder
             folder = configuration.folder(name) if name in configuration.names else Path(name)
-            watched_as = _name_of(folder, watched)
+            watched_as = _watched_name(folder, watched)
             brief = self._brief(seen, folder, pushed.get(watched_as))
-            yield dataclasses.replace(brief, next=self._next(watched_as)), folder
+            yield dataclasses.replace(brief, next_attempt=self._next(watched_as)), folder
 
     def _next(self, name: str) -> str:
         planned = self._planned(name)
@@ -260,13 +260,13 @@ class WatchPages:
         )
 
 
-def _name_of(folder: Path, watched: Mapping[Path, str]) -> str:
+def _watched_name(folder: Path, watched: Mapping[Path, str]) -> str:
     """Return the name by which a mirror is watched, also when it is of one of several sets."""
     return watched.get(folder) or watched.get(folder.parent, "")
 
 
-def _unread(problem: Problem) -> MirrorSummary:
+def _unreadable_mirror(problem: Problem) -> MirrorSummary:
     name = "".join(text for label, text in problem.evidence if label in {"mirror", "file"})
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(folder=name or problem.code, source="", state=MirrorState.FAILING)
-    return MirrorSummary(status=status, trouble=problem.message, notes=(problem.message, *hint))
+    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))

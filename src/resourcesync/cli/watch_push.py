@@ -78,7 +78,7 @@ class Subscriptions:
             self._push.retain(asked)
             return
         for name in asked:
-            self._screen.report("warning", _unheard(name))
+            self._screen.report("warning", _no_callback_warning(name))
 
     def follow(self, name: str, folder: Path, network: Network) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
@@ -129,21 +129,23 @@ class Subscriptions:
             before = self._reported.get((it.mirror, it.topic))
             if before != _subscription_state(it):
                 was = {} if before is None else {"was": before[0].value}
-                self._screen.report("watch.subscription", {"time": now, **fields_of(it), **was})
+                self._screen.report(
+                    "watch.subscription", {"time": now, **subscription_fields(it), **was}
+                )
         self._reported = {(it.mirror, it.topic): _subscription_state(it) for it in found}
 
 
 def _subscription_state(it: SubscriptionReport) -> _SubscriptionState:
-    return it.standing, it.until, it.why, it.refused
+    return it.status, it.until, it.reason, it.refused
 
 
-def fields_of(it: SubscriptionReport) -> dict[str, object]:
+def subscription_fields(it: SubscriptionReport) -> dict[str, object]:
     """Return a subscription as the fields of its event."""
     fields: dict[str, object] = {
         "mirror": it.mirror,
         "topic": it.topic,
         "hub": it.hub,
-        "state": it.standing.value,
+        "state": it.status.value,
         "until": it.until,
         "taken": it.accepted,
         "last": it.last,
@@ -151,12 +153,12 @@ def fields_of(it: SubscriptionReport) -> dict[str, object]:
     }
     if it.refusals:
         fields["refusals"] = {fault.value: number for fault, number in it.refusals}
-    if it.why:
-        fields["reason"] = it.why
+    if it.reason:
+        fields["reason"] = it.reason
     return fields
 
 
-def _unheard(mirror: str) -> dict[str, object]:
+def _no_callback_warning(mirror: str) -> dict[str, object]:
     return {
         "code": "config",
         "message": f"`push = true` of {mirror} does nothing: `watch` has no callback",

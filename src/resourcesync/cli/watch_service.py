@@ -23,8 +23,8 @@ from resourcesync.cli.stopping import Interrupted
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.cli.watch_push import Subscriptions
-from resourcesync.cli.watch_words import fields_of
-from resourcesync.cli.watch_work import USUAL_LIMIT, JobReport, WatchedMirror, WatchJobRunner
+from resourcesync.cli.watch_words import job_fields
+from resourcesync.cli.watch_work import DEFAULT_LIMIT, JobReport, WatchedMirror, WatchJobRunner
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.server.admin import AdminApplication
@@ -35,14 +35,14 @@ from resourcesync.watch.rota import JobKind, MirrorHistory, MirrorSchedule, Sche
 from resourcesync.watch.times import Cron, Every, Timetable
 from resourcesync.wiring import machine
 from resourcesync.wiring.pushing import PushState
-from resourcesync.wiring.watched import AuditOptions, good_pull, read_history
+from resourcesync.wiring.watched import AuditOptions, last_good_pull, read_history
 
-USUAL: Final = 3_600.0
+DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""
 
-_PULSE: Final = 30.0
+_TURN_SECONDS: Final = 30.0
 _CHECK_SECONDS: Final = 5.0
-_STUCK: Final = 120.0
+_STUCK_SECONDS: Final = 120.0
 _PARTS: Final = 3
 
 
@@ -74,21 +74,21 @@ class WatchSettings:
     listen: tuple[str, int] = ("127.0.0.1", 0)
     state: str | None = None
 
-    def watched(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
+    def watched_mirrors(self) -> tuple[dict[str, WatchedMirror], TargetResolver]:
         """Return the mirrors, and what all of them are pulled by.
 
         Raises:
             ConfigurationError: A table has a mistake.
         """
-        chosen = TargetResolver(self.configuration, _defaults(), frozenset())
-        return {name: self._one(name, chosen) for name in self.names}, chosen
+        chosen = TargetResolver(self.configuration, _pull_defaults(), frozenset())
+        return {name: self._watched_mirror(name, chosen) for name in self.names}, chosen
 
     def problems(self) -> Iterator[ConfigurationError]:
         """Yield what `watched` refuses, of each mirror."""
-        chosen = TargetResolver(self.configuration, _defaults(), frozenset())
+        chosen = TargetResolver(self.configuration, _pull_defaults(), frozenset())
         for name in self.names:
             try:
-                self._one(name, chosen)
+                self._watched_mirror(name, chosen)
             except ConfigurationError as error:
                 yield error
 
@@ -101,24 +101,24 @@ class WatchSettings:
             mirrors=frozenset((*self.configuration.names, *self.names)),
         )
 
-    def _one(self, name: str, chosen: TargetResolver) -> WatchedMirror:
-        target = self._bounded(chosen.target(name))
+    def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
+        target = self._with_job_share(chosen.target(name))
         settings = self._settings(name)
         value = {key: it.value for key, it in settings.items()}
         audit_every = value.get("audit_every")
         sample = value.get("audit_sample")
         if sample is not None and not sample.percent:
-            raise self._wrong(name, "audit_sample", "is a share of the files, such as 15%")
+            raise self._mistake(name, "audit_sample", "is a share of the files, such as 15%")
         on_change = tuple(value.get("on_change") or ())
-        limit = value.get("on_change_limit", USUAL_LIMIT)
+        limit = value.get("on_change_limit", DEFAULT_LIMIT)
         if limit < 1:
-            raise self._wrong(name, "on_change_limit", "is at least 1s")
+            raise self._mistake(name, "on_change_limit", "is at least 1s")
         return WatchedMirror(
             target=target,
             wanted=MirrorSchedule(
-                pull=self._times(name, settings),
+                pull=self._timetable(name, settings),
                 audit=Every(audit_every) if audit_every else None,
-                hands_on=bool(on_change),
+                hands_over=bool(on_change),
                 accepts_hints=bool(value.get("push")),
             ),
             on_change=on_change,
@@ -135,25 +135,25 @@ class WatchSettings:
             return self.configuration.mirror(name).settings
         return self.configuration.defaults
 
-    def _times(self, name: str, settings: Mapping[str, Setting]) -> Timetable:
+    def _timetable(self, name: str, settings: Mapping[str, Setting]) -> Timetable:
         if "cron" in settings:
             try:
                 return Cron(str(settings["cron"].value))
             except ConfigurationError as error:
-                raise self._wrong(name, "cron", error.message, hint=error.hint) from error
-        every = settings["every"].value if "every" in settings else self.every or USUAL
+                raise self._mistake(name, "cron", error.message, hint=error.hint) from error
+        every = settings["every"].value if "every" in settings else self.every or DEFAULT_INTERVAL
         if every < 1:
-            raise self._wrong(name, "every", "is at least 1s")
+            raise self._mistake(name, "every", "is at least 1s")
         return Every(every)
 
-    def _wrong(self, name: str, key: str, reason: str, *, hint: str = "") -> ConfigurationError:
+    def _mistake(self, name: str, key: str, reason: str, *, hint: str = "") -> ConfigurationError:
         file = self.configuration.file
         table = ("mirror", name)
         if file is not None and key in file.table(*table):
-            return file.wrong(table, key, reason, hint=hint)
+            return file.key_error(table, key, reason, hint=hint)
         return ConfigurationError(f"`{key}` of {name} {reason}", hint=hint)
 
-    def _bounded(self, target: PullTarget) -> PullTarget:
+    def _with_job_share(self, target: PullTarget) -> PullTarget:
         """Return the target with its share of all requests, unless it asks for less."""
         share = max(self.jobs // self.parallel, 1)
         own = target.arguments.jobs
@@ -161,7 +161,7 @@ class WatchSettings:
         return replace(target, arguments=replace(target.arguments, jobs=jobs))
 
 
-def problems_of(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
+def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
     """Yield what keeps a configuration without other mistakes from being watched."""
     log = configuration.log.get("file")
     if log is not None:
@@ -176,7 +176,7 @@ def problems_of(configuration: MirrorConfiguration) -> Iterator[ResourceSyncErro
     yield from wish.problems()
 
 
-def _defaults() -> dict[str, Any]:
+def _pull_defaults() -> dict[str, Any]:
     """Return what ``pull`` does when its command line says nothing."""
     context = pull_command.command.make_context("pull", [], resilient_parsing=True)
     names = (it.name for it in fields(PullArguments))
@@ -190,7 +190,7 @@ class _SignalFlags:
         self.stop = False
         self.reload = False
 
-    def hear(self, number: int, _frame: FrameType | None) -> None:
+    def handle(self, number: int, _frame: FrameType | None) -> None:
         """Note a signal; the bell has rung already."""
         if number == signal.SIGHUP:
             self.reload = True
@@ -204,7 +204,7 @@ class _SignalFlags:
 def _handling_signals(signals: _SignalFlags, bell: int) -> Iterator[None]:
     """While the block runs, signals ring the bell and are noted; none of them raises."""
     numbers = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, signals.hear) for number in numbers}
+    before = {number: signal.signal(number, signals.handle) for number in numbers}
     old = signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
     try:
         yield
@@ -280,12 +280,12 @@ class _WatchService:
 
     def _planned(self, mirror: str) -> NextPull | None:
         """Return when a mirror is pulled next, on any thread."""
-        return self.watch.planned(mirror)
+        return self.watch.next_pull(mirror)
 
     def _check_health(self) -> None:
         """See that the loop turns."""
         late = self._clock.monotonic() - self.watch.beat
-        if late > _STUCK:
+        if late > _STUCK_SECONDS:
             raise StateError(f"the loop has not turned for {late:.0f} s")
 
     def _subscribe(self, it: WatchedMirror) -> None:
@@ -302,7 +302,7 @@ class _WatchService:
             ConfigurationError: A table has a mistake, or a secret cannot be had.
             StorageError: Subscriptions cannot be remembered.
         """
-        watched, chosen = wish.watched()
+        watched, chosen = wish.watched_mirrors()
         asked = {
             name: (it.target.address or "", wish.configuration.network(name, {}))
             for name, it in watched.items()
@@ -317,7 +317,7 @@ class _WatchService:
             if isinstance(it.wanted.pull, Every)
         }
         past = {name: self._read_history(it.target.folder) for name, it in watched.items()}
-        self.watch.want({name: it.wanted for name, it in watched.items()}, past)
+        self.watch.configure({name: it.wanted for name, it in watched.items()}, past)
         self._screen.report("watch", {"mirrors": list(watched)})
 
     def _read_history(self, folder: Path) -> MirrorHistory:
@@ -328,10 +328,10 @@ class _WatchService:
 
     def run_loop(self, signals: _SignalFlags, wish: Callable[[], WatchSettings]) -> None:
         """Work until it is asked to stop."""
-        pulse = self._watchdog / _PARTS if self._watchdog else _PULSE
+        pulse = self._watchdog / _PARTS if self._watchdog else _TURN_SECONDS
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
-            self.watch.turn(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
+            self.watch.run_once(min(pulse, _CHECK_SECONDS) if self.watch.failing() else pulse)
             self._check_external_pulls()
             self._push.report_changes()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
@@ -347,11 +347,11 @@ class _WatchService:
         self._checked_at = now
         for name, failed in self.watch.failing().items():
             try:
-                moment = good_pull(self._settings.configuration.folder(name), failed)
+                moment = last_good_pull(self._settings.configuration.folder(name), failed)
             except ResourceSyncError:  # the next pull tells it
                 continue
             if moment is not None:
-                self.watch.pulled(name, moment)
+                self.watch.record_pull(name, moment)
 
     def finish(self) -> None:
         """End all work in good order, as far as the grace allows."""
@@ -379,20 +379,20 @@ class _WatchService:
         report = done.report
         if not isinstance(report, JobReport) or report.stopped:
             return
-        self._runs += done.errand.kind is JobKind.PULL
+        self._runs += done.job.kind is JobKind.PULL
         now = self._clock.now()
-        mirror = done.errand.mirror
+        mirror = done.job.mirror
         for problem in report.problems:
             evidence = (("mirror", mirror), *problem.evidence)
             self._screen.problem(replace(problem, evidence=evidence))
-        if done.errand.kind is JobKind.PULL:
+        if done.job.kind is JobKind.PULL:
             self._warn(mirror, report.warnings)
-        kind = done.errand.kind.value.replace(" ", "-")
-        fields = fields_of(done, report, now, done.next if isfinite(done.next) else None)
+        kind = done.job.kind.value.replace(" ", "-")
+        fields = job_fields(
+            done, report, now, done.next_attempt if isfinite(done.next_attempt) else None
+        )
         self._figures.count(kind, fields, done.seconds)
-        if done.errand.kind is JobKind.HAND_ON and not (
-            report.exit or report.fields.get("changes")
-        ):
+        if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was nothing to tell, as after most pulls
         self._pages.count(kind, fields)
         self._screen.report(f"watch.{kind}", fields)
@@ -411,7 +411,9 @@ class _WatchService:
         return self._runs
 
 
-def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen) -> CommandOutcome:
+def run_service(
+    first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen
+) -> CommandOutcome:
     """Keep mirrors in step until a signal asks to stop.
 
     Args:
@@ -425,7 +427,7 @@ def run(first: WatchSettings, wish: Callable[[], WatchSettings], screen: Screen)
     signals = _SignalFlags()
     service = _WatchService(first, screen)
     try:
-        with _handling_signals(signals, service.watch.bell.fileno()), service.listening():
+        with _handling_signals(signals, service.watch.wake_up.fileno()), service.listening():
             service.apply(first)
             service.run_loop(signals, wish)
             service.finish()

@@ -27,7 +27,7 @@ _COUNTS: Final = (
 _CHANGES: Final = ("created", "updated", "deleted")
 
 
-def fields_of(
+def job_fields(
     done: "FinishedJob", report: "JobReport", now: datetime, following: float | None
 ) -> dict[str, object]:
     """Return an errand that ended as the fields of its event.
@@ -40,7 +40,7 @@ def fields_of(
     """
     fields: dict[str, object] = {
         "time": now,
-        "mirror": done.errand.mirror,
+        "mirror": done.job.mirror,
         "exit": int(report.exit),
         "tries": done.failures,
         "again": None if following is None else datetime.fromtimestamp(following, UTC),
@@ -65,14 +65,14 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         case "admin":
             yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
-            yield _line(event.removeprefix("watch."), fields)
+            yield _job_line(event.removeprefix("watch."), fields)
         case "watch.subscription":
-            yield _subscription(fields)
+            yield _subscription_line(fields)
         case _:
             return
 
 
-def _subscription(fields: Mapping[str, Any]) -> TextLine:
+def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
     state, is_bad = fields["state"], "reason" in fields
     said = {
         "verified": f"notifications until {forms.moment(fields['until'] or fields['time'])}",
@@ -91,11 +91,11 @@ def _subscription(fields: Mapping[str, Any]) -> TextLine:
     return TextLine("  ".join(parts), level=level)
 
 
-def _line(kind: str, fields: Mapping[str, Any]) -> TextLine:
-    parts = [_stamp(fields["time"]), fields["mirror"], *what_of(kind, fields)]
+def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
+    parts = [_stamp(fields["time"]), fields["mirror"], *result_parts(kind, fields)]
     if fields["again"] is not None:
         which = f"retry {fields['tries']} at" if fields["tries"] else "next"
-        parts.append(f"{which} {_clock(fields['again'], fields['time'])}")
+        parts.append(f"{which} {_time_of_day(fields['again'], fields['time'])}")
     if fields["exit"]:
         parts.append(f"exit {fields['exit']}")
     return TextLine("  ".join(parts), level=_level(kind, fields))
@@ -109,7 +109,7 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
     return NORMAL if is_news else DETAIL
 
 
-def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an errand came to, in a few words."""
     if "code" in fields:
         uri, message = fields.get("uri", ""), fields["message"]
@@ -131,20 +131,20 @@ def what_of(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
 
 def next_pull_text(planned: "NextPull", now: datetime) -> str:
     """Return when a mirror is pulled next, and why then, in a few words."""
-    reason = f"retry {planned.failures}" if planned.why == "retry" else planned.why.value
+    reason = f"retry {planned.failures}" if planned.reason == "retry" else planned.reason.value
     if planned.time is None:
         return reason
     moment = datetime.fromtimestamp(planned.time, UTC)
-    when = _clock(moment, now) if moment > now else "now"
-    return when if planned.why == "scheduled" else f"{when} ({reason})"
+    when = _time_of_day(moment, now) if moment > now else "now"
+    return when if planned.reason == "scheduled" else f"{when} ({reason})"
 
 
-def next_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
+def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
     """Return the next pull of a mirror as fields."""
     return {
         "mirror": mirror,
         "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
-        "reason": planned.why.value.replace(" ", "_"),
+        "reason": planned.reason.value.replace(" ", "_"),
         "tries": planned.failures,
     }
 
@@ -157,6 +157,6 @@ def _stamp(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _clock(again: datetime, now: datetime) -> str:
+def _time_of_day(again: datetime, now: datetime) -> str:
     is_today = again.date() == now.date()
     return again.strftime("%H:%M:%SZ" if is_today else "%Y-%m-%dT%H:%MZ")

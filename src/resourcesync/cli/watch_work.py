@@ -9,10 +9,10 @@ from typing import Final
 from resourcesync.api.calls import CallContext
 from resourcesync.cli import words as forms
 from resourcesync.cli.audit_words import conclude as conclude_audit
-from resourcesync.cli.change_lines import fields_of
+from resourcesync.cli.change_lines import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
-from resourcesync.cli.json_output import line_of
+from resourcesync.cli.json_output import json_line
 from resourcesync.cli.notes import CollectingScreen
 from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.pull_words import PullRenderer
@@ -25,19 +25,19 @@ from resourcesync.watch.rota import JobKind, JobOutcome, JobStatus, MirrorJob, M
 from resourcesync.wiring import mirrors, sets
 from resourcesync.wiring.handing_on import ChangeForwarder
 from resourcesync.wiring.machine import new_run_id
-from resourcesync.wiring.watched import AuditOptions, audit
+from resourcesync.wiring.watched import AuditOptions, audit_mirror
 
 CONSUMER: Final = "on_change"
 """The name under which the program of ``on_change`` has its cursor."""
 
-USUAL_LIMIT: Final = 3_600.0
+DEFAULT_LIMIT: Final = 3_600.0
 """Seconds that the program of ``on_change`` may take when nobody says how long."""
 
 _LOCKED: Final = frozenset({ExitCode.LOCKED})
-_DONE: Final = frozenset(
+_COMPLETED: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
-_WHOLE: Final = AuditOptions()
+_FULL_AUDIT: Final = AuditOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ class WatchedMirror:
     target: PullTarget
     wanted: MirrorSchedule
     on_change: tuple[str, ...] = ()
-    limit: float = USUAL_LIMIT
-    audit: AuditOptions = _WHOLE
+    limit: float = DEFAULT_LIMIT
+    audit: AuditOptions = _FULL_AUDIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,26 +107,26 @@ class WatchJobRunner:
         """Do an errand; a fault of ours is told and reported, and raises nothing."""
         it = self._watched.get(errand.mirror)
         if it is None:
-            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         try:
             match errand.kind:
                 case JobKind.PULL:
                     return self._pull(it, is_stopped)
                 case JobKind.AUDIT:
                     return self._audit(it, is_stopped)
-                case JobKind.HAND_ON:
-                    return self._hand_on(it, is_stopped)
+                case JobKind.HAND_OVER:
+                    return self._send_changes(it, is_stopped)
         except StoppedError:
-            return JobOutcome(verdict=JobStatus.CUT), JobReport(
+            return JobOutcome(status=JobStatus.PREEMPTED), JobReport(
                 exit=ExitCode.TERMINATED, stopped=True
             )
         except ResourceSyncError as error:
             again = error.retry_after if isinstance(error, SourceUnavailableError) else None
             problem, uri = problem_of(error), getattr(error, "uri", "")
-            return _ended(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
+            return _job_result(JobReport(exit=problem.exit, problem=problem, uri=uri), again)
         except Exception as error:  # noqa: BLE001 - our own fault in one mirror stops no other
             problem = write_crash_report(error, ["watch", errand.mirror])
-            return _ended(JobReport(exit=problem.exit, problem=problem), None)
+            return _job_result(JobReport(exit=problem.exit, problem=problem), None)
 
     def _pull(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
@@ -136,7 +136,7 @@ class WatchJobRunner:
         with calls.during(None, is_stopped):
             outcome = pull(it.target, way, notes, notes.report)
             self._on_pulled(it)
-        return _ended(
+        return _job_result(
             JobReport(
                 exit=outcome.exit,
                 fields=outcome.fields,
@@ -152,28 +152,30 @@ class WatchJobRunner:
         network = self._resolver.configuration.network(it.target.name, {})
         with calls.during(None, is_stopped):
             for folder in sets.each_mirror([it.target.folder]):
-                found = audit(folder, it.audit, network, calls)
+                found = audit_mirror(folder, it.audit, network, calls)
                 outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)
         fields = outcomes[0].fields if len(outcomes) == 1 else {}
-        return _ended(JobReport(exit=code, fields=fields), None)
+        return _job_result(JobReport(exit=code, fields=fields), None)
 
-    def _hand_on(self, it: WatchedMirror, is_stopped: IsStopped) -> tuple[JobOutcome, JobReport]:
+    def _send_changes(
+        self, it: WatchedMirror, is_stopped: IsStopped
+    ) -> tuple[JobOutcome, JobReport]:
         folders = [one for one in sets.each_mirror([it.target.folder]) if mirrors.is_mirror(one)]
         if not it.on_change or not folders:
-            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)
         count, why = 0, ""
         for folder in folders:
             below = "" if folder == it.target.folder else f"{folder.name}/"
-            teller = ChangeForwarder(CONSUMER, it.on_change, partial(_line, run, below))
+            teller = ChangeForwarder(CONSUMER, it.on_change, partial(_change_line, run, below))
             told, why = self._run_program(teller, folder, it.limit, is_stopped)
             count += told
             if why:
                 break
         fields = {"changes": count}
         if not why:
-            return JobOutcome(verdict=JobStatus.DONE), JobReport(exit=ExitCode.OK, fields=fields)
+            return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, fields=fields)
         problem = Problem(
             code="on-change",
             message=f"{it.on_change[0]} {why}",
@@ -182,7 +184,7 @@ class WatchJobRunner:
             f" resourcesync changes {it.target.name} --consumer {CONSUMER} --json",
             exit=ExitCode.PARTIAL,
         )
-        return JobOutcome(verdict=JobStatus.FAILED), JobReport(
+        return JobOutcome(status=JobStatus.FAILED), JobReport(
             exit=ExitCode.PARTIAL, fields=fields, problem=problem
         )
 
@@ -202,17 +204,17 @@ class WatchJobRunner:
         return told, f"ended with {code}" if code else ""
 
 
-def _line(run: str, below: str, change: LoggedChange) -> bytes:
+def _change_line(run: str, below: str, change: LoggedChange) -> bytes:
     """Return a change as a program is told of it; the path begins with the folder of its set."""
-    fields = fields_of(change)
+    fields = change_fields(change)
     if change.path:
         fields["path"] = f"{below}{change.path}"
-    return line_of("change", run, fields)
+    return json_line("change", run, fields)
 
 
-def _ended(report: JobReport, retry_after: float | None) -> tuple[JobOutcome, JobReport]:
-    verdict = JobStatus.DONE if report.exit in _DONE else JobStatus.FAILED
+def _job_result(report: JobReport, retry_after: float | None) -> tuple[JobOutcome, JobReport]:
+    verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
     if report.exit in _LOCKED:
         verdict = JobStatus.LOCKED
     # There may be something to tell even if it brought nothing: others pull and repair, too.
-    return JobOutcome(verdict=verdict, retry_after=retry_after or 0.0, changed=True), report
+    return JobOutcome(status=verdict, retry_after=retry_after or 0.0, changed=True), report

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @mirror_argument
 @click.argument("resource", metavar="URI|PATH|FILE")
 @option("--offline", is_flag=True, help="Ask the mirror's memory only.")
-@options.with_options(options.WAY)
+@options.with_options(options.CONNECTION)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **values: Any) -> Job:
@@ -62,7 +62,7 @@ def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -
 
     mirror = one.folder
     if not mirrors.is_mirror(mirror):
-        raise mirrors.not_a_mirror(mirror)
+        raise mirrors.not_a_mirror_error(mirror)
 
     def report(event: str, fields: Mapping[str, object]) -> None:
         """Leave the other entries that a list may hold to the commands that judge lists."""
@@ -74,17 +74,17 @@ def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -
     with mirrors.open_destination(
         mirror, network=network, report=report, clock=clock
     ) as destination:
-        names = named(resource, mirror)
+        names = resource_names(resource, mirror)
         findings = partial(mirrors.last_findings, mirror)
         found = explain(
             destination.read_only_session(asking=not offline), names, findings, offline=offline
         )
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
-    lines = tuple(TextLine(text, label, QUIET) for label, text in lines_of(found, mirror))
-    return CommandOutcome(exit=code, closing=lines, fields=fields_of(found))
+    lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
+    return CommandOutcome(exit=code, closing=lines, fields=explanation_fields(found))
 
 
-def named(resource: str, mirror: Path) -> list[str]:
+def resource_names(resource: str, mirror: Path) -> list[str]:
     """Return what a resource's name may be in the mirror, the likeliest first.
 
     Args:
@@ -113,7 +113,7 @@ def _below(path: Path, root: Path) -> str:
         return ""
 
 
-def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
+def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     """Yield what is known of a resource, and what to do: labels and texts."""
     if found.copy is not None and not found.uri.endswith(f"/{found.copy.path}"):
         yield "File", f"{found.copy.path}  for {found.uri}"
@@ -124,11 +124,11 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
     if pending is not None and pending.tries:
         tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = words.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}{_again(pending)}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(pending)}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
-        yield "Audit", f"{found.finding.reason}{_since(found)}"
+        yield "Audit", f"{found.finding.reason}{_finding_state(found)}"
     if found.quarantined:
         yield "Set aside", f".resourcesync/quarantine/{found.quarantined[-1]}"
     verdict = found.verdict
@@ -139,18 +139,20 @@ def lines_of(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
         yield step
 
 
-def _again(pending: "Pending") -> str:
+def _retry_note(pending: "Pending") -> str:
     """Say when a resource is tried again that failed so often that it rests."""
-    from resourcesync.destination.tasks import rests  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.tasks import is_resting  # noqa: PLC0415 - help stays quick
 
     return (
-        f"; again from {words.moment(from_microseconds(pending.due))} on" if rests(pending) else ""
+        f"; again from {words.moment(from_microseconds(pending.due))} on"
+        if is_resting(pending)
+        else ""
     )
 
 
-def _since(found: "Explanation") -> str:
+def _finding_state(found: "Explanation") -> str:
     """Say whether what an audit found holds still: its bytes were read just now."""
-    if found.copy is None or not found.is_present or found.read is None:
+    if found.copy is None or not found.is_present or found.file_content is None:
         return ""
     return (
         "; read now: it still does" if found.is_altered else "; read now: it is as it was fetched"
@@ -163,9 +165,9 @@ def _local_copy(found: "Explanation") -> str:
         if found.trash is not None:
             at = words.moment(from_microseconds(found.trash.removed))
             return f"nothing; in the trash since {at}: {found.trash.place}"
-        if found.last is not None:
-            at = words.moment(from_microseconds(found.last.time))
-            return f"nothing; {found.last.kind} {at}"
+        if found.last_change is not None:
+            at = words.moment(from_microseconds(found.last_change.time))
+            return f"nothing; {found.last_change.kind} {at}"
         return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
     if copy.length < 0:
         return f"{copy.path}  its content is not known to be good"
@@ -173,8 +175,8 @@ def _local_copy(found: "Explanation") -> str:
     state = ", the file is missing" if not found.is_present else ""
     state = ", the file was altered since" if found.is_present and found.is_altered else state
     length, digests = copy.length, copy.digests
-    if found.read is not None:
-        length, digests = found.read[0], format_digests(found.read[1])
+    if found.file_content is not None:
+        length, digests = found.file_content[0], format_digests(found.file_content[1])
     digest = digests.partition(" ")[0].replace(":", " ", 1)
     return f"{words.count(length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
 
@@ -183,8 +185,8 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
     listed = found.listed
     if found.refused is not None:
         yield "Source", f"{found.refused.code}: {found.refused.reason}"
-    elif found.trouble:
-        yield "Source", f"could not be asked: {found.trouble}"
+    elif found.source_error:
+        yield "Source", f"could not be asked: {found.source_error}"
     elif listed is None:
         yield "Source", "does not list it" if found.is_source_read else "was not asked"
     else:
@@ -237,7 +239,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
             return None
 
 
-def fields_of(found: "Explanation") -> dict[str, object]:
+def explanation_fields(found: "Explanation") -> dict[str, object]:
     """Return an explanation as the fields of ``run.end``."""
     rows = {
         "here": found.copy,
@@ -245,7 +247,7 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "pending": found.pending,
         "refused": found.refused,
         "trash": found.trash,
-        "last_change": found.last,
+        "last_change": found.last_change,
         "patched": found.patched,
     }
     return {
@@ -256,7 +258,7 @@ def fields_of(found: "Explanation") -> dict[str, object]:
         "is_there": found.is_present,
         "is_altered": found.is_altered,
         "asked": found.is_source_read,
-        "trouble": found.trouble,
+        "trouble": found.source_error,
         "finding": None if found.finding is None else asdict(found.finding),
         "set_aside": list(found.quarantined),
         "via": list(found.via),

@@ -48,7 +48,7 @@ FORMS: Final = {
 """The forms of values as patterns for other programs; for some of them ours are stricter."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_WHOLE: Final = 100
+_MAX_PERCENT: Final = 100
 _PORTS: Final = 65_536
 _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
@@ -163,7 +163,7 @@ def parse_duration(text: str) -> float:
         return 0.0
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise _refused("duration", text, "write a number and a unit: 90s, 15m, 2h, 7d")
+        raise _value_error("duration", text, "write a number and a unit: 90s, 15m, 2h, 7d")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -176,7 +176,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     unit = "" if match is None else match[2].lower()
     if match is None or unit not in _BYTES:
-        raise _refused("size", text, "write a number and a unit: 500, 10k, 5M, 2G, 64KiB")
+        raise _value_error("size", text, "write a number and a unit: 500, 10k, 5M, 2G, 64KiB")
     return int(float(match[1]) * _BYTES[unit])
 
 
@@ -189,7 +189,7 @@ def parse_rate(text: str) -> float:
     match = _RATE.fullmatch(text.strip())
     rate = 0.0 if match is None else float(match[1]) / _SECONDS[match[2] or "s"]
     if rate <= 0:
-        raise _refused("rate", text, "write requests per second or minute: 5, 5/s, 30/m")
+        raise _value_error("rate", text, "write requests per second or minute: 5, 5/s, 30/m")
     return rate
 
 
@@ -208,7 +208,7 @@ def parse_moment(text: str) -> datetime | timedelta:
         return parse_w3c(text)
     except (ConfigurationError, ValueError, OverflowError) as error:
         hint = "write 2026-11-20, 2026-11-20T11:04:09Z, yesterday or -7d"
-        raise _refused("time", text, hint) from error
+        raise _value_error("time", text, hint) from error
 
 
 def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
@@ -239,9 +239,9 @@ def parse_limit(text: str) -> Limit:
     if match is not None and match[1] is not None:
         return Limit(count=int(match[1]))
     if match is None:
-        raise _refused("limit", text, "write a number or a share: 250, 10%")
-    if float(match[2]) > _WHOLE:
-        raise _refused("share", text, "no share is more than 100%")
+        raise _value_error("limit", text, "write a number or a share: 250, 10%")
+    if float(match[2]) > _MAX_PERCENT:
+        raise _value_error("share", text, "no share is more than 100%")
     return Limit(percent=float(match[2]))
 
 
@@ -297,7 +297,7 @@ def parse_proxy(text: str) -> str:
     return "" if text == "direct" else text.rstrip("/")
 
 
-def _refused(what: str, text: str, hint: str) -> ConfigurationError:
+def _value_error(what: str, text: str, hint: str) -> ConfigurationError:
     return ConfigurationError(f"{text[:64]!r} is not a {what}", hint=hint)
 
 

@@ -74,11 +74,11 @@ class ConfigFile:
             assert isinstance(found, Mapping)
             found = found.get(name, {})
             if not isinstance(found, Mapping):
-                raise self.wrong(names[:depth], name, "must be a table")
+                raise self.key_error(names[:depth], name, "must be a table")
         assert isinstance(found, Mapping)
         return found
 
-    def wrong(
+    def key_error(
         self, table: tuple[str, ...], key: str, reason: str, *, hint: str = ""
     ) -> ConfigurationError:
         """Return the error that names a key, its table, and where it stands.
@@ -86,9 +86,9 @@ class ConfigFile:
         What stands there is not shown: it may be a secret in the wrong place.
         """
         where = f" in [{'.'.join(table)}]" if table else ""
-        return self._at(f"`{key}`{where} {reason}", table, key, hint)
+        return self._error_at(f"`{key}`{where} {reason}", table, key, hint)
 
-    def unknown(
+    def unknown_key_error(
         self, table: tuple[str, ...], key: str, known: tuple[str, ...]
     ) -> ConfigurationError:
         """Return the error of a key or a table that does not exist, with the nearest that does."""
@@ -99,19 +99,21 @@ class ConfigFile:
         near = [it for it in (_KEY_ALIASES.get(word),) if it in known]
         near = near or get_close_matches(word, known, n=1, cutoff=_NEAR)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
-        return self._at(f"unknown key `{key[:64]}` {where}", table, key, hint)
+        return self._error_at(f"unknown key `{key[:64]}` {where}", table, key, hint)
 
-    def place(self, table: tuple[str, ...], key: str) -> str:
+    def location(self, table: tuple[str, ...], key: str) -> str:
         """Return ``file:line`` of a key, or of its table, or the file alone."""
         line = _line_of(self.text, table, key)
         return f"{self.path}:{line}" if line else str(self.path)
 
-    def _at(self, message: str, table: tuple[str, ...], key: str, hint: str) -> ConfigurationError:
-        evidence = (("file", self.place(table, key)),)
+    def _error_at(
+        self, message: str, table: tuple[str, ...], key: str, hint: str
+    ) -> ConfigurationError:
+        evidence = (("file", self.location(table, key)),)
         return ConfigurationError(message, evidence=evidence, hint=hint)
 
 
-def places(named: Path | None = None, *, system: Path = SYSTEM) -> list[ConfigLocation]:
+def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> list[ConfigLocation]:
     """Return where a configuration file is looked for, in order; only the first one there counts.
 
     A file in the current folder does not count when that folder lies in a mirror or a published
@@ -148,7 +150,7 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
         ConfigurationError: It cannot be read, is no TOML, or lies in the current folder and
             belongs to somebody else.
     """
-    for place in places(named, system=system):
+    for place in config_locations(named, system=system):
         if not place.counts:
             continue
         try:

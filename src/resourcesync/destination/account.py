@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from resourcesync.destination.history import ChangeHistory
-from resourcesync.destination.linking import with_linked
-from resourcesync.destination.ordering import ExternalSorter, in_order
+from resourcesync.destination.linking import merge_linked
+from resourcesync.destination.ordering import ExternalSorter, merge_sorted
 from resourcesync.destination.plan import ListedEntry, deduplicate
 
 OnConflict = Callable[[ListedEntry, ListedEntry], None]
@@ -25,12 +25,12 @@ class ListedRows:
         is_read: Whether a pull read these very lists, to its end.
     """
 
-    spools: list[ExternalSorter[ListedEntry]]
-    through: int
-    complete: bool
+    sorters: list[ExternalSorter[ListedEntry]]
+    checkpoint: int
+    proves_absence: bool
     history: ChangeHistory | None = None
     linked: ExternalSorter[ListedEntry] | None = None
-    is_read: bool = False
+    was_read: bool = False
 
     def rows(self, on_conflict: OnConflict | None = None) -> Iterator[ListedEntry]:
         """Yield one row for each URI, in order: its last word, or what links to it say.
@@ -38,8 +38,8 @@ class ListedRows:
         Args:
             on_conflict: Takes what is listed twice, with different content.
         """
-        return with_linked(
-            deduplicated_rows(self.spools, on_conflict or ignore_conflict), self.linked
+        return merge_linked(
+            deduplicated_rows(self.sorters, on_conflict or ignore_conflict), self.linked
         )
 
 
@@ -48,7 +48,7 @@ def deduplicated_rows(
     on_conflict: Callable[[ListedEntry, ListedEntry], None],
 ) -> Iterator[ListedEntry]:
     """Yield one row for each URI, in order: the last word of all spools."""
-    return deduplicate(in_order(spools, attrgetter("uri")), on_conflict)
+    return deduplicate(merge_sorted(spools, attrgetter("uri")), on_conflict)
 
 
 def ignore_conflict(first: ListedEntry, other: ListedEntry) -> None:

@@ -12,7 +12,7 @@ from resourcesync.destination.plan import CONTRADICTING, FILTERED, LOCAL_CHANGE,
 from resourcesync.destination.pulling import SyncOutcome
 from resourcesync.destination.reports import Failing, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.status import failures_of, not_given
+from resourcesync.destination.status import count_unavailable, failures_of
 from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask
 
 _MAX_REPORTED_FAILURES: Final = 1_000
@@ -31,7 +31,7 @@ class ListedCounts(NamedTuple):
     refused: int
 
 
-def account_of(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
+def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
     """Say what became of everything that the Source is known to list and that is selected.
 
     A baseline counts the list itself. Other runs read only what is new: for them it follows from
@@ -44,31 +44,31 @@ def account_of(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) 
     """
     tally, plan = pulled.tally, pulled.plan
     applied = tally.created + tally.updated - tally.contradicting
-    if pulled.selected is not None:
+    if pulled.selected_count is not None:
         unchanged = plan.same + tally.same
         missing = (tally.absent, tally.skipped)
-        pending = pulled.selected - tally.gone - unchanged - applied - sum(missing)
-        if pulled.complete and pulled.is_written:  # what is written down, not what would add up
-            missing = not_given(state, memory)
-            pending = waiting(state, PendingTask.FETCH) - sum(missing)
-        listed = pulled.selected - tally.gone + pulled.refused
-        return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused)
-    missing = not_given(state, memory)
+        pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
+        if pulled.is_complete and pulled.is_written:  # what is written down, not what would add up
+            missing = count_unavailable(state, memory)
+            pending = count_pending(state, PendingTask.FETCH) - sum(missing)
+        listed = pulled.selected_count - tally.gone + pulled.refused_count
+        return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused_count)
+    missing = count_unavailable(state, memory)
     pending, outdated = (
-        waiting(state, PendingTask.FETCH),
+        count_pending(state, PendingTask.FETCH),
         state.pending_with_copy(PendingTask.FETCH),
     )
     if not pulled.is_written:
         pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = waiting(state, PendingTask.RETAIN) + waiting(state, PendingTask.DELETE)
+    not_listed = count_pending(state, PendingTask.RETAIN) + count_pending(state, PendingTask.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
-    refused = memory.refused
+    refused = memory.refused_count
     listed = unchanged + applied + pending + sum(missing) + refused
     return ListedCounts(listed, unchanged, applied, pending, *missing, refused)
 
 
-def report_of(
+def build_report(
     run: str, pulled: SyncOutcome, equipment: Dependencies, *, dry_run: bool
 ) -> RunReport:
     """Return the report of a run.
@@ -80,35 +80,35 @@ def report_of(
         dry_run: Whether nothing was changed on purpose.
     """
     state, memory = equipment.state, SyncState(equipment.state)
-    tally, swept = pulled.tally, pulled.swept
-    to_delete, local = waiting(state, PendingTask.DELETE), len(swept.failures)
+    tally, swept = pulled.tally, pulled.deletions
+    to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
-    failed = waiting(state, PendingTask.FETCH) + local - sum(not_given(state, memory))
-    resources, waits = state.count(), to_delete and not pulled.is_swept
+    failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
+    resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
-    unfinished = memory.hole or tally.undecided or not pulled.complete
+    unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     return RunReport(
         run=run,
         mode=pulled.mode,
         state=_state_after_run(
-            held=held, behind=bool(failed or memory.refused or unfinished or waits)
+            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
         ),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
-        **account_of(pulled, state, memory)._asdict(),
+        **count_listed(pulled, state, memory)._asdict(),
         same=resources - tally.created - tally.updated,
         created=tally.created,
         updated=tally.updated,
         refetched=tally.refetched,
         deleted=swept.deleted,
-        unread=pulled.unread,
+        unread=pulled.unread_parts,
         failed=failed,
         edited=sum(it.code == LOCAL_CHANGE for it in swept.failures),
         held=held,
         held_of=swept.held_of if held else 0,
-        unlisted=pulled.unlisted,
-        **_besides(state),
+        unlisted=pulled.retained_count,
+        **_extra_counts(state),
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
         unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
@@ -118,35 +118,35 @@ def report_of(
         received=received,
         useful=tally.useful,
         as_of=memory.as_of,
-        failures=_failures(pulled, state),
+        failures=_first_failures(pulled, state),
     )
 
 
-def _besides(state: MirrorStateStore) -> dict[str, Any]:
+def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
     """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
     return {
-        "gap": SyncState(state).hole,
+        "gap": SyncState(state).has_gap,
         "moved_from": SyncState(state).moved_from,
-        "filtered": state.pending_coded(FILTERED),
-        "restored": state.pending_coded(RESTORED),
-        "contradicting": state.pending_coded(CONTRADICTING),
+        "filtered": state.pending_with_code(FILTERED),
+        "restored": state.pending_with_code(RESTORED),
+        "contradicting": state.pending_with_code(CONTRADICTING),
         "linked": state.linked_count(),
     }
 
 
-def _failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:
-    found = [*pulled.tally.failures, *pulled.swept.failures][:_MAX_REPORTED_FAILURES]
+def _first_failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:
+    found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
     return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
 
 
 def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) -> int:
     """Return how many deletions are held, or would be."""
     if dry_run:
-        return pulled.swept.held
-    return to_delete if pulled.is_swept else 0
+        return pulled.deletions.held
+    return to_delete if pulled.are_deletions_done else 0
 
 
-def waiting(state: MirrorStateStore, task: PendingTask) -> int:
+def count_pending(state: MirrorStateStore, task: PendingTask) -> int:
     """Return how many resources wait for a task."""
     return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
 

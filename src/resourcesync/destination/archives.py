@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from resourcesync.destination.cursor import ChangeListSpan
-from resourcesync.destination.resource_lists import expect, parts_of
+from resourcesync.destination.resource_lists import check_capability, parts_of
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.documents.reading import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
@@ -67,7 +67,7 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Chan
         SourceError: A part could not be had.
         DocumentError: A document cannot be used.
     """
-    expect(archive, Capability.CHANGE_LIST_ARCHIVE)
+    check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
     parts = parts_of(archive)
     spans = (announced_span(*item) for item in parts.items())
     if not archive.header.is_index:
@@ -90,7 +90,7 @@ def read_archive(documents: DocumentFetcher, archive: Document) -> Iterator[Chan
             yield from read_archive(documents, inner)
 
 
-def oldest_first(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> list[ChangeListSpan]:
+def in_time_order(documents: DocumentFetcher, spans: list[ChangeListSpan]) -> list[ChangeListSpan]:
     """Return the lists of an archive in their turn, where neither it nor they tell intervals.
 
     Their changes may have times all the same: where those of the first list are later than those

@@ -12,32 +12,32 @@ from typing import Final, Literal
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.account import deduplicated_rows, ignore_conflict
 from resourcesync.destination.clashes import PathClaim
-from resourcesync.destination.doubting import SuspectMarker, as_listed
+from resourcesync.destination.doubting import SuspectMarker, listed_from_copy
 from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.history import check_no_older, go_on_from
-from resourcesync.destination.linking import linked_by, with_linked
+from resourcesync.destination.history import check_no_older, continue_from
+from resourcesync.destination.linking import collect_linked, merge_linked
 from resourcesync.destination.names import NameMapping
-from resourcesync.destination.naming import names_in_order
+from resourcesync.destination.naming import new_claim_sorter
 from resourcesync.destination.plan import (
     ABSENT_CODES,
     DAMAGED,
     FILTERED,
-    NOT_GIVEN_CODES,
-    NOT_KNOWN_GOOD,
+    UNAVAILABLE_CODES,
+    UNKNOWN_CONTENT,
     ListedEntry,
     ListingStatus,
     Match,
-    is_forgotten,
     is_suspect,
-    known_of,
+    is_unknown,
+    listing_status,
     match_copy,
 )
 from resourcesync.destination.proving import AuditRolling, FailedCheck, FixityChecker, FixityResult
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.seen_lists import ListPositions
-from resourcesync.destination.status import not_given
-from resourcesync.destination.tasks import listed_again
+from resourcesync.destination.status import count_unavailable
+from resourcesync.destination.tasks import listed_from_task
 from resourcesync.errors import SourceNotFoundError
 from resourcesync.model.digests import (
     ALGORITHMS,
@@ -56,12 +56,12 @@ from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransacti
 
 AuditMethod = Literal["lists", "stat", "hash", "remote"]
 _DEFAULT_MAX_FINDINGS: Final = 10_000
-MOST_FINDINGS: Final = 100_000
+MAX_REPAIR_FINDINGS: Final = 100_000
 """Findings that one repair mends."""
 
 _ONE_STRONG: Final = ("sha-256",)
 _CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
-_NO_MORE: Final = PathClaim("\U0010ffff" * 2, "")
+_END_OF_CLAIMS: Final = PathClaim("\U0010ffff" * 2, "")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,12 +104,12 @@ class Audit:
         self._marks_suspects = doubting
         self._pull = pull
         self._method: str = method
-        self._bad: dict[str, FailedCheck] = {}
+        self._failed_checks: dict[str, FailedCheck] = {}
         self._finds_foreign = method != "lists"
         self._counts = _AuditCounts()
         self._has_gap = self._is_offline = self._is_served = False
         self._is_read = True
-        self._not_given = any(not_given(pull.state, pull.sync_state))
+        self._has_unavailable = any(count_unavailable(pull.state, pull.sync_state))
         self._suspects = SuspectMarker(pull, offline=False)
 
     def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
@@ -127,21 +127,21 @@ class Audit:
         """
         self._is_offline = offline
         self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
-        proven = self._prove(run, rolling)
+        proven = self._check_fixity(run, rolling)
         memory, counts = self._pull.sync_state, self._counts
-        at = memory.through
+        at = memory.checkpoint
         with ExitStack() as held:
-            rows = self._remembered()
+            rows = self._stored_rows()
             if not offline:
-                at, rows = self._listed(held)
-            look = held.enter_context(self._pull.equipment.copies.inspect())
+                at, rows = self._read_listed_rows(held)
+            look = held.enter_context(self._pull.dependencies.copies.inspect())
             self._compare(rows, look)
         self._suspects.flush()
         self._find_foreign_files()
-        self._remember_proof()
+        self._record_proof()
         return AuditReport(
             run=run,
-            at=_moment(at),
+            at=_datetime_of(at),
             listed=counts.listed - counts.unknown,
             absent=counts.absent,
             skipped=counts.skipped,
@@ -151,41 +151,41 @@ class Audit:
             extra=counts.extra,
             unlisted=counts.unlisted,
             foreign=counts.foreign,
-            refused=memory.refused if offline else self._pull.selection.refusals.count,
+            refused=memory.refused_count if offline else self._pull.selection.refusals.count,
             read=counts.read,
             doubted=self._suspects.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
-            proven_since=_moment(None if proven is None else proven.oldest),
+            proven_since=_datetime_of(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
-            is_begun=offline and memory.is_begun,
+            is_begun=offline and memory.is_first_pull_incomplete,
             is_looking=self._finds_foreign or proven is not None,
             has_gap=self._has_gap
             or memory.is_list_cut
-            or (offline and (memory.hole or memory.is_unsettled)),
+            or (offline and (memory.has_gap or memory.is_reading_incomplete)),
         )
 
-    def _prove(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
+    def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
         """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
         if rolling is None and self._method != "remote":
             return None
-        proven = FixityChecker(self._pull, self._method, run, self._suspects).prove(
+        proven = FixityChecker(self._pull, self._method, run, self._suspects).check(
             rolling or AuditRolling()
         )
-        self._bad, self._counts.read = proven.bad, proven.read
+        self._failed_checks, self._counts.read = proven.failed, proven.read
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
         self._finds_foreign = rolling is None
         return proven
 
-    def _remember_proof(self) -> None:
+    def _record_proof(self) -> None:
         """Write down that every byte of every copy was read just now, and is as it should be."""
         counts = self._counts
         all_read = self._method == "hash" and counts.present == self._pull.state.count()
         if all_read and not counts.findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 
-    def _remembered(self) -> Iterator[ListedEntry]:
+    def _stored_rows(self) -> Iterator[ListedEntry]:
         """Yield what was listed when it was last read: of each copy, and of what waits.
 
         What a deletion waits for is not listed any more.
@@ -193,20 +193,22 @@ class Audit:
         state = self._pull.state
         going = (row.uri for row in state.pending(PendingTask.DELETE))
         next_to_go = next(going, None)
-        for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=_never):
+        for difference in compare(
+            state.copies(), state.pending(PendingTask.FETCH), same=_never_same
+        ):
             match difference:
                 case Deleted(copy):
                     while next_to_go is not None and next_to_go < copy.uri:
                         next_to_go = next(going, None)
                     if next_to_go != copy.uri:
-                        yield as_listed(copy)
+                        yield listed_from_copy(copy)
                 case Updated(copy, waiting) | Same(copy, waiting):
                     damaged = waiting.code == DAMAGED
-                    yield as_listed(copy) if damaged else listed_again(waiting)
+                    yield listed_from_copy(copy) if damaged else listed_from_task(waiting)
                 case Created(waiting):
-                    yield listed_again(waiting)
+                    yield listed_from_task(waiting)
 
-    def _listed(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
+    def _read_listed_rows(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
         pull, found = self._pull, self._pull.found
         if found.resource_list is None:
             raise SourceNotFoundError(
@@ -214,48 +216,48 @@ class Audit:
                 uri=found.entry,
                 hint="audit against the mirror's own memory: resourcesync audit --offline",
             )
-        spools = [held.enter_context(pull.new_spool())]
+        spools = [held.enter_context(pull.new_sorter())]
         snapshot = pull.read_list(found.resource_list, spools[0])
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         at, history = snapshot.at, None
-        self._has_gap = snapshot.outdated > 0
+        self._has_gap = snapshot.outdated_parts > 0
         if at is not None:
-            check_no_older(at, pull.sync_state.at)
+            check_no_older(at, pull.sync_state.resource_list_at)
         if found.change_list is not None and at is not None:
             history = pull.change_lists.read(
                 found.change_list, since=at, state=None, beside=ListPositions(pull.state, at)
             )
-            spools.append(held.enter_context(history.spool))
-            go_on_from(
+            spools.append(held.enter_context(history.sorter))
+            continue_from(
                 history,
                 found.change_list,
-                known=pull.sync_state.through or 0,
-                listed=pull.sync_state.listed or 0,
+                known=pull.sync_state.checkpoint or 0,
+                listed=pull.sync_state.list_clock_checkpoint or 0,
                 now=pull.now,
             )
-            at = history.through
-            self._has_gap |= not history.reaches
-        self._is_read = pull.is_read(snapshot.at, history)
-        linked = linked_by(pull, deduplicated_rows(spools, ignore_conflict), held)
-        return at, with_linked(deduplicated_rows(spools, ignore_conflict), linked)
+            at = history.checkpoint
+            self._has_gap |= not history.reaches_back
+        self._is_read = pull.was_read(snapshot.at, history)
+        linked = collect_linked(pull, deduplicated_rows(spools, ignore_conflict), held)
+        return at, merge_linked(deduplicated_rows(spools, ignore_conflict), linked)
 
     def _compare(self, rows: Iterator[ListedEntry], look: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
-        by_memory = self._method == "lists" and not (self._bad or self._not_given)
-        same = _is_plainly_same if by_memory else _never
+        by_memory = self._method == "lists" and not (self._failed_checks or self._has_unavailable)
+        same = _is_plainly_same if by_memory else _never_same
         differences = compare(self._pull.state.copies(), wanted, same=same)
         often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
         plain = 0
-        for difference in check_cancelled(differences, self._pull.equipment.clock, **often):
+        for difference in check_cancelled(differences, self._pull.dependencies.clock, **often):
             match difference:
                 case Same():
                     plain += 1
                 case Updated(copy, row):
                     self._check_listed(copy, row, look)
                 case Created(row):
-                    self._missing(row)
+                    self._report_missing(row)
                 case Deleted(copy):
-                    self._extra(copy)
+                    self._report_extra(copy)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
@@ -264,53 +266,55 @@ class Audit:
         """Count a copy of what is listed; of what is not wanted any more it is no fault."""
         if row.change == FILTERED:
             return
-        if self._known(copy, row) is ListingStatus.GONE:
-            self._extra(copy)
+        if self._listing_status(copy, row) is ListingStatus.GONE:
+            self._report_extra(copy)
             return
         self._counts.listed += 1
         # What the Source does not give any more is kept as it was.
-        self._check(copy, as_listed(copy) if self._why_not_given(row.uri) else row, look)
+        self._check(copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, look)
 
-    def _known(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
+    def _listing_status(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
         if not row.undated:  # as most are
             return ListingStatus.LISTED
-        return known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read)
+        return listing_status(
+            row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read
+        )
 
-    def _missing(self, row: ListedEntry) -> None:
+    def _report_missing(self, row: ListedEntry) -> None:
         """Count what is listed and not here."""
-        if row.change == FILTERED or self._known(None, row) is ListingStatus.GONE:
+        if row.change == FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
             return
-        waiting, why = self._pull.state.pending_of(row.uri), self._why_not_given(row.uri)
+        waiting, why = self._pull.state.pending_of(row.uri), self._unavailable_code(row.uri)
         if why:
-            self._count_not_given(why)
+            self._count_unavailable(why)
         else:
             self._counts.listed += 1
-            self._find(FindingKind.MISSING, row.uri, row.path, _why_missing(waiting))
+            self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
 
-    def _why_not_given(self, uri: str) -> str:
+    def _unavailable_code(self, uri: str) -> str:
         """Return why the Source does not give what it lists, where that is accepted; else empty.
 
         The last attempt decides: that of a pull, or the request of this audit.
         """
-        if not self._not_given:
+        if not self._has_unavailable:
             return ""
-        waiting, bad = self._pull.state.pending_of(uri), self._bad.get(uri)
-        code = "" if waiting is None or waiting.code not in NOT_GIVEN_CODES else waiting.code
+        waiting, bad = self._pull.state.pending_of(uri), self._failed_checks.get(uri)
+        code = "" if waiting is None or waiting.code not in UNAVAILABLE_CODES else waiting.code
         if bad is not None and not bad.is_local:
-            return bad.code if code and bad.code in NOT_GIVEN_CODES else ""
+            return bad.code if code and bad.code in UNAVAILABLE_CODES else ""
         return "" if self._is_served else code
 
-    def _count_not_given(self, code: str) -> None:
+    def _count_unavailable(self, code: str) -> None:
         self._counts.absent += code in ABSENT_CODES
         self._counts.skipped += code not in ABSENT_CODES
 
-    def _extra(self, copy: Copy) -> None:
+    def _report_extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
         self._counts.extra += not is_kept
         reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
-        self._find(FindingKind.EXTRA, copy.uri, copy.path, reason)
+        self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
         if self._method == "hash":
@@ -319,59 +323,59 @@ class Audit:
         if self._method == "stat":
             signature = look.signature(copy.path)
             if signature is None:
-                self._damaged(FindingKind.MISSING, copy, row, "missing")
+                self._report_damaged(FindingKind.MISSING, copy, row, "missing")
                 return
             if signature != copy.signature:
                 reason = "changed here since it was fetched"
-                self._damaged(FindingKind.DIFFERENT, copy, row, reason)
+                self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
                 return
-        bad = self._bad.get(copy.uri)
+        bad = self._failed_checks.get(copy.uri)
         if bad is not None and bad.is_local:
-            self._damaged(bad.kind, copy, row, bad.reason)
+            self._report_damaged(bad.kind, copy, row, bad.reason)
             return
         self._counts.present += 1
-        if bad is None or self._why_not_given(copy.uri):
+        if bad is None or self._unavailable_code(copy.uri):
             self._check_against_state(copy, row)
         else:
-            self._find(bad.kind, copy.uri, copy.path, bad.reason)
+            self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
 
-    def _damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
+    def _report_damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
         """Tell of a copy whose file is not what was put there, and put it in doubt."""
         self._counts.present += kind is not FindingKind.MISSING
-        self._find(kind, copy.uri, copy.path, reason)
+        self._add_finding(kind, copy.uri, copy.path, reason)
         self._suspects.mark_suspect(copy, row, reason)
 
     def _check_against_state(self, copy: Copy, row: ListedEntry) -> None:
         match match_copy(copy, row):
             case Match.DIFFERENT:
-                known = not (is_forgotten(copy) or is_suspect(copy))
-                reason = "the Source lists another" if known else NOT_KNOWN_GOOD
-                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+                known = not (is_unknown(copy) or is_suspect(copy))
+                reason = "the Source lists another" if known else UNKNOWN_CONTENT
+                self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case Match.UNKNOWN if self._is_to_be_fetched(copy):
-                self._find(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
+                self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
             case Match.UNKNOWN | Match.SAME:
-                self._is_accurate(copy, row)
+                self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
         """Whether a pull could not have what is listed now, so that this may be another."""
         waiting = self._pull.state.pending_of(copy.uri)
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
-        return is_due and not self._is_served and not self._why_not_given(copy.uri)
+        return is_due and not self._is_served and not self._unavailable_code(copy.uri)
 
-    def _is_accurate(self, copy: Copy, row: ListedEntry) -> None:
+    def _count_accurate(self, copy: Copy, row: ListedEntry) -> None:
         """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
 
         Without the Source, a digest that was computed here proves only that the file is the same.
         An old copy of what the Source does not give now is not known to be right.
         """
-        why = self._why_not_given(copy.uri)
+        why = self._unavailable_code(copy.uri)
         if why:
             self._counts.unknown += 1
-            self._count_not_given(why)
+            self._count_unavailable(why)
             return
         is_right = self._is_served and bool(row.rivals)  # these are the bytes that it serves now
-        if self._known(copy, row) is ListingStatus.OPEN and not is_right:
-            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
+        if self._listing_status(copy, row) is ListingStatus.OPEN and not is_right:
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
         self._counts.accurate += 1
         if self._is_served:
@@ -390,39 +394,39 @@ class Audit:
             wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
         found = look.digest(copy.path, wanted)
         if found is None:
-            self._damaged(FindingKind.MISSING, copy, row, "missing")
+            self._report_damaged(FindingKind.MISSING, copy, row, "missing")
             return
         length, digests = found
         self._counts.read += length
         if is_suspect(copy) and not self._is_damaged(copy, length, digests):
-            copy = self._suspects.proven(copy, look)
+            copy = self._suspects.clear_suspect(copy, look)
         if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
             self._counts.present += 1
-            self._is_accurate(copy, row)  # the common case, without taking the digests apart
+            self._count_accurate(copy, row)  # the common case, without taking the digests apart
         elif self._is_damaged(copy, length, digests):
             same = " (same length)" if length == copy.length else ""
             reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
-            self._damaged(FindingKind.DIFFERENT, copy, row, reason)
+            self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
         else:
             self._counts.present += 1
-            self._judge(copy, row, length, digests)
+            self._check_digests(copy, row, length, digests)
 
     @staticmethod
     def _is_damaged(copy: Copy, length: int, digests: tuple[Digest, ...]) -> bool:
         return length != copy.length >= 0 or disagree(digests, parse_digests(copy.digests))
 
-    def _judge(
+    def _check_digests(
         self, copy: Copy, row: ListedEntry, length: int, digests: tuple[Digest, ...]
     ) -> None:
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:
             reason = f"{length} B here, the Source lists {row.length} B"
-            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims and not agree(digests, claims):
             reason = f"{claims[0].algorithm} differs from what the Source lists"
-            self._find(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
         elif claims:
-            self._is_accurate(copy, row)
+            self._count_accurate(copy, row)
         else:
             self._check_against_state(copy._replace(digests=format_digests(digests)), row)
 
@@ -430,34 +434,36 @@ class Audit:
         """Count files that we did not fetch; they are named, and never touched."""
         if not self._finds_foreign:
             return
-        copies = self._pull.equipment.copies
+        copies = self._pull.dependencies.copies
         # Every copy that was found has a place of its own, so equal numbers leave none for others.
         if sum(1 for _ in copies.paths()) == self._counts.present:
             return
-        mapping, scratch = self._pull.selection.mapping, self._pull.equipment.scratch
+        mapping, scratch = self._pull.selection.mapping, self._pull.dependencies.scratch
         key = mapping.key if isinstance(mapping, NameMapping) else str
-        with names_in_order(scratch) as found, names_in_order(scratch) as known:
+        with new_claim_sorter(scratch) as found, new_claim_sorter(scratch) as known:
             found.add_all(PathClaim(key(path), path) for path in copies.paths())
             known.add_all(PathClaim(key(it.path), it.path) for it in self._pull.state.copies())
             ours, last = iter(known), PathClaim("", "")
             for file in found:
                 while last.key < file.key:
-                    last = next(ours, _NO_MORE)
+                    last = next(ours, _END_OF_CLAIMS)
                 if last.key != file.key:
                     self._counts.foreign += 1
                     uri = self._free_uri(file.uri)
-                    self._find(FindingKind.EXTRA, uri, file.uri, "not fetched by resourcesync")
+                    self._add_finding(
+                        FindingKind.EXTRA, uri, file.uri, "not fetched by resourcesync"
+                    )
 
     def _free_uri(self, path: str) -> str:
         """Return the URI that a file seems to be of, if it has no copy; else nothing."""
         uris = self._pull.selection.uris_of(path)
         return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
-    def _find(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
+    def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
         if len(self._counts.findings) < self._max_findings:
             self._counts.findings.append(finding)
-        self._pull.equipment.report(
+        self._pull.dependencies.report(
             "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
         )
 
@@ -470,11 +476,11 @@ def _computable(digests: str) -> tuple[str, ...]:
     return names if all(name in ALGORITHMS for name in names) else ()
 
 
-def _moment(value: int | None) -> datetime | None:
+def _datetime_of(value: int | None) -> datetime | None:
     return from_microseconds(value) if value else None
 
 
-def _why_missing(waiting: Pending | None) -> str:
+def _missing_reason(waiting: Pending | None) -> str:
     """Say that a resource is not here, and why as far as a pull has told."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
@@ -492,6 +498,6 @@ def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
     )
 
 
-def _never(copy: Copy, row: ListedEntry | Pending) -> bool:
+def _never_same(copy: Copy, row: ListedEntry | Pending) -> bool:
     del copy, row
     return False

@@ -15,7 +15,7 @@ from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
-_SERIALIZED: Final = ".zip"
+_ZIP_SUFFIX: Final = ".zip"
 _PIECE: Final = 1 << 20
 _COLUMNS: Final = ("uri", "path", "bytes", "digests", "lastmod", "installed")
 _PROGRAM: Final = f"resourcesync {__version__}"
@@ -33,10 +33,10 @@ def export_bag(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[Exp
         closing(holdings.scratch()) as directory,
     ):
         files = _Bag(holdings, options, manifest, table).files()
-        if not options.name.endswith(_SERIALIZED):
+        if not options.name.endswith(_ZIP_SUFFIX):
             yield from (ExportFile(it.path, it.content) for it in files)
             return
-        base = options.name.removesuffix(_SERIALIZED)
+        base = options.name.removesuffix(_ZIP_SUFFIX)
         members = (ZipMember(f"{base}/{it.path}", it.content, it.size) for it in files)
         yield ExportFile("", write_zip(members, directory))
 
@@ -63,11 +63,11 @@ class _Bag:
     def files(self) -> "Iterator[_BagFile]":
         """Yield the files, the payload between the declaration and what tells of it."""
         yield self._tag("bagit.txt", [DECLARATION])
-        self._table.write(_row(_COLUMNS))
+        self._table.write(_csv_row(_COLUMNS))
         for copy in self._holdings.copies():
             yield _BagFile(PAYLOAD + copy.path, self._payload(copy), copy.length)
-        yield self._tag("manifest-sha256.txt", _again(self._manifest))
-        yield self._tag("resources.csv", _again(self._table))
+        yield self._tag("manifest-sha256.txt", _read_back(self._manifest))
+        yield self._tag("resources.csv", _read_back(self._table))
         yield self._tag("bag-info.txt", [bag_info(self._facts())])
         yield _BagFile("tagmanifest-sha256.txt", [line.encode() for line in self._tags], 0)
 
@@ -87,7 +87,7 @@ class _Bag:
         lastmod = "" if copy.lastmod is None else format_w3c(from_microseconds(copy.lastmod))
         installed = format_w3c(from_microseconds(copy.installed))
         cells = (copy.uri, PAYLOAD + copy.path, str(size), copy.digests, lastmod, installed)
-        self._table.write(_row(cells))
+        self._table.write(_csv_row(cells))
 
     def _tag(self, path: str, content: Iterable[bytes]) -> "_BagFile":
         return _BagFile(path, self._hashed(path, content), 0)
@@ -119,14 +119,14 @@ class _BagFile(NamedTuple):
     size: int
 
 
-def _again(file: BinaryIO) -> Iterator[bytes]:
+def _read_back(file: BinaryIO) -> Iterator[bytes]:
     """Yield what was written to a file, once all of it is."""
     file.seek(0)
     while piece := file.read(_PIECE):
         yield piece
 
 
-def _row(cells: Iterable[str]) -> bytes:
+def _csv_row(cells: Iterable[str]) -> bytes:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(cells)
     return line.getvalue().encode()

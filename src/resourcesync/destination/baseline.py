@@ -8,13 +8,13 @@ from typing import Final
 
 from resourcesync.destination.account import ListedRows, deduplicated_rows, ignore_conflict
 from resourcesync.destination.deletion import DeletionResult
-from resourcesync.destination.dumps import DumpTransfer, together
-from resourcesync.destination.entries import ENTRIES_KNOWN, write_entries
-from resourcesync.destination.former import not_due, still_to_delete
+from resourcesync.destination.dumps import DumpTransfer, combine_tallies
+from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE, store_entry_links
+from resourcesync.destination.former import pending_deletion_of, postponed_fetch
 from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.history import ChangeHistory, check_no_older, go_on_from
-from resourcesync.destination.linking import linked_by, links_of, with_linked, write_links
-from resourcesync.destination.memory import encode
+from resourcesync.destination.history import ChangeHistory, check_no_older, continue_from
+from resourcesync.destination.linking import collect_linked, link_rows, merge_linked, store_links
+from resourcesync.destination.memory import encode_notes
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import (
     ABSENT,
@@ -25,9 +25,9 @@ from resourcesync.destination.plan import (
     ListedEntry,
     Retain,
     apply_deletion_policy,
-    count,
+    as_unknown,
+    count_decisions,
     decide,
-    forgotten,
 )
 from resourcesync.destination.pulling import (
     CUT_LIST,
@@ -57,7 +57,7 @@ from resourcesync.ports.mirror import (
 )
 
 _CHUNK: Final = 1_000
-_FEW: Final = 5_000
+_MAX_NEW: Final = 5_000
 """New resources whose names are looked up; for more, all are compared."""
 
 
@@ -74,7 +74,7 @@ class Baseline:
         self._listed_at = 0
         self._swept_at: int | None = None
         self._created: list[ListedEntry] = []
-        self._is_cut = self._has_hole = self._is_undecided = False
+        self._is_cut = self._has_gap = self._is_undecided = False
 
     def run(
         self, *, gap: bool, known: ProcessedDocument | None = None, newer: bool = False
@@ -91,17 +91,19 @@ class Baseline:
         """
         uri = self._resource_list()
         with ExitStack() as held:
-            spool = held.enter_context(self._pull.new_spool())
+            spool = held.enter_context(self._pull.new_sorter())
             snapshot = self._pull.read_list(uri, spool, known, forgiving=True)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
-            history = self._since(snapshot, held)
-            spools = [spool] if history is None else [spool, history.spool]
-            self._linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
+            history = self._read_changes(snapshot, held)
+            spools = [spool] if history is None else [spool, history.sorter]
+            self._linked = collect_linked(
+                self._pull, deduplicated_rows(spools, ignore_conflict), held
+            )
             return self._synchronize(snapshot, history, spools)
 
-    def account(self, held: ExitStack) -> ListedRows:
+    def read_listed_rows(self, held: ExitStack) -> ListedRows:
         """Read what the Source lists now, without acting on it.
 
         Args:
@@ -110,25 +112,25 @@ class Baseline:
         Raises:
             ResourceSyncError: It cannot be read now, or is older than what was read before.
         """
-        spool = held.enter_context(self._pull.new_spool())
+        spool = held.enter_context(self._pull.new_sorter())
         snapshot = self._pull.read_list(self._resource_list(), spool)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         self._check_time(snapshot, gap=False)
-        history = self._since(snapshot, held)
-        through, reaches = self._reach(snapshot, history)
-        complete = self._may_sweep(snapshot, through, reaches=reaches)
+        history = self._read_changes(snapshot, held)
+        through, reaches = self._coverage(snapshot, history)
+        complete = self._proves_absence(snapshot, through, reaches=reaches)
         if complete and not self._is_whole(snapshot):
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
-        spools = [spool] if history is None else [spool, history.spool]
-        linked = linked_by(self._pull, deduplicated_rows(spools, ignore_conflict), held)
+        spools = [spool] if history is None else [spool, history.sorter]
+        linked = collect_linked(self._pull, deduplicated_rows(spools, ignore_conflict), held)
         return ListedRows(
-            spools=spools,
-            through=through,
-            complete=complete and not self._pull.selection.refusals.count,
+            sorters=spools,
+            checkpoint=through,
+            proves_absence=complete and not self._pull.selection.refusals.count,
             history=history,
             linked=linked,
-            is_read=self._pull.is_read(snapshot.at, history),
+            was_read=self._pull.was_read(snapshot.at, history),
         )
 
     @property
@@ -148,7 +150,7 @@ class Baseline:
         return uri
 
     def _is_newer(self, snapshot: ListSnapshot) -> bool:
-        known = self._pull.sync_state.at
+        known = self._pull.sync_state.resource_list_at
         return snapshot.at is None or known is None or snapshot.at > known
 
     def _is_whole(self, snapshot: ListSnapshot) -> bool:
@@ -163,23 +165,23 @@ class Baseline:
         return snapshot.entries >= memory.swept_entries
 
     def _check_time(self, snapshot: ListSnapshot, *, gap: bool) -> None:
-        through = self._pull.sync_state.through
+        through = self._pull.sync_state.checkpoint
         if snapshot.at is None or self._is_forced:
             return
-        check_no_older(snapshot.at, self._pull.sync_state.at)
+        check_no_older(snapshot.at, self._pull.sync_state.resource_list_at)
         if gap and through is not None and snapshot.at <= through:
             raise DiscontinuityError(
                 "the Change Lists no longer reach back to our last state, and the Resource List"
                 " is no newer",
                 evidence=(
-                    ("here", f"complete to {_text(through)}"),
-                    ("got", f"Resource List at {_text(snapshot.at)}"),
+                    ("here", f"complete to {_w3c(through)}"),
+                    ("got", f"Resource List at {_w3c(snapshot.at)}"),
                     ("kept", "nothing was changed"),
                 ),
                 hint="wait for the Source's next Resource List and run again",
             )
 
-    def _since(self, snapshot: ListSnapshot, held: ExitStack) -> ChangeHistory | None:
+    def _read_changes(self, snapshot: ListSnapshot, held: ExitStack) -> ChangeHistory | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
             self._pull.warn_no_time()
@@ -190,16 +192,16 @@ class Baseline:
             state=None,
             beside=ListPositions(self._pull.state, snapshot.at),
         )
-        held.enter_context(history.spool)
+        held.enter_context(history.sorter)
         if not self._is_forced:
-            go_on_from(
+            continue_from(
                 history,
                 self._pull.found.change_list,
-                known=self._pull.sync_state.through or 0,
-                listed=self._pull.sync_state.listed or 0,
+                known=self._pull.sync_state.checkpoint or 0,
+                listed=self._pull.sync_state.list_clock_checkpoint or 0,
                 now=self._pull.now,
             )
-        if not history.reaches:
+        if not history.reaches_back:
             self._pull.warn(
                 "change-gap",
                 "the Change Lists do not reach back to the Resource List: what was created in"
@@ -207,16 +209,16 @@ class Baseline:
             )
         return history
 
-    def _reach(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
+    def _coverage(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
         """Return up to when the lists tell, and whether nothing is missing up to there.
 
         Without Change Lists a Resource List from before T does not tell what became of it since.
         """
-        known, at = self._pull.sync_state.through or 0, snapshot.at or 0
-        if history is not None and history.reaches:
-            return history.through, True
+        known, at = self._pull.sync_state.checkpoint or 0, snapshot.at or 0
+        if history is not None and history.reaches_back:
+            return history.checkpoint, True
         if history is not None:
-            return max(history.through, known), False
+            return max(history.checkpoint, known), False
         if snapshot.at is None or at >= known or self._is_forced:
             return at, True
         return known, False
@@ -227,52 +229,52 @@ class Baseline:
         history: ChangeHistory | None,
         spools: list[ExternalSorter[ListedEntry]],
     ) -> SyncOutcome:
-        through, sweeping = self._judge(snapshot, history)
+        through, sweeping = self._assess(snapshot, history)
         counted, foreseen, sweeping = self._plan(spools, sweeping=sweeping)
         plan, kept, unsure = counted
-        if self._pull.sync_state.yielding or len(self._created) >= _FEW:
-            self._pull.naming.name_all(self._rows_of(spools, ignore_conflict))
+        if self._pull.sync_state.relocated_uris or len(self._created) >= _MAX_NEW:
+            self._pull.path_assignment.assign_all(self._rows_of(spools, ignore_conflict))
         else:
-            self._pull.naming.name_new(self._created)
-        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, unlisted=kept, swept=foreseen)
-        pulled.selected = plan.same + plan.create + plan.update
-        pulled.refused = self._pull.selection.refusals.count
-        pulled.unread = snapshot.unread
+            self._pull.path_assignment.assign_new(self._created)
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, retained_count=kept, deletions=foreseen)
+        pulled.selected_count = plan.same + plan.create + plan.update
+        pulled.refused_count = self._pull.selection.refusals.count
+        pulled.unread_parts = snapshot.unread_parts
         pulled.is_written = not self._pull.options.dry_run
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin(baseline=True)
-        links = links_of(
+        links = link_rows(
             deduplicated_rows(spools, ignore_conflict), self._linked, self._pull.generation
         )
-        write_links(self._pull.state, links)
-        self._write_entries(spools)
+        store_links(self._pull.state, links)
+        self._store_entry_links(spools)
         if self._pull.options.lists_only:
-            pulled.is_swept = False
-            self._write_down(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
+            pulled.are_deletions_done = False
+            self._store_tasks(self._decisions(spools, ignore_conflict, sweeping=sweeping), through)
         else:
-            self._fetch(pulled, spools, through, sweeping=sweeping)
-        self._note_unread(pulled)
-        if pulled.complete:
+            self._fetch_planned(pulled, spools, through, sweeping=sweeping)
+        self._postpone_unread(pulled)
+        if pulled.is_complete:
             unsure = unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
             self._finish(snapshot, history, through, unsure=unsure)
-            pulled.complete = not snapshot.outdated
-        if pulled.is_swept:
-            self._pull.sweep(pulled)
+            pulled.is_complete = not snapshot.outdated_parts
+        if pulled.are_deletions_done:
+            self._pull.delete_pending(pulled)
         return pulled
 
-    def _note_unread(self, pulled: SyncOutcome) -> None:
+    def _postpone_unread(self, pulled: SyncOutcome) -> None:
         """Let all be due again, as if the run had been cut off, where parts were not read."""
-        if pulled.unread:
-            pulled.complete = pulled.is_swept = False
-            self._pull.remember_refused(add=True)
+        if pulled.unread_parts:
+            pulled.is_complete = pulled.are_deletions_done = False
+            self._pull.record_refused(add=True)
 
-    def _write_entries(self, spools: list[ExternalSorter[ListedEntry]]) -> None:
+    def _store_entry_links(self, spools: list[ExternalSorter[ListedEntry]]) -> None:
         pull = self._pull
         if pull.selection.has_entries:
             rows = deduplicated_rows(spools, ignore_conflict)
-            write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
+            store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
     def _plan(
         self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
@@ -284,33 +286,39 @@ class Baseline:
             so if a URI is listed twice, which shows only here.
         """
         with RecordedDecisions(self._pull) as noted:
-            decisions = self._foreseen(spools, sweeping=sweeping)
+            decisions = self._planned_decisions(spools, sweeping=sweeping)
             reviewed = self._pull.options.review is not None
-            counted = count(noted.note(decisions) if reviewed else decisions, Mode.BASELINE)
-            if not sweeping or self._is_understood():
+            counted = count_decisions(
+                noted.record(decisions) if reviewed else decisions, Mode.BASELINE
+            )
+            if not sweeping or self._check_understood():
                 foreseen = self._pull.report_plan(counted[0])
                 noted.show(Mode.BASELINE)
                 return counted, foreseen, sweeping
         self._swept_at = None
         return self._plan(spools, sweeping=False)
 
-    def _foreseen(
+    def _planned_decisions(
         self, spools: list[ExternalSorter[ListedEntry]], *, sweeping: bool
     ) -> Iterator[Decision]:
         """Yield what is decided; what the Source called deleted before, and waits, goes too."""
         waits = any(True for _ in gone_rows(self._pull.state))
         self._created = []
-        for decision in self._decisions(spools, self._conflict, sweeping=sweeping):
-            if type(decision) is Fetch and decision.before is None and len(self._created) < _FEW:
+        for decision in self._decisions(spools, self._refuse_conflict, sweeping=sweeping):
+            if (
+                type(decision) is Fetch
+                and decision.before is None
+                and len(self._created) < _MAX_NEW
+            ):
                 self._created.append(decision.listed)
             if waits and isinstance(decision, Retain) and not decision.listed:
-                known = still_to_delete(self._pull, decision.copy)
+                known = pending_deletion_of(self._pull, decision.copy)
                 is_to_go = known is not None and known.task == PendingTask.DELETE
                 yield Delete(decision.copy, known.reason) if is_to_go and known else decision
             else:
                 yield decision
 
-    def _is_understood(self) -> bool:
+    def _check_understood(self) -> bool:
         """Whether all that was read could be used: only then does a list prove absence.
 
         What cannot be used may be what seems to be gone, under an address that is not understood.
@@ -320,7 +328,7 @@ class Baseline:
             self._pull.warn_not_understood(refused)
         return not refused
 
-    def _fetch(
+    def _fetch_planned(
         self,
         pulled: SyncOutcome,
         spools: list[ExternalSorter[ListedEntry]],
@@ -338,12 +346,12 @@ class Baseline:
         fetches = self._fetches(decisions, through)
         total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
         with closing(fetches):
-            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
-        pulled.tally = together(brought, fetched)
-        pulled.complete = pulled.is_swept = not transfer.stopped
+            fetched = transfer.execute(fetches, total=total, size=max(0, size))
+        pulled.tally = combine_tallies(brought, fetched)
+        pulled.is_complete = pulled.are_deletions_done = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
-    def _write_down(self, decisions: Iterable[Decision], at: int) -> None:
+    def _store_tasks(self, decisions: Iterable[Decision], at: int) -> None:
         """Remember what is to be fetched, for a later run."""
         pull = self._pull
         fetches = self._fetches(decisions, at)
@@ -364,14 +372,14 @@ class Baseline:
             )
             pull.state.commit(StateTransaction(pending=list(rows)))
 
-    def _judge(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
+    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> tuple[int, bool]:
         """Return up to when the lists tell, and whether what they do not list goes."""
-        through, reaches = self._reach(snapshot, history)
-        may = self._may_sweep(snapshot, through, reaches=reaches) and self._is_understood()
+        through, reaches = self._coverage(snapshot, history)
+        may = self._proves_absence(snapshot, through, reaches=reaches) and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
-        self._has_hole = not reaches
-        if snapshot.outdated:
+        self._has_gap = not reaches
+        if snapshot.outdated_parts:
             self._pull.warn("old-part", OLD_PART)
         if self._is_cut:
             self._pull.warn("cut-list", CUT_LIST)
@@ -381,13 +389,13 @@ class Baseline:
         self._listed_at = through if snapshot.at is None else snapshot.at
         return through, sweeping
 
-    def _may_sweep(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
+    def _proves_absence(self, snapshot: ListSnapshot, through: int, *, reaches: bool) -> bool:
         """Whether what is not listed is really gone; whether it goes, policy says."""
-        if not snapshot.complete:
+        if not snapshot.proves_absence:
             return False
         if snapshot.at is None:
             return self._pull.options.delete == "absent"
-        is_older = through < (self._pull.sync_state.through or 0)
+        is_older = through < (self._pull.sync_state.checkpoint or 0)
         # Who asks for a baseline believes a Source that was set back.
         return reaches and (not is_older or self._pull.options.mode == "baseline")
 
@@ -396,8 +404,8 @@ class Baseline:
         spools: list[ExternalSorter[ListedEntry]],
         on_conflict: Callable[[ListedEntry, ListedEntry], None],
     ) -> Iterator[ListedEntry]:
-        rows = with_linked(deduplicated_rows(spools, on_conflict), self._linked)
-        return self._pull.selection.named(rows)
+        rows = merge_linked(deduplicated_rows(spools, on_conflict), self._linked)
+        return self._pull.selection.with_current_paths(rows)
 
     def _decisions(
         self,
@@ -409,7 +417,9 @@ class Baseline:
         rows = self._without_undated_deletions(self._rows_of(spools, on_conflict))
         pruning, policy = self._pull.options.prune, self._pull.options.delete
         decisions = decide(self._copies(), rows, sweeping=sweeping, pruning=pruning)
-        return check_cancelled(apply_deletion_policy(decisions, policy), self._pull.equipment.clock)
+        return check_cancelled(
+            apply_deletion_policy(decisions, policy), self._pull.dependencies.clock
+        )
 
     def _without_undated_deletions(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows; while entries cannot be used, which may list it again, no old deletion."""
@@ -430,11 +440,11 @@ class Baseline:
         if self._pull.options.mode != "baseline":
             yield from copies
             return
-        with self._pull.equipment.copies.inspect() as look:
+        with self._pull.dependencies.copies.inspect() as look:
             for copy in copies:
-                yield copy if look.signature(copy.path) == copy.signature else forgotten(copy)
+                yield copy if look.signature(copy.path) == copy.signature else as_unknown(copy)
 
-    def _conflict(self, first: ListedEntry, other: ListedEntry) -> None:
+    def _refuse_conflict(self, first: ListedEntry, other: ListedEntry) -> None:
         del other
         self._pull.selection.refusals.add(
             first.loc, "duplicate-uri", "the Resource List gives it twice, with different content"
@@ -445,7 +455,7 @@ class Baseline:
         has_pending = any(True for task in PendingTask for _ in self._pull.state.pending(task))
         waiting: list[Pending] = []
         for decision in decisions:
-            rests = self._rests(decision, at, has_pending=has_pending)
+            rests = self._postponed_task(decision, at, has_pending=has_pending)
             if rests is not None:
                 waiting.append(rests)
             elif isinstance(decision, Fetch):
@@ -455,20 +465,20 @@ class Baseline:
                 waiting = []
         self._pull.state.commit(StateTransaction(pending=waiting))
 
-    def _rests(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
+    def _postponed_task(self, decision: Decision, at: int, *, has_pending: bool) -> Pending | None:
         """Return the task that a decision leaves to be done later; ``None`` when it leaves none."""
         match decision:
             case Delete(copy, reason):
                 word = self._listed_at if reason == ABSENT else at
-                return self._pull.deletion(copy, reason, word)
+                return self._pull.deletion_task(copy, reason, word)
             case Retain(copy, listed, reason):
                 held = has_pending and not listed
-                known = still_to_delete(self._pull, copy) if held else None
+                known = pending_deletion_of(self._pull, copy) if held else None
                 if known is None and reason:
-                    return self._pull.deletion(copy, reason, self._listed_at)
+                    return self._pull.deletion_task(copy, reason, self._listed_at)
                 return known or self._pull.retention_task(copy, at, code=FILTERED if listed else "")
             case Fetch(row) if has_pending:
-                return not_due(self._pull, row)
+                return postponed_fetch(self._pull, row)
             case _:
                 return None
 
@@ -476,38 +486,38 @@ class Baseline:
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool
     ) -> None:
         seen = [*snapshot.documents, *([] if history is None else history.documents)]
-        notes = encode(
+        notes = encode_notes(
             through=through,
             at=snapshot.at,
             generation=self._pull.generation,
             unsure=unsure,
             found=self._pull.discovered,
             stale_since=0,
-            baseline_due=self._is_undecided or snapshot.outdated > 0,
+            baseline_due=self._is_undecided or snapshot.outdated_parts > 0,
             taken_back=False,
-            hole=self._has_hole,
+            hole=self._has_gap,
             cut_list=self._is_cut,
             settled=self._pull.generation,
             passed_over=False,
-            list_head=snapshot.head or ListVersion(),
-            listed=through if history is None else history.listed,
+            list_head=snapshot.version or ListVersion(),
+            listed=through if history is None else history.list_clock_checkpoint,
             swept_at=self._swept_at,
             swept_entries=None if self._swept_at is None else snapshot.entries,
         ) | no_time_note(snapshot)
         if history is not None and snapshot.at is not None:
-            notes |= ListPositions(self._pull.state, snapshot.at).note(history.documents)
-        self._pull.remember_refused(add=False)
+            notes |= ListPositions(self._pull.state, snapshot.at).encode(history.documents)
+        self._pull.record_refused(add=False)
         # One step: a row of an older reading that outlived the cursor would be obeyed later.
         self._pull.state.commit(
             StateTransaction(
                 documents=seen,
                 only_documents=True,
-                notes=notes | self._pull.reading(history) | {ENTRIES_KNOWN: "1"},
+                notes=notes | self._pull.reading_notes(history) | {ENTRY_LINKS_COMPLETE: "1"},
                 outdated=self._pull.generation,
                 now=self._pull.now,
             )
         )
 
 
-def _text(moment: int) -> str:
+def _w3c(moment: int) -> str:
     return format_w3c(from_microseconds(moment))

@@ -62,7 +62,7 @@ class Deadline:
         """
         moment = self._clock.monotonic()
         if self._until is not None and moment >= self._until:
-            self._raise()
+            self._raise_expired()
         return moment
 
     def sleep(self, seconds: float) -> None:
@@ -75,23 +75,23 @@ class Deadline:
             left = max(0.0, self._until - self._clock.monotonic())
             if seconds >= left:
                 self._clock.sleep(left)
-                self._raise()
+                self._raise_expired()
                 return
         self._clock.sleep(seconds)
 
-    def _raise(self) -> None:
+    def _raise_expired(self) -> None:
         if self._error is None:
             self._error = BudgetError(
                 "the time that this run was given is over",
                 evidence=(("kept", "what was complete"),),
                 hint="run it again: it goes on from here",
             )
-        elif is_on_its_way(self._error):
+        elif is_propagating(self._error):
             return
         raise self._error
 
 
-def is_on_its_way(error: BaseException | None) -> bool:
+def is_propagating(error: BaseException | None) -> bool:
     """Whether a ``finally``, an ``except`` or a ``with`` above us is passing it on."""
     current, seen = sys.exception(), set[int]()
     while error is not None and current is not None and id(current) not in seen:
@@ -126,11 +126,11 @@ class Budget:
         self._received = received
         self._start = received()
         self._lift = lift
-        self._under_way = 0
-        self._has_begun = False
+        self._reserved = 0
+        self._has_reserved = False
         self.spent: Spent = ""
 
-    def end_of_time(self) -> None:
+    def expire(self) -> None:
         """Say that the time is over: nothing more is begun, and what is done may be written."""
         self.spent = "time"
         self._lift()
@@ -140,18 +140,18 @@ class Budget:
         if self.spent or self._limit is None:
             return not self.spent
         # What nobody knows the length of takes a byte at least.
-        wanted = self._received() - self._start + self._under_way + (length or 1)
+        wanted = self._received() - self._start + self._reserved + (length or 1)
         return wanted <= self._limit
 
-    def begin(self, length: int | None) -> bool:
+    def reserve(self, length: int | None) -> bool:
         """Take note of a request that is about to be sent; whether it may be."""
-        if not self.fits(length) and (self._has_begun or self.spent):
+        if not self.fits(length) and (self._has_reserved or self.spent):
             self.spent = self.spent or "bytes"
             return False
-        self._has_begun = True
-        self._under_way += length or 0
+        self._has_reserved = True
+        self._reserved += length or 0
         return True
 
-    def end(self, length: int | None) -> None:
+    def release(self, length: int | None) -> None:
         """Take note of its end: what came counts as received from now on."""
-        self._under_way -= length or 0
+        self._reserved -= length or 0

@@ -14,8 +14,8 @@ from resourcesync.destination.archives import (
     announced_span,
     archived_lists,
     grows_unseen,
+    in_time_order,
     is_archive,
-    oldest_first,
     read_archive,
 )
 from resourcesync.destination.cursor import (
@@ -32,9 +32,9 @@ from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.packages import DumpPackage, DumpPackages
 from resourcesync.destination.plan import ListedEntry
 from resourcesync.destination.resource_lists import (
+    check_capability,
+    check_list,
     document_record,
-    expect,
-    expect_list,
     parts_of,
 )
 from resourcesync.destination.seen_lists import (
@@ -54,9 +54,9 @@ from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorStateStore
 
 _log = logging.getLogger(__name__)
-_REREADS: Final = (0.5, 1.0, 2.0)
+_RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
 """Seconds to wait before an index and its lists are read again when they do not fit together."""
-_PASSING: Final = frozenset({"mixed-copies", "stale-copy"})
+_TRANSIENT_CODES: Final = frozenset({"mixed-copies", "stale-copy"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +79,10 @@ class ReaderDependencies:
     documents: DocumentFetcher
     selection: ResourceSelection
     clock: Clock
-    new_spool: Callable[[], ExternalSorter[ListedEntry]]
+    new_sorter: Callable[[], ExternalSorter[ListedEntry]]
     packages: DumpPackages | None = None
     archive: str = ""
-    beside: ListPositions | None = None
+    positions: ListPositions | None = None
 
     def bypassing_caches(self) -> "ReaderDependencies":
         """Return the same, which passes all caches on the way by."""
@@ -98,7 +98,7 @@ class ChangeListReader:
     """
 
     def __init__(self, equipment: ReaderDependencies) -> None:
-        self._equipment = equipment
+        self._dependencies = equipment
         self._documents = equipment.documents
         self._selection = equipment.selection
         self._clock = equipment.clock
@@ -128,18 +128,18 @@ class ChangeListReader:
         # has the last word, and no list that was read before.
         if state is not None:
             return self._read(uri, since, state)
-        anew = replace(self._equipment.bypassing_caches(), beside=beside)
+        anew = replace(self._dependencies.bypassing_caches(), positions=beside)
         return ChangeListReader(anew)._read(uri, since, state)  # noqa: SLF001 - one of ours
 
     def _read(self, uri: str, since: int, state: MirrorStateStore | None) -> ChangeHistory:
         mark = self._selection.refusals.mark()
-        history = self._read_patiently(uri, since, state)
-        archive = history.archive or self._equipment.archive
-        if history.reaches or not archive or archive == uri:
+        history = self._read_with_retries(uri, since, state)
+        archive = history.archive or self._dependencies.archive
+        if history.reaches_back or not archive or archive == uri:
             return history
         with ExitStack() as stack:
-            stack.enter_context(history.spool)
-            self._selection.refusals.back_to(mark)
+            stack.enter_context(history.sorter)
+            self._selection.refusals.restore(mark)
             whole = self._read_with_archive(uri, archive, since, state)
             if whole is None:
                 stack.pop_all()
@@ -151,47 +151,49 @@ class ChangeListReader:
     ) -> ChangeHistory | None:
         """Read the lists together with those of the past; ``None`` if that does not help."""
         try:
-            past = oldest_first(self._documents, archived_lists(self._documents, archive))
-            history = self._read_patiently(uri, since, state, past)
+            past = in_time_order(self._documents, archived_lists(self._documents, archive))
+            history = self._read_with_retries(uri, since, state, past)
         except (SourceError, DocumentError) as error:
             _log.warning("the archive of Change Lists at %s is of no use: %s", archive, error)
             return None
-        if history.reaches:
+        if history.reaches_back:
             return history
-        history.spool.close()
+        history.sorter.close()
         return None
 
-    def _read_patiently(
+    def _read_with_retries(
         self,
         uri: str,
         since: int,
         state: MirrorStateStore | None,
         past: Sequence[ChangeListSpan] = (),
     ) -> ChangeHistory:
-        waits, reader = iter(_REREADS), self
-        listed = _listed(state, since)
+        waits, reader = iter(_RETRY_DELAYS), self
+        listed = _list_clock_checkpoint(state, since)
         while True:
             mark = self._selection.refusals.mark()
-            spool = self._equipment.new_spool()
+            spool = self._dependencies.new_sorter()
             history = new_history(uri, spool, since=since, listed=listed, past=past, state=state)
             try:
                 reader._read_head(uri, history, state)
             except BaseException as error:
-                history.spool.close()
+                history.sorter.close()
                 wait = next(waits, None)
-                passing = isinstance(error, SourceUnavailableError) and error.code in _PASSING
+                passing = (
+                    isinstance(error, SourceUnavailableError) and error.code in _TRANSIENT_CODES
+                )
                 if not passing or wait is None:
                     raise
                 _log.info("reading the Change Lists again: %s", error)
-                self._selection.refusals.back_to(mark)
+                self._selection.refusals.restore(mark)
                 self._clock.sleep(wait)
-                reader = ChangeListReader(self._equipment.bypassing_caches())
+                reader = ChangeListReader(self._dependencies.bypassing_caches())
             else:
-                if reader is not self or not (history.reaches and history.cut_off.is_lost):
+                if reader is not self or not (history.reaches_back and history.interrupted.is_lost):
                     return history
-                history.spool.close()  # it may be an old copy
-                self._selection.refusals.back_to(mark)
-                reader = ChangeListReader(self._equipment.bypassing_caches())
+                history.sorter.close()  # it may be an old copy
+                self._selection.refusals.restore(mark)
+                reader = ChangeListReader(self._dependencies.bypassing_caches())
 
     def _read_head(
         self,
@@ -207,7 +209,7 @@ class ChangeListReader:
                 self._read_open_lists(uri, history, state)
                 return
             document = head.open()
-            packages = self._equipment.packages
+            packages = self._dependencies.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
                 self._read_dump(document, packages, history, state)
                 if not document.header.is_index:  # its dumps may change without it
@@ -215,7 +217,7 @@ class ChangeListReader:
                 return
             history.archive = document.header.link(Relation.ARCHIVES) or ""
             if not is_archive(document.header):
-                expect(document, Capability.CHANGE_LIST)
+                check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
                 self._read_index(document, history, state)
                 history.documents += (
@@ -224,20 +226,22 @@ class ChangeListReader:
                 return
             span = span_of(uri, document.header)
             record_rewritten_lists(history, [span], state)
-            history.reaches = chain([span], history.since).reaches
+            history.reaches_back = chain([span], history.old_list_clock_checkpoint).reaches_back
             index = document.header.link(Relation.INDEX)
-            if index is not None and not history.reaches and not climbed:
+            if index is not None and not history.reaches_back and not climbed:
                 self._read_head(index, history, state, climbed=True)
-            elif history.archived_lists and not history.reaches:
+            elif history.archived_lists and not history.reaches_back:
                 self._read_chain(
-                    _joined(history.archived_lists, [span], self._selection),
+                    _merge_spans(history.archived_lists, [span], self._selection),
                     self._get_list,
                     history,
                     state,
                 )
             else:
                 self._read_list(head, span, history, state)
-                history.reaches = history.reaches or history.last.are_found(span.from_)
+                history.reaches_back = history.reaches_back or history.last_changes.are_found(
+                    span.from_
+                )
 
     def _get(
         self, uri: str, history: ChangeHistory, state: MirrorStateStore | None, opened: ExitStack
@@ -255,38 +259,38 @@ class ChangeListReader:
     ) -> None:
         """The head did not change; if it is an index, its open lists may have."""
         history.open_lists = [] if state is None else open_lists_of(head, state)
-        history.unchanged = True
+        history.is_unchanged = True
         for uri in history.open_lists:
             with ExitStack() as opened:
                 fetched = self._get(uri, history, state, opened)
                 if fetched is None:
                     continue
-                history.unchanged = False
+                history.is_unchanged = False
                 document = fetched.open()
-                expect_list(document, Capability.CHANGE_LIST)
+                check_list(document, Capability.CHANGE_LIST)
                 span = span_of(uri, document.header)
                 self._read_list(fetched, span, history, state)
-                reaches = chain([span], history.since).reaches
-                history.reaches &= reaches or history.last.are_found(span.from_)
+                reaches = chain([span], history.old_list_clock_checkpoint).reaches_back
+                history.reaches_back &= reaches or history.last_changes.are_found(span.from_)
 
     def _read_index(
         self, index: Document, history: ChangeHistory, state: MirrorStateStore | None
     ) -> None:
         history.dialect = index.dialect
         if is_archive(index.header):
-            spans = oldest_first(self._documents, list(read_archive(self._documents, index)))
+            spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]
-        spans = _joined(history.archived_lists, spans, self._selection)
+        spans = _merge_spans(history.archived_lists, spans, self._selection)
         if len(spans) > 1 and (
-            not is_archive(index.header) or self._timed(spans[0]).from_ is not None
+            not is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
         ):  # the archives of drafts tell of no times, nor do their lists: each is read once then
-            spans = [self._timed(span) for span in spans]
+            spans = [self._with_own_interval(span) for span in spans]
         self._read_chain(spans, self._get_list, history, state)
         if is_archive(index.header):  # what it lists is closed, but perhaps the last
             del history.open_lists[:-1]
 
-    def _timed(self, span: ChangeListSpan) -> ChangeListSpan:
+    def _with_own_interval(self, span: ChangeListSpan) -> ChangeListSpan:
         """Return a list as it tells of itself, where its index does not tell when it begins.
 
         Without its times nobody knows its turn: an index may well have the newest list first.
@@ -309,7 +313,7 @@ class ChangeListReader:
         history.dialect = dump.dialect
         history.is_of_dump = True
         offered = {it.uri: it for it in packages.of_change_list(history.head, dump)}
-        spans = _spans_of_packages(offered.values(), state)
+        spans = _package_spans(offered.values(), state)
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), history, state)
         # A package grows only by another one of its name, as the dump tells.
         history.open_lists = []
@@ -318,7 +322,7 @@ class ChangeListReader:
         fetched = self._documents.get(uri)
         assert fetched is not None, "an unconditional request is never answered with 304"
         with ExitStack() as opened:
-            expect_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
+            check_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
             opened.pop_all()
         return fetched
 
@@ -329,12 +333,12 @@ class ChangeListReader:
         history: ChangeHistory,
         state: MirrorStateStore | None,
     ) -> None:
-        lists = chain(spans, history.since)
-        history.reaches = lists.reaches
+        lists = chain(spans, history.old_list_clock_checkpoint)
+        history.reaches_back = lists.reaches_back
         told: dict[str, ChangeListSpan] = {}  # an index need not tell when its lists begin
         end, first = None, True
         for announced in lists.lists:
-            if _was_read(announced, state, is_package=history.is_of_dump):
+            if _is_processed(announced, state, is_package=history.is_of_dump):
                 first, end = False, announced.until
                 continue
             with get(announced.uri) as fetched:
@@ -342,9 +346,14 @@ class ChangeListReader:
                     announced, fetched.open(), history
                 )
                 if first:  # an index need not tell of intervals, but each list does
-                    history.reaches = history.reaches and chain([span], history.since).reaches
-                elif end is not None and (span.from_ or 0) > max(end, history.since):
-                    history.reaches = False
+                    history.reaches_back = (
+                        history.reaches_back
+                        and chain([span], history.old_list_clock_checkpoint).reaches_back
+                    )
+                elif end is not None and (span.from_ or 0) > max(
+                    end, history.old_list_clock_checkpoint
+                ):
+                    history.reaches_back = False
                     return
                 ended = span.until if announced.until is None else None
                 history.is_outdated |= announced.announced and ended is not None
@@ -352,8 +361,8 @@ class ChangeListReader:
             first, end = False, span.until
             if end is None:
                 history.open_lists.append(span.uri)
-        if lists.is_whole and not history.reaches:
-            history.reaches = history.last.are_found(lists.lists[0].from_)
+        if lists.is_contiguous and not history.reaches_back:
+            history.reaches_back = history.last_changes.are_found(lists.lists[0].from_)
         record_rewritten_lists(history, [told.get(it.uri, it) for it in spans], state)
 
     def _effective_span(
@@ -395,19 +404,19 @@ class ChangeListReader:
             state: What is known of lists.
             ended: When it ended, if its index calls it open.
         """
-        self._selection.led_to(fetched.uri, fetched.final_uri)
+        self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         if state is not None:
             check_begins_no_earlier(span, state.document(span.uri))
         seen = None if state is None else find_list_record(history.head, span, state)
         now = to_microseconds(self._clock.now())
-        beside = self._equipment.beside
-        before = None if beside is None else beside.entries(history.head, span)
+        beside = self._dependencies.positions
+        before = None if beside is None else beside.position_of(history.head, span)
         ChangeListScan(
             fetched, span, history, selection=self._selection, now=now, ended=ended
         ).read(seen, before)
 
 
-def _was_read(
+def _is_processed(
     announced: ChangeListSpan, state: MirrorStateStore | None, *, is_package: bool
 ) -> bool:
     """Whether a list was processed and is the same now.
@@ -423,13 +432,13 @@ def _was_read(
     return announced.until is not None and known.until == announced.until
 
 
-def _listed(state: MirrorStateStore | None, through: int) -> int:
+def _list_clock_checkpoint(state: MirrorStateStore | None, through: int) -> int:
     """Return what the clock of the lists says of T; T itself where nothing is noted of it."""
-    noted = None if state is None else SyncState(state).listed
+    noted = None if state is None else SyncState(state).list_clock_checkpoint
     return through if noted is None else min(through, noted)
 
 
-def _joined(
+def _merge_spans(
     past: Iterable[ChangeListSpan], present: Iterable[ChangeListSpan], selection: ResourceSelection
 ) -> list[ChangeListSpan]:
     """Return the lists of an archive and those of the present, each once, as it is now.
@@ -437,12 +446,12 @@ def _joined(
     One that is at two addresses, since its Source went behind TLS, is one all the same: read again
     after those that followed it, it would undo them.
     """
-    spans = {selection.at_home(span.uri): span for span in past}
-    spans.update((selection.at_home(span.uri), span) for span in present)
+    spans = {selection.mirror_uri(span.uri): span for span in past}
+    spans.update((selection.mirror_uri(span.uri), span) for span in present)
     return list(spans.values())
 
 
-def _spans_of_packages(
+def _package_spans(
     packages: Iterable[DumpPackage], state: MirrorStateStore | None
 ) -> list[ChangeListSpan]:
     """Return what packages cover: as their dump says, or as it was when they were read before.

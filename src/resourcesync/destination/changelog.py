@@ -35,10 +35,10 @@ class ChangeLogReader:
 
     state: MirrorStateStore
     cursor: int | None = None
-    touched: bool = False
+    include_touched: bool = False
     restart_hint: str = "--restart"
 
-    def new(self) -> Iterator[LoggedChange]:
+    def read_new(self) -> Iterator[LoggedChange]:
         """Yield what is new since the cursor; the cursor moves when all was taken.
 
         A program that starts from nothing is told of each copy that is here as ``created``.
@@ -48,21 +48,21 @@ class ChangeLogReader:
         """
         forgotten, newest = self.state.change_bounds()
         if self.cursor is None:
-            yield from self._all(newest)
+            yield from self._all_copies(newest)
             self.cursor = newest
             return
         if not forgotten <= self.cursor <= newest:
-            raise self._lost(forgotten, newest)
+            raise self._lost_error(forgotten, newest)
         read = self.cursor
         for row in self.state.changes(read):
             if row.seq != read + 1:  # a pull forgot some while a slow program read
-                raise self._lost(*self.state.change_bounds())
+                raise self._lost_error(*self.state.change_bounds())
             read = row.seq
-            if self.touched or row.kind != MirrorChangeKind.TOUCHED:
+            if self.include_touched or row.kind != MirrorChangeKind.TOUCHED:
                 yield row
         self.cursor = read
 
-    def _lost(self, forgotten: int, newest: int) -> DiscontinuityError:
+    def _lost_error(self, forgotten: int, newest: int) -> DiscontinuityError:
         reason = f"the mirror's log of changes does not reach back to cursor {self.cursor}"
         if self.cursor is not None and self.cursor > newest:
             reason = f"cursor {self.cursor} lies beyond the end of the mirror's log of changes"
@@ -74,7 +74,7 @@ class ChangeLogReader:
             code="changes-lost",
         )
 
-    def _all(self, newest: int) -> Iterator[LoggedChange]:
+    def _all_copies(self, newest: int) -> Iterator[LoggedChange]:
         created = MirrorChangeKind.CREATED.value
         for copy in self.state.copies():
             if copy.length >= 0:  # else its file is changing now: the log will tell
@@ -82,11 +82,11 @@ class ChangeLogReader:
                 yield LoggedChange(newest, *seen, "")
 
 
-def start_of_log(state: MirrorStateStore) -> int:
+def oldest_cursor(state: MirrorStateStore) -> int:
     """Return the cursor before the oldest change that is remembered."""
     return state.change_bounds()[0]
 
 
-def start_at(state: MirrorStateStore, moment: int) -> int:
+def cursor_at(state: MirrorStateStore, moment: int) -> int:
     """Return the cursor before the changes of a moment and later, microseconds."""
-    return state.changed_before(moment)
+    return state.sequence_before(moment)

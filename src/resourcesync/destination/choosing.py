@@ -14,17 +14,17 @@ from typing import Final, Literal
 DumpPolicy = Literal["auto", "never", "always"]
 """Whether dumps are used: where they are cheaper, not at all, or wherever they help."""
 
-REQUEST: Final = 32 * 1024
+REQUEST_COST: Final = 32 * 1024
 """What one more request costs, in bytes: with the manners that a server may expect of us."""
-USUAL: Final = 16 * 1024
+DEFAULT_SIZE: Final = 16 * 1024
 """Bytes of a resource of which no list tells how many it has."""
-LEAST: Final = 8
+MIN_FETCHES: Final = 8
 """Fetches below which nobody looks for a dump: the look itself takes some requests."""
-MANIFEST: Final = 200
+MANIFEST_ENTRY_SIZE: Final = 200
 """Bytes of an entry of a manifest."""
-_LEAST_SHARE: Final = 0.1
+_MIN_SHARE: Final = 0.1
 """What must be wanted, at least, of what a package holds: else it is mostly here already."""
-_BLIND_SHARE: Final = 0.5
+_MIN_SHARE_UNSIZED: Final = 0.5
 """The same, where nobody knows how large the package is."""
 
 
@@ -46,7 +46,7 @@ class ResourceCount:
     def total(self) -> int:
         """Bytes of all of them, estimated."""
         sized = self.count - self.unsized
-        usual = self.size // sized if sized > 0 else USUAL
+        usual = self.size // sized if sized > 0 else DEFAULT_SIZE
         return self.size + self.unsized * usual
 
     def share(self, part: float) -> "ResourceCount":
@@ -73,9 +73,9 @@ class PackageEstimate:
     entries: int | None = None
 
 
-def cost_singly(need: ResourceCount) -> int:
+def cost_of_requests(need: ResourceCount) -> int:
     """Return what it costs to ask for each resource."""
-    return need.count * REQUEST + need.total
+    return need.count * REQUEST_COST + need.total
 
 
 def is_package_worth_fetching(
@@ -97,15 +97,15 @@ def is_package_worth_fetching(
         return True
     share = 1.0 if prospect.entries is None else wanted.count / max(prospect.entries, 1)
     if length is None:
-        return prospect.entries is not None and share >= _BLIND_SHARE
-    return share >= _LEAST_SHARE and REQUEST + length < cost_singly(wanted)
+        return prospect.entries is not None and share >= _MIN_SHARE_UNSIZED
+    return share >= _MIN_SHARE and REQUEST_COST + length < cost_of_requests(wanted)
 
 
 def is_dump_worth_checking(wanted: ResourceCount, policy: DumpPolicy) -> bool:
     """Whether so much is wanted that what a package holds is worth a look at its manifest."""
     if policy == "never":
         return False
-    return wanted.count >= (1 if policy == "always" else LEAST)
+    return wanted.count >= (1 if policy == "always" else MIN_FETCHES)
 
 
 def are_manifests_worth_fetching(
@@ -123,7 +123,10 @@ def are_manifests_worth_fetching(
     if policy != "auto":
         return policy == "always"
     held = (it.wanted.count if it.entries is None else it.entries for it in prospects)
-    return sum(REQUEST + MANIFEST * count for count in held) < cost_singly(rest) / 2
+    return (
+        sum(REQUEST_COST + MANIFEST_ENTRY_SIZE * count for count in held)
+        < cost_of_requests(rest) / 2
+    )
 
 
 class AgeIndex:

@@ -22,7 +22,7 @@ class PathClaim(NamedTuple):
     uri: str
 
 
-def yielding(named: Iterable[PathClaim]) -> Iterator[str]:
+def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
     """Yield the URIs that cannot have their names.
 
     Args:

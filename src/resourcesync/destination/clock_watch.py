@@ -24,8 +24,8 @@ REPORTED_SKEW: Final = timedelta(hours=1)
 """A difference that is reported."""
 MAX_SKEW: Final = timedelta(days=1)
 """A difference with which no time of the lists can be believed."""
-_AGREEING: Final = timedelta(minutes=10)
-_NONE: Final = timedelta()
+_MAX_SPREAD: Final = timedelta(minutes=10)
+_NO_SKEW: Final = timedelta()
 
 
 class SkewMeasuringFetcher:
@@ -47,14 +47,14 @@ class SkewMeasuringFetcher:
     def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
         """Carry out the requests; yield each outcome as it comes."""
         sent: dict[FetchRequest, datetime] = {}
-        with closing(_closable(self._fetcher.fetch(self._noted(requests, sent)))) as outcomes:
+        with closing(_closable(self._fetcher.fetch(self._record_sent(requests, sent)))) as outcomes:
             for outcome in outcomes:
                 moment = sent.pop(outcome.request, None)
                 if moment is not None and isinstance(outcome, FetchResponse):
                     self._compare(moment, outcome)
                 yield outcome
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Forget all answers: a run begins."""
         self._skews = None
 
@@ -65,13 +65,13 @@ class SkewMeasuringFetcher:
         Nothing where the answers do not agree.
         """
         if self._skews is None:
-            return _NONE
+            return _NO_SKEW
         least, most = self._skews
-        if most - least > _AGREEING:
-            return _NONE
+        if most - least > _MAX_SPREAD:
+            return _NO_SKEW
         return min(least, most, key=abs)
 
-    def _noted(
+    def _record_sent(
         self, requests: Iterable[FetchRequest], sent: dict[FetchRequest, datetime]
     ) -> Iterator[FetchRequest]:
         for request in requests:
@@ -85,14 +85,14 @@ class SkewMeasuringFetcher:
         is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
         if served is None or age.strip() != "0" or is_false:
             return
-        skew = max(sent - served, _NONE) or min(self._clock.now() - served, _NONE)
+        skew = max(sent - served, _NO_SKEW) or min(self._clock.now() - served, _NO_SKEW)
         least, most = self._skews or (skew, skew)
         self._skews = min(least, skew), max(most, skew)
 
 
 def describe_skew(skew: timedelta) -> str:
     """Say how far this machine's clock and the Source's are apart."""
-    way = "ahead of" if skew > _NONE else "behind"
+    way = "ahead of" if skew > _NO_SKEW else "behind"
     days, hours = abs(skew).days, abs(skew).seconds // 3_600
     amount = f"{days:,} days" if days > 1 else f"{24 * days + hours} h"
     return f"this machine's clock is {amount} {way} the Source's"

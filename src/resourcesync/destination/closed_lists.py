@@ -17,11 +17,11 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.mirror import ProcessedDocument
 
 _log = logging.getLogger(__name__)
-_MOST: Final = 50
+_MAX_CLOSED_LISTS: Final = 50
 """Lists that are asked again in a day, the newest ones; each is a small request."""
 
 
-def closed_list_changed(pull: SyncSession) -> str:
+def find_changed_closed_list(pull: SyncSession) -> str:
     """Return a closed Change List that is not what it was when it was processed; empty for none.
 
     Asks nobody more often than once a day, and changes nothing but the note of when it asked, and
@@ -37,28 +37,28 @@ def closed_list_changed(pull: SyncSession) -> str:
         return ""  # a dump stands for the lists: its packages are too large to be asked again
     if asked is not None and 0 <= pull.now - asked < DAY:
         return ""
-    changed = "" if asked is None else _changed(pull)  # what is known was read just now
+    changed = "" if asked is None else _find_changed(pull)  # what is known was read just now
     if not changed:
         memory.write(closed_asked_at=pull.now)
     return changed
 
 
-def _changed(pull: SyncSession) -> str:
-    documents = DocumentFetcher(pull.equipment.fetcher, pull.equipment.scratch)
-    for seen in pull.state.closed_documents(_MOST):
+def _find_changed(pull: SyncSession) -> str:
+    documents = DocumentFetcher(pull.dependencies.fetcher, pull.dependencies.scratch)
+    for seen in pull.state.closed_documents(_MAX_CLOSED_LISTS):
         try:
             fetched = documents.get(seen.uri, etag=seen.etag, last_modified=seen.last_modified)
             if fetched is None:
                 continue
             with fetched:
-                if _is_another(fetched, seen):
+                if _differs(fetched, seen):
                     return seen.uri
         except (SourceError, DocumentError) as error:
             _log.info("asking a closed list again: %s", error)
     return ""
 
 
-def _is_another(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
+def _differs(fetched: FetchedDocument, seen: ProcessedDocument) -> bool:
     prefix = ListPrefix()
     for entry in fetched.open().entries():
         if isinstance(entry, Change):

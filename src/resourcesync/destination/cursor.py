@@ -57,13 +57,13 @@ class Chain:
     """
 
     lists: tuple[ChangeListSpan, ...]
-    begins: bool = True
-    is_whole: bool = True
+    starts_in_time: bool = True
+    is_contiguous: bool = True
 
     @property
-    def reaches(self) -> bool:
+    def reaches_back(self) -> bool:
         """Whether they do."""
-        return self.begins and self.is_whole
+        return self.starts_in_time and self.is_contiguous
 
 
 def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
@@ -91,7 +91,7 @@ def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
             is_whole = False  # what stands behind the hole must not be applied
             break
         kept.append(span)
-    return Chain(lists=tuple(kept), begins=begins, is_whole=is_whole)
+    return Chain(lists=tuple(kept), starts_in_time=begins, is_contiguous=is_whole)
 
 
 def _in_order(spans: Sequence[ChangeListSpan]) -> list[ChangeListSpan]:
@@ -126,8 +126,8 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
             "a Change List is not the one that its index tells of (an old or mixed copy)",
             uri=announced.uri,
             evidence=(
-                ("index", f"from {_text(announced.from_)} until {_text(announced.until)}"),
-                ("list", f"from {_text(own.from_)} until {_text(own.until)}"),
+                ("index", f"from {_iso(announced.from_)} until {_iso(announced.until)}"),
+                ("list", f"from {_iso(own.from_)} until {_iso(own.until)}"),
                 ("kept", "nothing was changed"),
             ),
             code="mixed-copies",
@@ -135,7 +135,7 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
         )
 
 
-def _text(moment: int | None) -> str:
+def _iso(moment: int | None) -> str:
     return "-" if moment is None else from_microseconds(moment).isoformat()
 
 
@@ -162,9 +162,9 @@ class LatestChangeTime:
     def __init__(self, since: int, now: int) -> None:
         self._since = since
         self._now = now
-        self.own: int | None = None
-        self.is_ahead = False
-        self._borrowed = since
+        self.change_time: int | None = None
+        self.is_resource_clock_ahead = False
+        self._resource_time = since
 
     def add(self, change: Change) -> None:
         """Take the next change."""
@@ -174,24 +174,24 @@ class LatestChangeTime:
         if not is_plausible(time, through=self._since, now=self._now):
             return
         if has_own_time(change):
-            self.own = max(self.own or self._since, time)
+            self.change_time = max(self.change_time or self._since, time)
             modified = known_microseconds(change.resource.lastmod)
-            self.is_ahead |= modified is not None and modified > time + OVERLAP
+            self.is_resource_clock_ahead |= modified is not None and modified > time + OVERLAP
         else:
-            self._borrowed = max(self._borrowed, min(time, max(self._since, self._now)))
+            self._resource_time = max(self._resource_time, min(time, max(self._since, self._now)))
 
     @property
-    def is_news(self) -> bool:
+    def is_after_checkpoint(self) -> bool:
         """Whether a change has a time of its own after T: no old copy tells of that."""
-        return self.own is not None and self.own > self._since
+        return self.change_time is not None and self.change_time > self._since
 
     @property
     def moment(self) -> int:
         """It, in microseconds; T itself where no change is later."""
-        return self._borrowed if self.own is None else self.own
+        return self._resource_time if self.change_time is None else self.change_time
 
 
-def displaced(
+def find_superseded_list(
     spans: Sequence[ChangeListSpan],
     known: Iterable[ProcessedDocument],
     newest: int | None = None,
@@ -226,7 +226,9 @@ def displaced(
     return ""
 
 
-def dropped(spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument]) -> str:
+def find_missing_newest_list(
+    spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument]
+) -> str:
     """Return the newest list that was processed, where only older ones are left; empty for none.
 
     Old lists are dropped, the newest one is not, unless others go on from its end, or from its
@@ -244,7 +246,7 @@ def dropped(spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument])
     return newest.uri if max(ends, default=0) < (newest.until or newest.from_) else ""
 
 
-def overtaking(
+def find_list_within_processed(
     spans: Sequence[ChangeListSpan], known: Iterable[ProcessedDocument], newest: int | None
 ) -> str:
     """Return a list that begins among the changes that were read of an open one; empty for none.
@@ -348,7 +350,7 @@ def is_undated(change: Change, begin: int) -> bool:
     return change.time == change.resource.lastmod and not is_since(change, begin)
 
 
-def old_entries(changes: Iterable[Change], begin: int) -> int:
+def count_old_entries(changes: Iterable[Change], begin: int) -> int:
     """Return how many changes at the start of a list are known, as their order tells.
 
     Changes are listed in the order of their times (§12.1). So what stands before one that happened
@@ -373,7 +375,7 @@ def old_entries(changes: Iterable[Change], begin: int) -> int:
     return old
 
 
-def advance(through: int, *, until: int | None, last: int | None, now: int) -> int:
+def advance_checkpoint(through: int, *, until: int | None, last: int | None, now: int) -> int:
     """Return the new T after a list was read to its end; times that are not believed do not count.
 
     Args:

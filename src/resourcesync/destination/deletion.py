@@ -12,9 +12,9 @@ from resourcesync.destination.plan import (
     EDITED_REASON,
     LOCAL_CHANGE,
     DeletionLimit,
-    forgotten,
-    is_forgotten,
+    as_unknown,
     is_suspect,
+    is_unknown,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import gone_rows, quarantine_warning
@@ -57,7 +57,7 @@ class DeletionResult:
     failures: list[Failing] = field(default_factory=list)
 
 
-def foresee(
+def plan_deletions(
     state: MirrorStateStore, limit: DeletionLimit, here: int, deletions: int, untold: int
 ) -> DeletionResult:
     """Say which of so many deletions are held: all, or none.
@@ -84,7 +84,7 @@ def foresee(
     return DeletionResult(held=deletions, held_of=held_of)
 
 
-def sweep(
+def delete_pending(
     equipment: Dependencies,
     limit: DeletionLimit,
     here: int,
@@ -119,7 +119,7 @@ def sweep(
     deletions = untold = 0
     for deletions, row in enumerate(meant(), 1):  # noqa: B007 - how many there are
         untold += row.reason == ABSENT
-    foreseen = foresee(state, limit, here, deletions, untold)
+    foreseen = plan_deletions(state, limit, here, deletions, untold)
     swept.held, swept.held_of = foreseen.held, foreseen.held_of
     if deletions and not swept.held:
         _delete_all(equipment, meant(), swept)
@@ -140,10 +140,12 @@ def _delete_all(equipment: Dependencies, rows: Iterator[Pending], swept: Deletio
     equipment.check_folder()
     now = to_microseconds(equipment.clock.now())
     while group := list(islice(rows, _GROUP)):
-        _delete(equipment, group, now, swept)
+        _delete_group(equipment, group, now, swept)
 
 
-def _delete(equipment: Dependencies, group: list[Pending], now: int, swept: DeletionResult) -> None:
+def _delete_group(
+    equipment: Dependencies, group: list[Pending], now: int, swept: DeletionResult
+) -> None:
     state = equipment.state
     known = [(row, state.copy(row.uri)) for row in group]
     gone = [row.uri for row, copy in known if copy is None]
@@ -151,10 +153,10 @@ def _delete(equipment: Dependencies, group: list[Pending], now: int, swept: Dele
     removals = [_removal(equipment, copy) for _, copy in there]
     if there:
         # Killed in the middle, nobody could tell which of the files are still in place.
-        doubted = [forgotten(copy) for _, copy in there]
+        doubted = [as_unknown(copy) for _, copy in there]
         state.commit(StateTransaction(suspect=doubted, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
-    for path, place in equipment.copies.made_way():
+    for path, place in equipment.copies.newly_quarantined():
         equipment.report("warning", quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
@@ -162,7 +164,7 @@ def _delete(equipment: Dependencies, group: list[Pending], now: int, swept: Dele
     failed: list[Pending] = []
     for (row, copy), result in zip(there, results, strict=True):
         if isinstance(result, StorageError):
-            swept.failures.append(_failing(equipment, row, result))
+            swept.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
             is_edited = result.code == LOCAL_CHANGE
             failed.append(row._replace(code=EDITED if is_edited else result.code))
@@ -180,10 +182,10 @@ def _delete(equipment: Dependencies, group: list[Pending], now: int, swept: Dele
     left = {row.uri for row in failed}
     for row, copy in there:
         if row.uri not in left:
-            equipment.report("item", _item(row, copy))
+            equipment.report("item", _deletion_event(row, copy))
 
 
-def _failing(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
+def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is as it was."""
     reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
     equipment.report(
@@ -202,7 +204,7 @@ def _failing(equipment: Dependencies, row: Pending, error: StorageError) -> Fail
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
 
-def _item(row: Pending, copy: Copy) -> dict[str, object]:
+def _deletion_event(row: Pending, copy: Copy) -> dict[str, object]:
     return {
         "status": "ok",
         "action": "delete",
@@ -219,7 +221,7 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     Of a copy that an audit found altered, what is there is somebody's: it is set aside.
     """
     known = copy.signature
-    if is_forgotten(copy):
+    if is_unknown(copy):
         known = equipment.copies.signature(copy.path) or known
     return CopyRemoval(path=copy.path, signature=known, is_altered=is_suspect(copy))
 
@@ -243,7 +245,7 @@ def register_lost_trash(state: MirrorStateStore, copies: Copies, clock: Clock) -
     state.commit(StateTransaction(notes={_TRASHING: "0"}))
 
 
-def empty_trash(equipment: Dependencies, days: float) -> int:
+def purge_old_trash(equipment: Dependencies, days: float) -> int:
     """Remove for good what has waited in the trash for longer than ``days``; return how many."""
     now = to_microseconds(equipment.clock.now())
     old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(days * _DAY) + 1)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.destination.accounting import report_of
+from resourcesync.destination.accounting import build_report
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.clock_watch import (
     MAX_SKEW,
@@ -15,7 +15,7 @@ from resourcesync.destination.clock_watch import (
     SkewMeasuringFetcher,
     describe_skew,
 )
-from resourcesync.destination.deletion import empty_trash, register_lost_trash
+from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.former import apply_policy_to_pending
 from resourcesync.destination.links import LinkFilter, check_relation
 from resourcesync.destination.locating import ListLocator
@@ -29,10 +29,10 @@ from resourcesync.destination.plan import ABSENT
 from resourcesync.destination.pulling import CUT_LIST, SyncOutcome, SyncSession
 from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.runs import MirrorRun, new_run
+from resourcesync.destination.runs import MirrorRun, new_run_id
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
-from resourcesync.destination.templates import is_template, tidy
+from resourcesync.destination.templates import is_rule, normalise_rule
 from resourcesync.destination.ways import LocalStrategy
 from resourcesync.destination.whereabouts import CapabilityListProbe, report_source
 from resourcesync.discovery import SourceLists
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.proving import AuditRolling
 
 _log = logging.getLogger(__name__)
-_MOVED: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
+_LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors that a list at its remembered place may give when the Source moved its lists."""
 
 
@@ -66,19 +66,19 @@ class Destination:
     def __init__(self, equipment: Dependencies) -> None:
         clock = equipment.clock
         self._deadline = clock if isinstance(clock, Deadline) else Deadline(clock)
-        self._watched = SkewMeasuringFetcher(equipment.fetcher, clock)
+        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, clock)
         equipment = replace(
             equipment,
-            fetcher=self._watched,
+            fetcher=self._measuring_fetcher,
             clock=self._deadline,
             lift_deadline=self._deadline.lift,
         )
-        self._equipment = equipment
-        self._ways: SyncStrategy = equipment.ways or LocalStrategy()
+        self._dependencies = equipment
+        self._strategy: SyncStrategy = equipment.strategy or LocalStrategy()
         self._sync_state = SyncState(equipment.state)
         self._locator = ListLocator(equipment, self._sync_state)
-        self._moved: MirrorIdentity | None = None
-        self._namings: list[PathAssignment] = []
+        self._moved_identity: MirrorIdentity | None = None
+        self._path_assignments: list[PathAssignment] = []
 
     @property
     def is_new(self) -> bool:
@@ -101,43 +101,43 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
-        if options.prune and self._equipment.ways is not None:
+        if options.prune and self._dependencies.strategy is not None:
             raise ConfigurationError(
                 "copies that are a table are not pruned",
                 hint="choose filters for a new mirror, or leave --prune out",
             )
-        run = MirrorRun(self._equipment)
-        self._watched.forget()
-        self._namings.clear()
+        run = MirrorRun(self._dependencies)
+        self._measuring_fetcher.reset()
+        self._path_assignments.clear()
         try:
-            self._equipment.check_folder()
+            self._dependencies.check_folder()
             if not options.dry_run:
-                it = self._equipment
+                it = self._dependencies
                 register_lost_trash(it.state, it.copies, it.clock)
-            pulled = self._pull_in_time(source, options)
-            if not options.dry_run and abs(self._watched.skew) < MAX_SKEW:
-                empty_trash(self._equipment, options.trash_days)
+            pulled = self._pull_with_deadline(source, options)
+            if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
+                purge_old_trash(self._dependencies, options.trash_days)
         except BaseException as error:
             if not options.dry_run:
-                self._remember_failure(run, error)
+                self._record_failure(run, error)
             raise
-        report = report_of(run.id, pulled, self._equipment, dry_run=options.dry_run)
-        renamed = sum(it.renamed for it in self._namings)
-        report = replace(run.timed(report), lists_only=options.lists_only, renamed=renamed)
-        report = self._by_clock(report)
+        report = build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
+        renamed = sum(it.renamed for it in self._path_assignments)
+        report = replace(run.with_duration(report), lists_only=options.lists_only, renamed=renamed)
+        report = self._apply_clock_check(report)
         if not options.dry_run:
-            run.remember(report, report.mode)
+            run.record(report, report.mode)
             if report.state is Word.IN_SYNC:
-                self._equipment.drop_parts()  # all is here: no later run needs them
+                self._dependencies.drop_parts()  # all is here: no later run needs them
         return report
 
-    def _remember_failure(self, run: MirrorRun, error: BaseException) -> None:
+    def _record_failure(self, run: MirrorRun, error: BaseException) -> None:
         """Write down why a pull failed: not of a mistake of who asked, which says nothing of it."""
-        is_kept = self._sync_state.identity is not None or self._equipment.is_expected
+        is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
         if is_kept and not isinstance(error, ConfigurationError):
-            run.remember_failure(error)
+            run.record_failure(error)
 
-    def _by_clock(self, report: RunReport) -> RunReport:
+    def _apply_clock_check(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's; no mirror is in sync by a wrong one."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of this very day agree with our clock: then it is the server's that is wrong.
@@ -148,13 +148,13 @@ class Destination:
         return replace(report, state=state, skew=skew.total_seconds())
 
     def _report_skew(self) -> timedelta:
-        skew = self._watched.skew
+        skew = self._measuring_fetcher.skew
         if abs(skew) >= REPORTED_SKEW:
             fields = {"code": "clock-skew", "message": describe_skew(skew), "evidence": ()}
-            self._equipment.report("warning", fields)
+            self._dependencies.report("warning", fields)
         return skew
 
-    def _pull_in_time(self, source: str | None, options: PullOptions) -> SyncOutcome:
+    def _pull_with_deadline(self, source: str | None, options: PullOptions) -> SyncOutcome:
         """Pull until the time is over that the run was given."""
         try:
             with self._deadline.within(options.max_duration):
@@ -164,26 +164,26 @@ class Destination:
                 raise
             plan = PlanSummary(mode=Mode.UNCHANGED)
             return SyncOutcome(
-                mode=plan.mode, plan=plan, complete=False, is_swept=False, spent="time"
+                mode=plan.mode, plan=plan, is_complete=False, are_deletions_done=False, spent="time"
             )
 
     def _pull(self, source: str | None, options: PullOptions) -> SyncOutcome:
         if options.moved:
-            return self._follow(options)
+            return self._follow_move(options)
         address = self._locator.address(source)
         filters, anew = self._filters(options)
         options = replace(options, filters=filters, changes={})
-        remembered = None if options.mode == "baseline" else self._sync_state.found
+        remembered = None if options.mode == "baseline" else self._sync_state.discovered
         look_again = partial(self._locator.rediscover, address, filters, dry_run=options.dry_run)
         self._locator.check_set(address, filters, options.set_name)
-        if remembered is not None and self._locator.is_due():
+        if remembered is not None and self._locator.is_rediscovery_due():
             known = remembered
             remembered = look_again(known) or known
             # New Change Lists need not tell of what was changed before there were any.
             anew = anew or (known.change_list is None and remembered.change_list is not None)
         try:
             return self._pull_from(address, remembered, options, filters, anew=anew)
-        except _MOVED:
+        except _LISTS_MOVED_ERRORS:
             if remembered is None:
                 raise
             _log.info("the Source's lists are not where they were: looking for them anew")
@@ -192,19 +192,21 @@ class Destination:
                 raise
             return self._pull_from(address, found, options, filters, anew=anew)
 
-    def _follow(self, options: PullOptions) -> SyncOutcome:
+    def _follow_move(self, options: PullOptions) -> SyncOutcome:
         """Pull from where a person says that the Source is now.
 
         The mirror knows its resources by the URIs that they had first, so all stays in place.
         """
         filters, _ = self._filters(options)
         options = replace(options, filters=filters, changes={})
-        found, self._moved = self._locator.moved(options.moved, filters, options.set_name)
+        found, self._moved_identity = self._locator.locate_moved(
+            options.moved, filters, options.set_name
+        )
         if not options.dry_run:
-            now = to_microseconds(self._equipment.clock.now())
+            now = to_microseconds(self._dependencies.clock.now())
             self._sync_state.write(
-                identity=self._moved,
-                moved_from=self._locator.left_behind(options.moved),
+                identity=self._moved_identity,
+                moved_from=self._locator.previous_address(options.moved),
                 found=found,
                 found_at=now,
                 baseline_due=True,
@@ -230,7 +232,7 @@ class Destination:
         known = self._sync_state.filters
         others = known not in (None, filters)  # never in sync by these
         if known is not None and others:
-            self._equipment.report("scope", {"before": asdict(known), "after": asdict(filters)})
+            self._dependencies.report("scope", {"before": asdict(known), "after": asdict(filters)})
         if not options.dry_run:
             self._sync_state.write(
                 filters=filters,
@@ -251,35 +253,35 @@ class Destination:
         self, pull: SyncSession, options: PullOptions, lists: CapabilityListProbe, *, anew: bool
     ) -> SyncOutcome | None:
         """Do what is due; ``None`` when the Source offers other lists now, which are to be read."""
-        through = self._sync_state.through
+        through = self._sync_state.checkpoint
         due = self._sync_state.baseline_due or anew
         if pull.found.change_list is None:  # or nothing tells whether what was begun still counts
-            due = due or self._sync_state.is_acted_on
+            due = due or self._sync_state.is_ahead_of_checkpoint
         if due and lists.probe():
             return None
         if options.mode == "baseline" or through is None or due:
             pulled = self._baseline(pull).run(gap=False)
         elif pull.found.change_list is not None:
-            pulled = self._fill_hole(pull) or self._reread_list(pull)
-            news = self._ways.incremental(pull, lists.probe)
+            pulled = self._fill_gap(pull) or self._reread_list(pull)
+            news = self._strategy.incremental(pull, lists.probe)
             return pulled or news.run(pull.found.change_list, through)
         else:
-            known = None if self._sync_state.unsure else self._known_list(pull)
+            known = None if self._sync_state.has_uncertain_entries else self._known_list(pull)
             pulled = self._baseline(pull).run(gap=False, known=known)
             if not options.dry_run:
                 self._sync_state.write(found=pull.discovered)
-        return pulled or self._ways.incremental(pull, bool).work_off(Mode.UNCHANGED)
+        return pulled or self._strategy.incremental(pull, bool).work_off(Mode.UNCHANGED)
 
     def _baseline(self, pull: SyncSession) -> "Baseline":
-        made: Baseline = self._ways.baseline(pull)
+        made: Baseline = self._strategy.baseline(pull)
         return made
 
-    def _fill_hole(self, pull: SyncSession) -> SyncOutcome | None:
+    def _fill_gap(self, pull: SyncSession) -> SyncOutcome | None:
         """Take a newer Resource List if changes are missing; ``None`` when there is none yet.
 
         One that was cut may be written to its end, and be of the same moment.
         """
-        if not self._sync_state.hole or pull.found.resource_list is None:
+        if not self._sync_state.has_gap or pull.found.resource_list is None:
             return None
         known, is_cut = self._known_list(pull), self._sync_state.is_list_cut
         pulled = self._baseline(pull).run(gap=False, known=known, newer=not is_cut)
@@ -309,44 +311,44 @@ class Destination:
     def _prepare(
         self, address: str, found: SourceLists | None, options: PullOptions, filters: Filters
     ) -> SyncSession:
-        equipment = self._equipment
+        equipment = self._dependencies
         if found is None:
             found = self._locator.locate(address, filters, options.set_name)
             if not options.dry_run and self._sync_state.identity is not None:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
-        identity = self._moved or self._sync_state.identity
+        identity = self._moved_identity or self._sync_state.identity
         identity = identity or self._new_identity(address, found, options)
-        asked = _mapper(options, identity.mapper)
+        asked = _requested_mapper(options, identity.mapper)
         check_mapper(asked, identity.mapper)
         is_renamed = asked != identity.mapper
         if is_renamed:
             identity = replace(identity, mapper=asked)
-        selection = self._select(identity, filters)
+        selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._sync_state.write(identity=identity, found_at=now)
         pull = SyncSession(equipment, options, found, selection, identity)
-        self._namings.append(pull.naming)
+        self._path_assignments.append(pull.path_assignment)
         if is_renamed:
-            pull.naming.begin(identity)
-        pull.naming.go_on()
+            pull.path_assignment.switch_mapping(identity)
+        pull.path_assignment.resume_moves()
         return pull
 
-    def _select(self, identity: MirrorIdentity, filters: Filters) -> ResourceSelection:
+    def _new_selection(self, identity: MirrorIdentity, filters: Filters) -> ResourceSelection:
         """Return what chooses among entries; raises before a mirror is made of a mistake."""
-        equipment = self._equipment
+        equipment = self._dependencies
         scope = identity.scope(filters)
         known = (row.uri for row in equipment.state.refused())
         refusals = Refusals(self._report_refused, known)
-        links = self._links(scope, filters)
-        yielding = self._sync_state.yielding
+        links = self._link_filter(scope, filters)
+        yielding = self._sync_state.relocated_uris
         mapping, largest = (
             identity.mapping(equipment.mappers, yielding),
             PatchSizeLimits(equipment.patches),
         )
         return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
 
-    def _links(self, scope: Scope, filters: Filters) -> LinkFilter | None:
+    def _link_filter(self, scope: Scope, filters: Filters) -> LinkFilter | None:
         """Return which links are followed: those of chosen entries, whatever they lead to.
 
         What chooses among entries does not choose among links; what keeps something out, does.
@@ -362,7 +364,7 @@ class Destination:
         home = origin(found.entry)
         profile = (
             FileSystemProfile.POSIX
-            if self._equipment.is_case_sensitive
+            if self._dependencies.is_case_sensitive
             else FileSystemProfile.PORTABLE
         )
         return MirrorIdentity(
@@ -371,11 +373,11 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=profile,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=_mapper(options),
+            mapper=_requested_mapper(options),
         )
 
     def _report_refused(self, refused: RefusedRow) -> None:
-        self._equipment.report(
+        self._dependencies.report(
             "item",
             {
                 "status": "impossible",
@@ -410,30 +412,34 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
-        from resourcesync.destination.auditing import MOST_FINDINGS, Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.auditing import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.repairing import Repair  # noqa: PLC0415 - a pull needs it not
 
-        run = MirrorRun(self._equipment)
-        self._watched.forget()
-        self._equipment.check_folder()
+        run = MirrorRun(self._dependencies)
+        self._measuring_fetcher.reset()
+        self._dependencies.check_folder()
         if deleting:  # a list that does not tell its time may then say what is gone, too
             options = replace(options, delete="absent")
         was_in_sync: bool | None = None
         if findings is None:
             looking = self.read_only_session(asking=True)
-            audit = Audit(looking, "stat", kept=MOST_FINDINGS, doubting=not options.dry_run)
+            audit = Audit(looking, "stat", kept=MAX_REPAIR_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
         filters = self._sync_state.filters or Filters()
-        pull = self._prepare(self._locator.address(None), self._sync_state.found, options, filters)
-        pull = self._where_lists_are(pull)
+        pull = self._prepare(
+            self._locator.address(None), self._sync_state.discovered, options, filters
+        )
+        pull = self._with_current_lists(pull)
         with self._deadline.within(options.max_duration), pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)
-        pulled.complete = pulled.complete and not self._sync_state.is_unsettled
-        report = run.timed(report_of(run.id, pulled, self._equipment, dry_run=options.dry_run))
-        report = self._by_clock(report)
+        pulled.is_complete = pulled.is_complete and not self._sync_state.is_reading_incomplete
+        report = run.with_duration(
+            build_report(run.id, pulled, self._dependencies, dry_run=options.dry_run)
+        )
+        report = self._apply_clock_check(report)
         if not options.dry_run:
-            run.remember(report, "repair")
+            run.record(report, "repair")
         return report
 
     # --- audit ---
@@ -446,13 +452,13 @@ class Destination:
         """
         pull = self._prepare(
             self._locator.address(None),
-            self._sync_state.found,
+            self._sync_state.discovered,
             PullOptions(dry_run=True),
             self._sync_state.filters or Filters(),
         )
-        return self._where_lists_are(pull) if asking else pull
+        return self._with_current_lists(pull) if asking else pull
 
-    def _where_lists_are(self, pull: SyncSession) -> SyncSession:
+    def _with_current_lists(self, pull: SyncSession) -> SyncSession:
         """Return the same, of the lists that the Source offers now."""
         lists = CapabilityListProbe(pull)
         if not lists.probe():
@@ -485,27 +491,27 @@ class Destination:
         """
         from resourcesync.destination.auditing import Audit  # noqa: PLC0415 - a pull needs it not
 
-        clock = self._equipment.clock
+        clock = self._dependencies.clock
         started = clock.monotonic()
-        self._watched.forget()
-        self._equipment.check_folder()
+        self._measuring_fetcher.reset()
+        self._dependencies.check_folder()
         pull = self.read_only_session(asking=not offline)
         if not offline:
             report_source(pull)
         audit = Audit(pull, method, kept=kept)
-        report = audit.run(new_run(), offline=offline, rolling=rolling)
+        report = audit.run(new_run_id(), offline=offline, rolling=rolling)
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
             report = replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = replace(report, seconds=clock.monotonic() - started)
         kept_audit = AuditRecord(ended=moment, method=method, report=replace(report, findings=()))
-        self._equipment.state.commit(
+        self._dependencies.state.commit(
             StateTransaction(notes=self._sync_state.with_audit(kept_audit))
         )
         return report
 
 
-def _mapper(options: PullOptions, known: str = "") -> str:
+def _requested_mapper(options: PullOptions, known: str = "") -> str:
     asked = options.mapper
-    return tidy(asked) if is_template(asked) else mapper_of(asked, known)
+    return normalise_rule(asked) if is_rule(asked) else mapper_of(asked, known)

@@ -7,11 +7,11 @@ from typing import Final
 
 from resourcesync.errors import DiskFullError, StorageError
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 @contextmanager
-def on_the_mirrors_disk(what: str) -> Iterator[None]:
+def translate_disk_errors(what: str) -> Iterator[None]:
     """Turn the system's errors into ours.
 
     Args:
@@ -24,7 +24,7 @@ def on_the_mirrors_disk(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        is_full = error.errno in _FULL
+        is_full = error.errno in _DISK_FULL_ERRNOS
         kind = DiskFullError if is_full else StorageError
         raise kind(
             f"{what} failed: {error.strerror or error}",

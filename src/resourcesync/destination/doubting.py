@@ -10,8 +10,8 @@ from resourcesync.destination.plan import (
     DAMAGED,
     ListedEntry,
     as_suspect,
-    is_forgotten,
     is_suspect,
+    is_unknown,
 )
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.tasks import pending_fetch
@@ -36,8 +36,8 @@ class SuspectMarker:
     def __init__(self, pull: SyncSession, *, offline: bool, is_kept: bool = True) -> None:
         self._pull = pull
         self._is_stored = is_kept
-        self._offline = offline
-        self._through = pull.sync_state.through or 0
+        self._is_offline = offline
+        self._checkpoint = pull.sync_state.checkpoint or 0
         self._generation = pull.sync_state.generation
         self._copies: list[Copy] = []
         self._pending: list[Pending] = []
@@ -55,9 +55,9 @@ class SuspectMarker:
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
         # Offline nobody knows whether what is kept is wanted: it is not fetched for that.
-        if known is None or (known.task == PendingTask.RETAIN and not self._offline):
+        if known is None or (known.task == PendingTask.RETAIN and not self._is_offline):
             self._pending.append(self._task(copy, row, reason))
-        if not is_suspect(copy) and not is_forgotten(copy):
+        if not is_suspect(copy) and not is_unknown(copy):
             self._copies.append(as_suspect(copy))
         self._flush_when_full()
 
@@ -69,13 +69,13 @@ class SuspectMarker:
             row,
             known=None,
             now=self._pull.now,
-            at=self._through,
+            at=self._checkpoint,
             generation=self._generation,
             failed=False,
         )
         return task._replace(code=DAMAGED, reason=reason)
 
-    def proven(self, copy: Copy, look: CopyInspector) -> Copy:
+    def clear_suspect(self, copy: Copy, look: CopyInspector) -> Copy:
         """Take a copy whose bytes were proven; return it without the doubt, if there was one."""
         signature = look.signature(copy.path) if is_suspect(copy) else None
         if signature is None:
@@ -106,14 +106,14 @@ class SuspectMarker:
         self._copies, self._pending, self._finished = [], [], []
 
 
-def as_listed(copy: Copy) -> ListedEntry:
+def listed_from_copy(copy: Copy) -> ListedEntry:
     """Return what the Source listed of a copy when it was fetched, as far as that is known."""
     return ListedEntry(
         uri=copy.uri,
         loc=copy.uri,
         path=copy.path,
         hash=copy.listed or copy.digests,
-        length=None if is_forgotten(copy) else copy.length,
+        length=None if is_unknown(copy) else copy.length,
         lastmod=copy.lastmod,
         change="",
     )

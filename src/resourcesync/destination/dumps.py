@@ -20,22 +20,22 @@ from resourcesync.destination.choosing import (
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import DumpEstimate, moments_of
+from resourcesync.destination.estimating import DumpEstimate, interval_ends
 from resourcesync.destination.holdings import (
     ManifestRow,
     Order,
     PackageTrust,
-    joined,
+    join_wanted,
+    new_fetch_sorter,
     new_manifest_sorter,
-    new_orders,
-    new_wanted,
+    new_order_sorter,
     provides,
     read_manifest,
 )
 from resourcesync.destination.landing import CommitBatch, StagedResource, TransferTally
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.plan import Fetch, algorithms_for, judge_bytes, proving_lastmod
+from resourcesync.destination.plan import Fetch, algorithms_for, recordable_lastmod, verify_bytes
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.discovery import FetchedDocument
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
 """Packages whose manifests are held against what is wanted in one reading of it."""
-_PATIENCE: Final = 8
+_MAX_BAD_PACKAGES: Final = 8
 """Bad packages in a row after which a dump is given up."""
-_FAILURES: Final = 3
+_MAX_FAILED_TRIES: Final = 3
 """Single requests for a resource that failed, after which its dump is taken at any cost."""
 _PROGRESS_SECONDS: Final = 1.0
-_OF_A_PACKAGE: Final = (SourceError, PackageError, DocumentError, VerificationError)
+_PACKAGE_ERRORS: Final = (SourceError, PackageError, DocumentError, VerificationError)
 
 
 class DumpTransfer:
@@ -85,20 +85,20 @@ class DumpTransfer:
         self._count = plan.create + plan.update
         self._size = plan.size
         self._resources = max(pull.state.count(), plan.same) + plan.create
-        equipment = pull.equipment
+        equipment = pull.dependencies
         self._copies = equipment.copies
-        self._landing = CommitBatch(
+        self._commit_batch = CommitBatch(
             copies=equipment.copies,
             state=pull.state,
             clock=equipment.clock,
             policy=pull.policy(at),
             report=equipment.report,
         )
-        self._spill = equipment.scratch
+        self._open_temporary = equipment.scratch
         self._progress_at = equipment.clock.monotonic()
         self._policy = pull.options.dumps
         # In a folder without a file nothing is in place already: not worth a look each time.
-        self._is_bare = next(iter(equipment.copies.paths()), None) is None
+        self._is_folder_empty = next(iter(equipment.copies.paths()), None) is None
 
     def fetch_from_dumps(self, uris: Sequence[str | None]) -> TransferTally:
         """Install what the dumps at these addresses hold of what is wanted.
@@ -114,18 +114,18 @@ class DumpTransfer:
         packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
-                rest, self._policy = self._rest(), self._policy_for(uri)
+                rest, self._policy = self._remaining(), self._policy_of(uri)
                 if is_dump_worth_checking(rest, self._policy) or (
-                    rest.count and packages.are_waiting
+                    rest.count and packages.has_retained
                 ):
                     self._fetch_from(uri)
         except BudgetError:
-            self._pull.budget.end_of_time()
+            self._pull.budget.expire()
         finally:
-            self._landing.flush()
-        return self._landing.tally
+            self._commit_batch.flush()
+        return self._commit_batch.tally
 
-    def _policy_for(self, uri: str) -> DumpPolicy:
+    def _policy_of(self, uri: str) -> DumpPolicy:
         """Return how much a dump may cost; one that stands for lists, anything, after failures.
 
         What cannot be asked for may be in its packages alone. What is not there either is not
@@ -134,23 +134,25 @@ class DumpTransfer:
         pull, policy = self._pull, self._pull.options.dumps
         if policy != "auto" or uri not in (pull.found.change_list, pull.found.resource_list):
             return policy
-        failed = any(0 < row.tries <= _FAILURES for row in pull.state.pending(PendingTask.FETCH))
+        failed = any(
+            0 < row.tries <= _MAX_FAILED_TRIES for row in pull.state.pending(PendingTask.FETCH)
+        )
         return "always" if failed else policy
 
-    def _rest(self) -> ResourceCount:
+    def _remaining(self) -> ResourceCount:
         """Return how much nothing has brought yet."""
-        return ResourceCount(count=self._count - self._landing.tally.done)
+        return ResourceCount(count=self._count - self._commit_batch.tally.done)
 
     def _fetch_from(self, uri: str) -> None:
         try:
-            packages = self._pull.packages.at(uri)
+            packages = self._pull.packages.packages_at(uri)
         except (SourceError, DocumentError) as error:
             self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
             return
         if not packages:
             return
-        with new_wanted(self._spill) as wanted:
-            ages = AgeIndex(moments_of(packages))
+        with new_fetch_sorter(self._open_temporary) as wanted:
+            ages = AgeIndex(interval_ends(packages))
             for fetch in self._fetches():
                 if self._is_wanted(fetch):
                     wanted.add(fetch)
@@ -162,7 +164,7 @@ class DumpTransfer:
         listed, before = fetch.listed, fetch.before
         if listed.undated or (not listed.hash and listed.lastmod is None):
             return False
-        if self._is_bare:
+        if self._is_folder_empty:
             return True
         there = self._copies.signature(listed.path)
         if there is None or (before is not None and before.signature == there):
@@ -182,54 +184,54 @@ class DumpTransfer:
         numbered = [
             (number, offered)
             for number, offered in enumerate(packages)
-            if self._pull.packages.waits(offered)
-            or is_dump_worth_checking(estimate.of(number).wanted, policy)
+            if self._pull.packages.is_retained(offered)
+            or is_dump_worth_checking(estimate.for_package(number).wanted, policy)
         ]
         is_looked = are_manifests_worth_fetching(
-            (estimate.of(number) for number, _ in numbered), self._rest(), policy
+            (estimate.for_package(number) for number, _ in numbered), self._remaining(), policy
         )
         # What is on the disk already costs nothing more, and may leave nothing to be fetched.
-        numbered.sort(key=lambda pair: not self._pull.packages.waits(pair[1]))
+        numbered.sort(key=lambda pair: not self._pull.packages.is_retained(pair[1]))
         for start in range(0, len(numbered), _BATCH):
             with ExitStack() as opened:
                 batch = [offered for _, offered in numbered[start : start + _BATCH]]
                 guesses = [number for number, _ in numbered[start : start + _BATCH]]
-                copied = self._copied(batch, opened) if is_looked else {}
-                known = self._known(batch, copied, wanted)
+                copied = self._fetch_manifest_copies(batch, opened) if is_looked else {}
+                known = self._measure_packages(batch, copied, wanted)
                 for position, offered in enumerate(batch):
-                    prospect = known.get(position) or estimate.of(guesses[position])
+                    prospect = known.get(position) or estimate.for_package(guesses[position])
                     if not self._is_package_worth_fetching(offered, prospect):
                         continue
                     got = self._fetch_package(offered, copied.get(position), wanted)
                     bad = bad + 1 if got is None else 0
-                    if bad >= _PATIENCE:
+                    if bad >= _MAX_BAD_PACKAGES:
                         self._pull.warn("bad-dump", f"{bad} bad packages in a row: no more of it")
                         return
                     if got is not None and policy == "auto":
                         estimate.learn(prospect.wanted.count, got)
 
     def _is_package_worth_fetching(self, offered: DumpPackage, prospect: PackageEstimate) -> bool:
-        rest = self._rest()
-        if self._pull.packages.waits(offered):
+        rest = self._remaining()
+        if self._pull.packages.is_retained(offered):
             return rest.count > 0
         if not is_dump_worth_checking(rest, self._policy):
             return False
-        room = self._pull.equipment.room()
+        room = self._pull.dependencies.room()
         fits = self._pull.budget.fits(offered.entry.length)
         return fits and is_package_worth_fetching(prospect, self._policy, room)
 
-    def _copied(
+    def _fetch_manifest_copies(
         self, batch: Sequence[DumpPackage], opened: ExitStack
     ) -> dict[int, FetchedDocument]:
         """Fetch the copies of the manifests, where there are any."""
         copied: dict[int, FetchedDocument] = {}
         for position, offered in enumerate(batch):
-            fetched = self._pull.packages.contents(offered)
+            fetched = self._pull.packages.manifest_copy(offered)
             if fetched is not None:
                 copied[position] = opened.enter_context(fetched)
         return copied
 
-    def _known(
+    def _measure_packages(
         self,
         batch: Sequence[DumpPackage],
         copied: dict[int, FetchedDocument],
@@ -241,18 +243,18 @@ class DumpTransfer:
         entries = dict.fromkeys(copied, 0)
         counts = {position: [0, 0, 0] for position in copied}
         terms: dict[int, PackageTrust] = {}
-        with new_manifest_sorter(self._spill) as listing:
+        with new_manifest_sorter(self._open_temporary) as listing:
             for position, fetched in list(copied.items()):
                 try:
                     document = fetched.open()
-                    terms[position] = self._terms(batch[position], document.header)
+                    terms[position] = self._trust_of(batch[position], document.header)
                     for held in self._manifest_rows(document, position, terms[position]):
                         entries[position] += 1
                         listing.add(held)
                 except DocumentError as error:
                     _log.info("the copy of a manifest cannot be used: %s", error)
                     del copied[position]
-            for fetch, found in joined(wanted, listing):
+            for fetch, found in join_wanted(wanted, listing):
                 listed = fetch.listed
                 for position in {it.package for it in found if it.package in copied}:
                     held_here = (it for it in found if it.package == position)
@@ -275,12 +277,12 @@ class DumpTransfer:
     ) -> Iterator[ManifestRow]:
         """Yield what a manifest lists, by the URIs that the mirror knows it by."""
         for held in read_manifest(manifest, package, terms):
-            yield held._replace(uri=self._pull.selection.at_home(held.uri))
+            yield held._replace(uri=self._pull.selection.mirror_uri(held.uri))
 
-    def _terms(self, offered: DumpPackage, manifest: Header) -> PackageTrust:
+    def _trust_of(self, offered: DumpPackage, manifest: Header) -> PackageTrust:
         moment = manifest.until or manifest.at
         return PackageTrust(
-            through=-1 if moment is None else to_microseconds(moment),
+            complete_until=-1 if moment is None else to_microseconds(moment),
             is_near=offered.is_near,
             is_list=offered.dump.capability in self._pull.listing_dumps,
         )
@@ -295,35 +297,38 @@ class DumpTransfer:
         Returns:
             How many resources it brought; ``None`` when it is of no use.
         """
-        before = self._landing.tally.done
+        before = self._commit_batch.tally.done
         useful = True
         try:
-            with self._pull.packages.opened(offered, copied) as reader:
+            with self._pull.packages.open_package(offered, copied) as reader:
                 self._unpack(offered, reader, wanted)
-                self._landing.flush()  # once all is in place the package may go
-        except _OF_A_PACKAGE as error:
+                self._commit_batch.flush()  # once all is in place the package may go
+        except _PACKAGE_ERRORS as error:
             useful = False
             self._pull.warn(
                 "bad-package",
                 f"the package {offered.uri} is of no use, its resources are fetched one by one:"
                 f" {error.message}",
             )
-        self._landing.flush()  # what it brought is not to be taken from the next one again
-        return self._landing.tally.done - before if useful else None
+        self._commit_batch.flush()  # what it brought is not to be taken from the next one again
+        return self._commit_batch.tally.done - before if useful else None
 
     def _unpack(
         self, offered: DumpPackage, reader: "PackageReader", wanted: ExternalSorter[Fetch]
     ) -> None:
         manifest = reader.manifest()
-        terms = self._terms(offered, manifest.header)
-        with new_manifest_sorter(self._spill) as listing, new_orders(self._spill) as orders:
+        terms = self._trust_of(offered, manifest.header)
+        with (
+            new_manifest_sorter(self._open_temporary) as listing,
+            new_order_sorter(self._open_temporary) as orders,
+        ):
             for held in self._manifest_rows(manifest, 0, terms):
                 listing.add(held)
-            for fetch, found in joined(wanted, listing):
+            for fetch, found in join_wanted(wanted, listing):
                 best = [it for it in found if provides(it, fetch.listed, terms)]
                 if best and self._is_still_wanted(fetch):
                     orders.add((best[-1].position, fetch))
-            faults = self._deliver(iter(orders), reader, terms)
+            faults = self._install_ordered(iter(orders), reader, terms)
         if faults:
             self._pull.warn(
                 "bad-members",
@@ -333,14 +338,14 @@ class DumpTransfer:
 
     def _is_still_wanted(self, fetch: Fetch) -> bool:
         """Whether no other package has brought it meanwhile."""
-        if not self._landing.tally.done:
+        if not self._commit_batch.tally.done:
             return True
         known, before = self._pull.state.copy(fetch.listed.uri), fetch.before
         if known is None or before is None:
             return known is before
         return known.signature == before.signature
 
-    def _deliver(
+    def _install_ordered(
         self, orders: Iterator[Order], reader: "PackageReader", terms: PackageTrust
     ) -> int:
         """Install what was ordered; return how many of the orders the package could not fill."""
@@ -352,7 +357,7 @@ class DumpTransfer:
             if member.index == order[0]:
                 if not member.is_deletion:
                     faults += not self._install(order[1], member, terms)
-                    self._landing.flush_when_due()
+                    self._commit_batch.flush_when_due()
                     self._progress()
                 order = next(orders, None)
         return faults
@@ -373,24 +378,26 @@ class DumpTransfer:
             staged.discard()
             raise
         digests = format_digests(found)
-        fixity, wrong = judge_bytes(listed, length, digests)
+        fixity, wrong = verify_bytes(listed, length, digests)
         if wrong is not None:
             staged.discard()
             return False
-        copy = self._landing.copy(listed, length, digests, {}, fixity)
+        copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
         # A dump that is the list has what it lists; any other is of its own time, not of now.
-        lastmod = listed.lastmod if terms.is_list else proving_lastmod(listed, terms.through)
+        lastmod = (
+            listed.lastmod if terms.is_list else recordable_lastmod(listed, terms.complete_until)
+        )
         copy = copy._replace(lastmod=lastmod)
-        self._landing.add(StagedResource(fetch, copy, staged))
+        self._commit_batch.add(StagedResource(fetch, copy, staged))
         return True
 
     def _progress(self) -> None:
-        now = self._pull.equipment.clock.monotonic()
+        now = self._pull.dependencies.clock.monotonic()
         if now - self._progress_at < _PROGRESS_SECONDS:
             return
         self._progress_at = now
-        tally = self._landing.tally
-        self._pull.equipment.report(
+        tally = self._commit_batch.tally
+        self._pull.dependencies.report(
             "progress",
             {
                 "done": tally.done,
@@ -402,7 +409,7 @@ class DumpTransfer:
         )
 
 
-def together(brought: TransferTally, fetched: TransferTally) -> TransferTally:
+def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
     """Return what dumps and single requests did; what dumps failed in was asked for singly."""
     fixity = dict(brought.fixity)
     for kind, count in fetched.fixity.items():

@@ -19,10 +19,10 @@ from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports.linking import EntryLink, EntryRow
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 
-ENTRIES_KNOWN: Final = "entries-known"
+ENTRY_LINKS_COMPLETE: Final = "entries-known"
 """The note that says that a whole list was read since links of entries are remembered."""
 
-REMEMBERED: Final = frozenset(
+STORED_RELATIONS: Final = frozenset(
     {
         Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
         Relation.COLLECTION, Relation.ALTERNATE, "license",
@@ -30,39 +30,39 @@ REMEMBERED: Final = frozenset(
 )  # fmt: skip
 """The relations that are remembered."""
 
-_MOST: Final = 64
-_LONGEST: Final = 16_384
+_MAX_ENTRY_LINKS: Final = 64
+_MAX_ENTRY_SIZE: Final = 16_384
 _CHUNK: Final = 1_000
-_NO_NEWS: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_WITHOUT_LINKS: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def entry_of(resource: Resource) -> str:
+def encode_entry_links(resource: Resource) -> str:
     """Return the links of an entry as they are remembered; empty for none."""
     found = [
         EntryLink(
             rel=rel,
-            href=_plain(link.href),
+            href=_encode_uri(link.href),
             media_type=link.media_type,
             hash=format_digests(link.digests),
             length=link.length,
             modified=known_microseconds(link.modified),
         )
         for link in resource.links
-        for rel in sorted(REMEMBERED.intersection(link.rel.lower().split()))
+        for rel in sorted(STORED_RELATIONS.intersection(link.rel.lower().split()))
     ]
-    text = _encode(found[:_MOST]).decode() if found else ""
-    return text if len(text) <= _LONGEST else ""
+    text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
+    return text if len(text) <= _MAX_ENTRY_SIZE else ""
 
 
-def _plain(uri: str) -> str:
+def _encode_uri(uri: str) -> str:
     try:
         return normalise(uri)
     except OutOfScopeError:  # such as urn:isbn:…
         return uri
 
 
-def write_entries(
+def store_entry_links(
     state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:
     """Remember what entries link to now.
@@ -74,16 +74,16 @@ def write_entries(
         now: The present moment, microseconds.
         anew: Whether they are all there are: then entries without links need no word.
     """
-    found = _entries(state, rows, generation, anew=anew)
+    found = _entry_rows(state, rows, generation, anew=anew)
     while chunk := list(islice(found, _CHUNK)):
         state.commit(StateTransaction(entries=chunk, now=now))
 
 
-def _entries(
+def _entry_rows(
     state: MirrorStateStore, rows: Iterable[ListedEntry], generation: int, *, anew: bool
 ) -> Iterator[EntryRow]:
     for row in rows:
-        if row.change in _NO_NEWS:
+        if row.change in _WITHOUT_LINKS:
             continue
         if row.entry or (not anew and state.entry_links(row.uri)):
             yield EntryRow(row.uri, row.entry, generation)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-PART: Final = 200
+MAX_PART: Final = 200
 """Characters of a part of a name."""
 DEVICES: Final = r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9]|con(?:in|out)!24|clock!24)"
 """Names that some systems take for devices, as a regular expression of what is escaped."""
@@ -30,36 +30,36 @@ class FileSystemProfile(StrEnum):
     """It may take upper for lower case, as macOS and Windows do."""
 
 
-def _hex(match: re.Match[str]) -> str:
+def _escape_bytes(match: re.Match[str]) -> str:
     return f"!{ord(match[0]):02x}"
 
 
-def _fold(match: re.Match[str]) -> str:
+def _escape_uppercase(match: re.Match[str]) -> str:
     return match[0] if match[0][0] == "%" else f"!{match[0].lower()}"
 
 
-def _character(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     return code.upper() if len(code) == 1 else chr(int(code, 16))
 
 
-def encoded_name(text: str, profile: FileSystemProfile) -> str:
+def encode_name(text: str, profile: FileSystemProfile) -> str:
     """Return text with what is not safe everywhere escaped."""
     if _UNSAFE.search(text):
-        text = _UNSAFE.sub(_hex, text)
-    return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_fold, text)
+        text = _UNSAFE.sub(_escape_bytes, text)
+    return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_escape_uppercase, text)
 
 
-def decoded(text: str) -> str:
+def decode_name(text: str) -> str:
     """Return a name with its escapes undone."""
-    return _ESCAPE.sub(_character, text)
+    return _ESCAPE.sub(_unescape, text)
 
 
-def _split(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     """Cut an encoded name into parts of at most 200 characters, never inside an escape."""
     parts = []
-    while len(text) > PART:
-        cut = PART
+    while len(text) > MAX_PART:
+        cut = MAX_PART
         if text[cut - 1] in "!%":
             cut -= 1
         elif text[cut - 2] == "%" or (text[cut - 2] == "!" and text[cut - 1].isdigit()):
@@ -69,21 +69,21 @@ def _split(text: str) -> list[str]:
     return [*parts, text]
 
 
-def _guarded(part: str) -> str:
+def _guard_device_name(part: str) -> str:
     """Escape what some system does not take for an ordinary name."""
     if part.startswith(".") or _DEVICE.match(part):
         part = f"!{ord(part[0]):02x}{part[1:]}"
     return f"{part[:-1]}!2e" if part.endswith(".") else part
 
 
-def names_of(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str]:
+def split_name(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str]:
     """Return the names that one segment becomes, the last with the suffix that it needs."""
-    parts = [_guarded(part) for part in _split(encoded)]
+    parts = [_guard_device_name(part) for part in _split_parts(encoded)]
     parts[-1] += dotted if any("." in part for part in parts) else dotless
     return [*(f"{part}!1" for part in parts[:-1]), parts[-1]]
 
 
-def joined(components: Sequence[str]) -> list[str]:
+def join_parts(components: Sequence[str]) -> list[str]:
     """Undo the splitting; a name without an end is left out."""
     names, pending = [], ""
     for component in components:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from resourcesync.destination.choosing import REQUEST, AgeIndex, PackageEstimate
+from resourcesync.destination.choosing import REQUEST_COST, AgeIndex, PackageEstimate
 from resourcesync.destination.packages import DumpPackage
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 
@@ -25,7 +25,7 @@ class DumpEstimate:
         self._resources = resources
         self._trust = 1.0
 
-    def of(self, number: int) -> PackageEstimate:
+    def for_package(self, number: int) -> PackageEstimate:
         """Return what is expected of one package."""
         offered = self._packages[number]
         length = offered.entry.length
@@ -42,7 +42,7 @@ class DumpEstimate:
     def learn(self, expected: int, got: int) -> None:
         """Take how many resources a package brought, and expect as much of the next ones."""
         if expected:
-            self._trust = min(1.0, max(got / expected, 1 / REQUEST))
+            self._trust = min(1.0, max(got / expected, 1 / REQUEST_COST))
 
 
 def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
@@ -56,7 +56,7 @@ def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
     return None, known_microseconds(moment)
 
 
-def moments_of(packages: Iterable[DumpPackage]) -> Iterator[int]:
+def interval_ends(packages: Iterable[DumpPackage]) -> Iterator[int]:
     """Yield the moments that will be asked about."""
     for offered in packages:
         yield from (moment for moment in interval_of(offered) if moment is not None)

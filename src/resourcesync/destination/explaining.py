@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.doubting import SuspectMarker, as_listed
+from resourcesync.destination.doubting import SuspectMarker, listed_from_copy
 from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.owners import owner_of
@@ -18,13 +18,13 @@ from resourcesync.destination.plan import (
     FILTERED,
     ListedEntry,
     Match,
-    is_forgotten,
     is_suspect,
+    is_unknown,
     match_copy,
 )
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import AuditFinding
-from resourcesync.destination.uris import encoded
+from resourcesync.destination.uris import percent_encode
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
@@ -72,10 +72,10 @@ class ResourceVerdict(StrEnum):
     @property
     def is_well(self) -> bool:
         """Whether nothing is wrong with it."""
-        return self in _WELL
+        return self in _SOUND_VERDICTS
 
 
-_WELL: Final = frozenset(
+_SOUND_VERDICTS: Final = frozenset(
     {
         ResourceVerdict.AS_LISTED,
         ResourceVerdict.AS_FETCHED,
@@ -89,8 +89,8 @@ _WELL: Final = frozenset(
     }
 )
 _OWN_FOLDER: Final = ".resourcesync"
-_REFERRERS: Final = 20
-_WRITTEN: Final = "/%?&=;:@!$'()*+,"
+_MAX_REFERRERS: Final = 20
+_URI_SAFE: Final = "/%?&=;:@!$'()*+,"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,16 +124,16 @@ class Explanation:
     path: str = ""
     copy: Copy | None = None
     is_present: bool = False
-    read: tuple[int, tuple[Digest, ...]] | None = None
+    file_content: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
     listed: ListedEntry | None = None
     list_uri: str = ""
     is_source_read: bool = False
-    trouble: str = ""
+    source_error: str = ""
     pending: Pending | None = None
     refused: RefusedRow | None = None
     trash: TrashRow | None = None
-    last: LoggedChange | None = None
+    last_change: LoggedChange | None = None
     finding: AuditFinding | None = None
     via: tuple[str, ...] = ()
     patched: PatchRow | None = None
@@ -144,7 +144,7 @@ class Explanation:
         """What it comes down to."""
         if self.path.partition("/")[0] == _OWN_FOLDER:
             return ResourceVerdict.OWN
-        return self._of_task() or self._of_entry() or self._of_copy()
+        return self._verdict_of_task() or self._verdict_of_entry() or self._verdict_of_copy()
 
     @property
     def retained_copy(self) -> str:
@@ -154,7 +154,7 @@ class Explanation:
         proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
         return f"kept our {proven}copy"
 
-    def _of_task(self) -> ResourceVerdict | None:
+    def _verdict_of_task(self) -> ResourceVerdict | None:
         pending = self.pending
         if pending is None or pending.code == DAMAGED:
             return None
@@ -164,7 +164,7 @@ class Explanation:
             return ResourceVerdict.DISAGREES
         return ResourceVerdict.FAILED if pending.code else ResourceVerdict.WAITING
 
-    def _of_entry(self) -> ResourceVerdict | None:
+    def _verdict_of_entry(self) -> ResourceVerdict | None:
         if self.refused is not None and self.copy is None:
             return ResourceVerdict.REFUSED
         if self.copy is not None:
@@ -179,16 +179,16 @@ class Explanation:
             return ResourceVerdict.WAITING
         return None
 
-    def _of_nothing(self) -> ResourceVerdict:
+    def _verdict_without_copy(self) -> ResourceVerdict:
         if self.is_present:
             return ResourceVerdict.FOREIGN
-        if self.listed is not None or self.trash is not None or self.last is not None:
+        if self.listed is not None or self.trash is not None or self.last_change is not None:
             return ResourceVerdict.GONE
         return ResourceVerdict.UNKNOWN if self.is_source_read else ResourceVerdict.UNASKED
 
-    def _of_copy(self) -> ResourceVerdict:
+    def _verdict_of_copy(self) -> ResourceVerdict:
         if self.copy is None:
-            return self._of_nothing()
+            return self._verdict_without_copy()
         if not self.is_source_read:
             return ResourceVerdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
@@ -221,16 +221,16 @@ def explain(
     Raises:
         StorageError: The mirror cannot be read.
     """
-    name, uri = _meant(pull, names)
+    name, uri = _resolve_name(pull, names)
     identity = pull.sync_state.identity
     source = "" if identity is None else identity.source
-    known = Explanation(source=source, uri=uri, path="" if "://" in name else _tidy(name))
-    recall(pull.state, known)
+    known = Explanation(source=source, uri=uri, path="" if "://" in name else _relative_path(name))
+    load_recorded(pull.state, known)
     if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
         try:
             _read_listed(pull, known)
         except ResourceSyncError as error:
-            known.trouble = error.message
+            known.source_error = error.message
     known.path = known.path or _path_of(pull, uri)
     _read_file(pull, known)
     _mark_suspect(pull, known)
@@ -240,7 +240,7 @@ def explain(
     return known
 
 
-def _meant(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
+def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
     """Return the name that the mirror knows something of, and its URI; else the first one.
 
     What no name in the mirror says may be one at the Source, where no file bears it here.
@@ -249,7 +249,10 @@ def _meant(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
     for name, uri in pairs:
         if _is_known(pull.state, uri):
             return name, uri
-    if "://" not in names[0] and pull.equipment.copies.digest(_tidy(names[0]), ()) is None:
+    if (
+        "://" not in names[0]
+        and pull.dependencies.copies.digest(_relative_path(names[0]), ()) is None
+    ):
         for uri in (_uri_at_source(pull, name) for name in names):
             if _is_known(pull.state, uri):
                 return uri, uri
@@ -268,32 +271,32 @@ def _uri_at_source(pull: SyncSession, name: str) -> str:
     if identity is None:
         return name
     try:
-        return normalise(identity.base + quote(_tidy(name), safe=_WRITTEN))
+        return normalise(identity.base + quote(_relative_path(name), safe=_URI_SAFE))
     except OutOfScopeError:
         return name
 
 
 def _uris_of(pull: SyncSession, name: str) -> list[str]:
     if "://" not in name:
-        mapping, path = pull.selection.mapping, _tidy(name)
+        mapping, path = pull.selection.mapping, _relative_path(name)
         owner = owner_of(pull.state, mapping, path)
         return [owner] if owner else [*uris_at(mapping, path), name]
     try:
-        return [normalise(pull.selection.at_home(encoded(name)))]
+        return [normalise(pull.selection.mirror_uri(percent_encode(name)))]
     except OutOfScopeError:
         return [name]
 
 
-def _tidy(path: str) -> str:
+def _relative_path(path: str) -> str:
     return path.removeprefix("./").removeprefix("/")
 
 
 def _path_of(pull: SyncSession, uri: str) -> str:
-    row = pull.selection.protected(uri)
+    row = pull.selection.retained_row(uri)
     return "" if row is None else row.path
 
 
-def recall(state: MirrorStateStore, known: Explanation) -> None:
+def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
     """Add what the mirror's memory knows of a resource, by its URI."""
     uri = known.uri
     known.copy = copy = state.copy(uri)
@@ -301,29 +304,29 @@ def recall(state: MirrorStateStore, known: Explanation) -> None:
     known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
-    known.last = next(state.changes_of(uri), None)
-    known.via = tuple(state.referrers(uri, _REFERRERS))
-    known.patched = state.patched(uri)
+    known.last_change = next(state.changes_of(uri), None)
+    known.via = tuple(state.referrers(uri, _MAX_REFERRERS))
+    known.patched = state.last_patch(uri)
     if copy is not None:
         known.path = copy.path
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:
     """Read the file that is there, and hold it against what was put there."""
-    copies, copy = pull.equipment.copies, known.copy
+    copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
     found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
-    known.is_present, known.read = found is not None, found
+    known.is_present, known.file_content = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)
-        known.is_altered = is_forgotten(copy) or not is_same
+        known.is_altered = is_unknown(copy) or not is_same
 
 
 def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     """Remember that a copy is not what was put there, so that what is advised does mend it."""
     copy, row = known.copy, known.listed
-    if copy is None or is_forgotten(copy) or (known.is_present and not known.is_altered):
+    if copy is None or is_unknown(copy) or (known.is_present and not known.is_altered):
         return
     if known.pending is not None and known.pending.task == PendingTask.DELETE:
         return  # it is to go, not to be fetched again
@@ -332,13 +335,13 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
         return  # it could not be fetched again
     doubts = SuspectMarker(pull, offline=row is None)
     reason = "changed here since it was fetched" if known.is_present else "missing"
-    doubts.mark_suspect(copy, row or as_listed(copy), reason)
+    doubts.mark_suspect(copy, row or listed_from_copy(copy), reason)
     doubts.flush()
 
 
 def _read_listed(pull: SyncSession, known: Explanation) -> None:
     with ExitStack() as held:
-        account = Baseline(pull).account(held)
+        account = Baseline(pull).read_listed_rows(held)
         known.is_source_read = True
         for row in account.rows():
             if row.uri == known.uri:

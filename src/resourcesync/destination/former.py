@@ -5,7 +5,7 @@ from typing import Final
 
 from resourcesync.destination.plan import ABSENT, FILTERED, OUT_OF_SCOPE, ListedEntry
 from resourcesync.destination.pulling import SyncSession
-from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
+from resourcesync.destination.tasks import gone_rows, is_gone, listed_from_task
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _CHUNK: Final = 1_000
@@ -33,7 +33,7 @@ def apply_policy_to_pending(pull: SyncSession) -> None:
         state.commit(StateTransaction(pending=chosen, completed=settled))
 
 
-def still_to_delete(pull: SyncSession, copy: Copy) -> Pending | None:
+def pending_deletion_of(pull: SyncSession, copy: Copy) -> Pending | None:
     """Return the task of a copy that the Source called deleted before, and that is still here.
 
     It says so only of a reading that came to its end, and only if nothing was taken back since:
@@ -56,7 +56,7 @@ def still_to_delete(pull: SyncSession, copy: Copy) -> Pending | None:
     return pull.apply_policy(known._replace(generation=pull.generation))
 
 
-def not_due(pull: SyncSession, listed: ListedEntry) -> Pending | None:
+def postponed_fetch(pull: SyncSession, listed: ListedEntry) -> Pending | None:
     """Return the row of a resource that failed often and rests; ``None`` when it is due.
 
     Args:
@@ -67,6 +67,6 @@ def not_due(pull: SyncSession, listed: ListedEntry) -> Pending | None:
     if known is None or known.task != PendingTask.FETCH or known.due <= pull.now:
         return None
     same = (known.listed, known.length, known.lastmod) == listed[3:6]
-    if not same or listed_again(known).rivals != listed.rivals:
+    if not same or listed_from_task(known).rivals != listed.rivals:
         return None  # the Source lists something new: try at once
     return known._replace(generation=pull.generation)

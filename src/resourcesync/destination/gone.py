@@ -17,17 +17,19 @@ from resourcesync.errors import OutOfScopeError, ResourceMissingError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.mirror import MirrorStateStore, Pending, PendingTask, StateTransaction
 
-_MOST: Final = 300
+_MAX_PROBES: Final = 300
 """Resources that one run asks for."""
-_MOST_ALIVE: Final = 10
+_MAX_ALIVE: Final = 10
 """Resources that are still there after which a run asks no more: the list was wrong."""
-_WITNESSES: Final = 3
+_MAX_CONTROL_PROBES: Final = 3
 _DAY: Final = 24 * 3_600_000_000
-_LAST: Final = "asked-whether-gone"
+_LAST_PROBED: Final = "asked-whether-gone"
 """The note of the URI that was asked for last: the next run goes on after it."""
 
 
-def find_gone(equipment: Dependencies, now: int, address: Callable[[str], str]) -> list[Pending]:
+def find_proven_gone(
+    equipment: Dependencies, now: int, address: Callable[[str], str]
+) -> list[Pending]:
     """Return held deletions of which the Source says that the resource is gone.
 
     Args:
@@ -38,7 +40,7 @@ def find_gone(equipment: Dependencies, now: int, address: Callable[[str], str]) 
     state = equipment.state
     if int(state.note("refused") or 0):
         return []  # what goes under one address may come under another, which is not understood
-    chosen = list(islice(_in_turn(state, now - _DAY), _MOST))
+    chosen = list(islice(_due_deletions(state, now - _DAY), _MAX_PROBES))
     witnesses = _ControlProbes(equipment, address)
     found: list[Pending] = []
     alive, last = 0, ""
@@ -51,15 +53,15 @@ def find_gone(equipment: Dependencies, now: int, address: Callable[[str], str]) 
             found.append(row)
             continue
         alive += 1  # or it cannot be said
-        if alive >= _MOST_ALIVE:
+        if alive >= _MAX_ALIVE:
             break
-    state.commit(StateTransaction(notes={_LAST: last}))
+    state.commit(StateTransaction(notes={_LAST_PROBED: last}))
     return found
 
 
-def _in_turn(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
+def _due_deletions(state: MirrorStateStore, held_before: int) -> Iterator[Pending]:
     """Yield what has been held for long enough, beginning after what was asked for last."""
-    last = state.note(_LAST) or ""
+    last = state.note(_LAST_PROBED) or ""
     rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     again = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
     return chain(
@@ -76,27 +78,27 @@ class _ControlProbes:
     """
 
     def __init__(self, equipment: Dependencies, address: Callable[[str], str]) -> None:
-        self._equipment, self._address = equipment, address
-        self._known: dict[str, bool] = {}
+        self._dependencies, self._address = equipment, address
+        self._results: dict[str, bool] = {}
 
     def check_origin(self, uri: str) -> bool:
         """Return whether the server of ``uri`` gives what is listed: only then its 404 counts."""
         of = origin(uri)
-        if of not in self._known:
-            listed = map(self._address, _listed(self._equipment.state))
-            few = islice((it for it in listed if origin(it) == of), _WITNESSES)
-            self._known[of] = any(_exists(_probe(self._equipment, it)) for it in few)
-        return self._known[of]
+        if of not in self._results:
+            listed = map(self._address, _listed_uris(self._dependencies.state))
+            few = islice((it for it in listed if origin(it) == of), _MAX_CONTROL_PROBES)
+            self._results[of] = any(_exists(_probe(self._dependencies, it)) for it in few)
+        return self._results[of]
 
 
-def _listed(state: MirrorStateStore) -> Iterator[str]:
+def _listed_uris(state: MirrorStateStore) -> Iterator[str]:
     """Yield the URIs of copies that nothing waits for: they are listed, and so are there."""
     waiting = chain((row.uri for row in state.pending(PendingTask.DELETE)), [""])
     kept = chain((row.uri for row in state.pending(PendingTask.RETAIN)), [""])
-    return _without(_without((copy.uri for copy in state.copies()), waiting), kept)
+    return _exclude(_exclude((copy.uri for copy in state.copies()), waiting), kept)
 
 
-def _without(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
+def _exclude(uris: Iterator[str], others: Iterator[str]) -> Iterator[str]:
     """Yield what is not in the other; both are in order, the other ends in an empty text."""
     other = next(others)
     for uri in uris:

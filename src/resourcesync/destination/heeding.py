@@ -6,11 +6,13 @@ from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
 
-_OFTEN: Final = 256
+_CHECK_INTERVAL: Final = 256
 T = TypeVar("T")
 
 
-def check_cancelled(items: Iterable[T], clock: Clock, *, every: int = _OFTEN) -> Iterator[T]:
+def check_cancelled(
+    items: Iterable[T], clock: Clock, *, every: int = _CHECK_INTERVAL
+) -> Iterator[T]:
     """Yield items, and ask for the time now and then: a clock may end a run by what it raises.
 
     Args:

@@ -17,7 +17,7 @@ from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 LAST_CHANGES: Final = "last-changes"
 """The note of the changes that were read last."""
-AHEAD: Final = "clock-ahead"
+RESOURCE_CLOCK_AHEAD: Final = "clock-ahead"
 """The note of whether the clock of the resources is ahead of that of the lists."""
 
 
@@ -61,15 +61,15 @@ class ChangeHistory:
     """
 
     head: str
-    spool: ExternalSorter[ListedEntry]
-    known: int
-    since: int
-    begin: int
-    through: int
-    listed: int
-    reaches: bool = True
-    changes: int = 0
-    undated: bool = False
+    sorter: ExternalSorter[ListedEntry]
+    old_checkpoint: int
+    old_list_clock_checkpoint: int
+    new_since: int
+    checkpoint: int
+    list_clock_checkpoint: int
+    reaches_back: bool = True
+    change_count: int = 0
+    has_undated: bool = False
     documents: list[ProcessedDocument] = field(default_factory=list)
     is_outdated: bool = False
     open_lists: list[str] = field(default_factory=list)
@@ -78,19 +78,19 @@ class ChangeHistory:
     is_after_list: bool = False
     is_of_dump: bool = False
     rewritten: str = ""
-    displaced: str = ""
+    superseded: str = ""
     suspect: str = ""
-    last: LastChanges = field(default_factory=lambda: LastChanges({}))
-    news: list[PrefixRecord] = field(default_factory=list)
-    cut_off: InterruptedReading = field(default_factory=lambda: InterruptedReading(()))
-    is_ahead: bool = False
-    unchanged: bool = False
+    last_changes: LastChanges = field(default_factory=lambda: LastChanges({}))
+    new_prefixes: list[PrefixRecord] = field(default_factory=list)
+    interrupted: InterruptedReading = field(default_factory=lambda: InterruptedReading(()))
+    is_resource_clock_ahead: bool = False
+    is_unchanged: bool = False
     dialect: Dialect | None = None
 
-    def meet(self, change: Change) -> None:
+    def record(self, change: Change) -> None:
         """Take note of a change of the lists, new or not."""
-        self.last.add(change)
-        self.cut_off.add(change)
+        self.last_changes.add(change)
+        self.interrupted.add(change)
 
 
 def new_history(
@@ -115,16 +115,16 @@ def new_history(
     noted = (lambda _: None) if state is None else state.note
     return ChangeHistory(
         head=head,
-        spool=spool,
-        known=since,
-        since=listed,
-        begin=listed if state is None else listed - OVERLAP,
-        through=since,
-        listed=listed,
+        sorter=spool,
+        old_checkpoint=since,
+        old_list_clock_checkpoint=listed,
+        new_since=listed if state is None else listed - OVERLAP,
+        checkpoint=since,
+        list_clock_checkpoint=listed,
         archived_lists=tuple(past),
-        last=LastChanges.of_note(noted(LAST_CHANGES)),
-        cut_off=InterruptedReading.of_state(state),
-        is_ahead=noted(AHEAD) == "1",
+        last_changes=LastChanges.from_note(noted(LAST_CHANGES)),
+        interrupted=InterruptedReading.from_state(state),
+        is_resource_clock_ahead=noted(RESOURCE_CLOCK_AHEAD) == "1",
         is_after_list=state is None,
     )
 
@@ -165,7 +165,7 @@ def check_no_older(at: int, known: int | None) -> None:
         )
 
 
-def go_on_from(history: ChangeHistory, uri: str, *, known: int, listed: int, now: int) -> None:
+def continue_from(history: ChangeHistory, uri: str, *, known: int, listed: int, now: int) -> None:
     """Check that lists tell of all that was read of them before, so that T does not go back.
 
     The clock of the lists tells it exactly. T itself may be ahead of that, and changes of one
@@ -181,18 +181,21 @@ def go_on_from(history: ChangeHistory, uri: str, *, known: int, listed: int, now
     Raises:
         SourceUnavailableError: They tell of less: an old copy, or one that was cut.
     """
-    if not history.reaches:
+    if not history.reaches_back:
         return
-    if history.listed < min(listed, known) or history.through < min(known, now) - OVERLAP:
+    if (
+        history.list_clock_checkpoint < min(listed, known)
+        or history.checkpoint < min(known, now) - OVERLAP
+    ):
         raise SourceUnavailableError(
             "the Change Lists tell of less than before (an old copy)",
             uri=uri,
             evidence=(
                 ("here", f"complete to {format_w3c(from_microseconds(known))}"),
-                ("got", f"changes to {format_w3c(from_microseconds(history.through))}"),
+                ("got", f"changes to {format_w3c(from_microseconds(history.checkpoint))}"),
                 ("kept", "nothing was changed"),
             ),
             code="stale-copy",
             hint=OLD_COPY,
         )
-    history.through = max(history.through, known)
+    history.checkpoint = max(history.checkpoint, known)

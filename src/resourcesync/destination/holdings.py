@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import Fetch, ListedEntry
-from resourcesync.destination.uris import encoded
+from resourcesync.destination.uris import percent_encode
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reading import Document
 from resourcesync.errors import OutOfScopeError
@@ -24,7 +24,7 @@ OpenTemporary = Callable[[], BinaryIO]
 Order = tuple[int, Fetch]
 """The position of an entry in a manifest, and what it is to be the bytes of."""
 
-_VERSIONS: Final = 4_096
+_MAX_VERSIONS: Final = 4_096
 """Versions of one resource that are looked at: the last ones."""
 _SECOND: Final = 1_000_000
 _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
@@ -59,7 +59,7 @@ class PackageTrust(NamedTuple):
         is_list: Whether what is wanted was read from its own manifest.
     """
 
-    through: int
+    complete_until: int
     is_near: bool
     is_list: bool
 
@@ -81,7 +81,7 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
         return False
     if listed.lastmod is None or held.lastmod != listed.lastmod:
         return bool(claims) and None in (listed.lastmod, held.lastmod)
-    settled = terms.is_list or terms.through >= listed.lastmod + _SECOND
+    settled = terms.is_list or terms.complete_until >= listed.lastmod + _SECOND
     return bool(claims) or (settled and terms.is_near)
 
 
@@ -93,7 +93,7 @@ def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iter
         if held is None:
             continue
         if terms.is_list and not held.hash and held.lastmod is None:
-            held = held._replace(lastmod=terms.through)
+            held = held._replace(lastmod=terms.complete_until)
         yield held
 
 
@@ -102,7 +102,7 @@ def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow
     if resource is None:
         return None
     try:
-        uri = normalise(encoded(resource.uri))
+        uri = normalise(percent_encode(resource.uri))
     except OutOfScopeError:
         return None
     moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)
@@ -116,7 +116,7 @@ def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow
     )
 
 
-def joined(
+def join_wanted(
     wanted: Iterable[Fetch], holdings: Iterable[ManifestRow]
 ) -> Iterator[tuple[Fetch, list[ManifestRow]]]:
     """Yield each thing wanted that is held, with all that is held of it; both in URI order."""
@@ -126,7 +126,7 @@ def joined(
     fetch = next(fetches, None)
     while uri and fetch is not None:
         if fetch.listed.uri == uri:
-            yield fetch, list(deque(group, maxlen=_VERSIONS))
+            yield fetch, list(deque(group, maxlen=_MAX_VERSIONS))
             fetch = next(fetches, None)
         elif fetch.listed.uri < uri:
             fetch = next(fetches, None)
@@ -134,9 +134,11 @@ def joined(
             uri, group = next(groups, ("", iter(())))
 
 
-def new_wanted(spill: OpenTemporary) -> ExternalSorter[Fetch]:
+def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
     """Open a spool of what is wanted, in URI order."""
-    return ExternalSorter(key=attrgetter("listed.uri"), dump=_dump, load=_load, spill=spill)
+    return ExternalSorter(
+        key=attrgetter("listed.uri"), dump=_encode_fetch, load=_decode_fetch, spill=spill
+    )
 
 
 def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
@@ -149,17 +151,17 @@ def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
     )
 
 
-def new_orders(spill: OpenTemporary) -> ExternalSorter[Order]:
+def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
     """Open a spool of orders, in the order of the manifest."""
     return ExternalSorter(
         key=lambda order: f"{order[0]:012d}",
-        dump=lambda order: marshal.dumps((order[0], _dump(order[1]))),
-        load=_load_order,
+        dump=lambda order: marshal.dumps((order[0], _encode_fetch(order[1]))),
+        load=_decode_order,
         spill=spill,
     )
 
 
-def _dump(fetch: Fetch) -> bytes:
+def _encode_fetch(fetch: Fetch) -> bytes:
     # Members of an enumeration look like text, and marshal takes nothing but text.
     listed, before = fetch.listed, fetch.before
     if type(listed.change) is not str:
@@ -169,11 +171,11 @@ def _dump(fetch: Fetch) -> bytes:
     return marshal.dumps((tuple(listed), before and tuple(before), *fetch[2:]))
 
 
-def _load(data: bytes) -> Fetch:
+def _decode_fetch(data: bytes) -> Fetch:
     listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
     return Fetch(ListedEntry._make(listed), None if before is None else Copy._make(before), *how)
 
 
-def _load_order(data: bytes) -> tuple[int, Fetch]:
+def _decode_order(data: bytes) -> tuple[int, Fetch]:
     index, fetch = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return index, _load(fetch)
+    return index, _decode_fetch(fetch)

@@ -9,21 +9,21 @@ from itertools import islice
 from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
-from resourcesync.destination.closed_lists import closed_list_changed
+from resourcesync.destination.closed_lists import find_changed_closed_list
 from resourcesync.destination.cursor import DAY, is_plausible
-from resourcesync.destination.entries import write_entries
+from resourcesync.destination.entries import store_entry_links
 from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.linking import (
-    NOT_LINKED,
-    forget_links,
+    UNLINKED_REASON,
+    collect_linked,
     is_listed,
-    linked_by,
-    links_of,
-    news_of,
-    with_linked,
-    write_links,
+    link_rows,
+    merge_linked,
+    remove_links,
+    store_links,
+    unlisted_changes,
 )
-from resourcesync.destination.memory import encode
+from resourcesync.destination.memory import encode_notes
 from resourcesync.destination.newer_lists import NewerListCheck
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.patch_links import is_version_before
@@ -36,18 +36,18 @@ from resourcesync.destination.plan import (
     Fetch,
     ListedEntry,
     Match,
-    count,
+    count_decisions,
     deduplicate,
     is_proven,
     is_restored,
     match_copy,
-    whole,
+    without_patch,
 )
 from resourcesync.destination.pulling import SyncOutcome, SyncSession, with_dumps
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_lists import ListVersion
 from resourcesync.destination.reviewing import decide_changes, show_decisions
-from resourcesync.destination.tasks import gone_rows, listed_again, pending_fetch
+from resourcesync.destination.tasks import gone_rows, listed_from_task, pending_fetch
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
@@ -56,13 +56,13 @@ _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
 
 
-def _rewritten(history: ChangeHistory) -> str:
+def _find_rewritten(history: ChangeHistory) -> str:
     """Return a list that does not go on from what was processed; empty for none.
 
     A new list that begins among processed changes does, as long as these are still listed.
     """
-    is_doubted = history.suspect and history.last.are_withdrawn
-    return history.displaced or history.rewritten or (history.suspect if is_doubted else "")
+    is_doubted = history.suspect and history.last_changes.are_withdrawn
+    return history.superseded or history.rewritten or (history.suspect if is_doubted else "")
 
 
 class Incremental:
@@ -98,7 +98,7 @@ class Incremental:
                 raise
             return self._from_newer_list(error)
         with ExitStack() as held:
-            held.enter_context(history.spool)
+            held.enter_context(history.sorter)
             if (
                 self._offers_moved_lists()
             ):  # also beside news: an old list may grow beside a newer one
@@ -110,13 +110,13 @@ class Incremental:
                     " missing: doing a baseline",
                 )
                 return self._from_baseline(gap=False)
-            if not history.reaches:
+            if not history.reaches_back:
                 self._pull.warn(
                     "change-gap",
                     "the Change Lists no longer reach back to our last state: doing a baseline",
                 )
                 return self._from_baseline()
-            if self._is_rewritten(history) or self._is_list_newer():
+            if self._check_rewritten(history) or self._check_for_newer_list():
                 return self._from_baseline(gap=False)
             return self._apply(history, held)
 
@@ -128,15 +128,15 @@ class Incremental:
                 be old copies, or the Source was restored from an older state. After a day that is
                 believed.
         """
-        is_newer = self._is_list_newer()
-        if not is_newer and not self._stale_for_long():
+        is_newer = self._check_for_newer_list()
+        if not is_newer and not self._check_stale():
             raise error
         self._pull.warn("rewritten", "the Source rewrote its Change List: doing a baseline")
         if not self._pull.options.dry_run:
             self._pull.sync_state.write(taken_back=True)
         return self._from_baseline(gap=not is_newer)
 
-    def _is_list_newer(self) -> bool:
+    def _check_for_newer_list(self) -> bool:
         """Return whether there is a Resource List that is newer than the one that was read last.
 
         Something may be in it that the Change Lists do not have, also where they go on behind it.
@@ -151,9 +151,9 @@ class Incremental:
         newer = NewerListCheck(
             pull.documents,
             known,
-            read_at=pull.sync_state.at,
+            read_at=pull.sync_state.resource_list_at,
             now=pull.now,
-            believes=partial(is_plausible, through=pull.sync_state.through or 0, now=pull.now),
+            believes=partial(is_plausible, through=pull.sync_state.checkpoint or 0, now=pull.now),
         )
         try:
             if newer.check():
@@ -164,7 +164,7 @@ class Incremental:
             pull.sync_state.write(list_head=newer.known)
         return False
 
-    def _is_rewritten(self, history: ChangeHistory) -> bool:
+    def _check_rewritten(self, history: ChangeHistory) -> bool:
         """Whether changes that were processed are not listed any more; then a baseline is due.
 
         They may have been taken back: by a Source that was set back to an earlier state, which no
@@ -173,13 +173,13 @@ class Incremental:
         if self._pull.options.dry_run:
             return False
         pull, memory = self._pull, self._pull.sync_state
-        changed, asked_at = closed_list_changed(pull), None
+        changed, asked_at = find_changed_closed_list(pull), None
         if changed:
             asked_at = pull.now
             told = f"the Source changed a closed Change List, {changed}: doing a baseline"
-        elif changed := _rewritten(history):
+        elif changed := _find_rewritten(history):
             told = f"the Source rewrote a Change List, {changed}: doing a baseline"
-        elif history.cut_off.is_lost:
+        elif history.interrupted.is_lost:
             # Some of them are tasks now, and others made tasks go: nothing puts that right but all.
             changed = history.head
             told = "changes that were acted on are not listed any more: doing a baseline"
@@ -192,12 +192,12 @@ class Incremental:
 
     def _is_unproven(self, uri: str, history: ChangeHistory) -> bool:
         """Whether these are lists that the mirror did not follow, which tell no times."""
-        followed = self._pull.sync_state.found
+        followed = self._pull.sync_state.discovered
         is_new = followed is not None and with_dumps(followed).change_list != uri
         is_timed = all(
             one.from_ for one in history.documents if one.prefix
         )  # an index has no prefix
-        return is_new and history.reaches and not is_timed
+        return is_new and history.reaches_back and not is_timed
 
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
         from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - seldom
@@ -206,7 +206,7 @@ class Incremental:
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
 
-    def _stale_for_long(self) -> bool:
+    def _check_stale(self) -> bool:
         since = self._pull.sync_state.stale_since
         if since is None or not since:
             if not self._pull.options.dry_run:
@@ -215,110 +215,116 @@ class Incremental:
         return self._pull.now - since >= DAY
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        self._linked = linked_by(self._pull, deduplicate(history.spool, ignore_conflict), held)
-        self._pull.naming.name_new(self._news(history))
-        self._show(partial(self._news, history))
+        self._linked = collect_linked(
+            self._pull, deduplicate(history.sorter, ignore_conflict), held
+        )
+        self._pull.path_assignment.assign_new(self._new_rows(history))
+        self._show_for_review(partial(self._new_rows, history))
         if self._pull.options.dry_run:
             plan = self._plan_changes(history)
             foreseen = self._pull.report_plan(plan)
-            return SyncOutcome(mode=plan.mode, plan=plan, swept=foreseen, is_written=False)
-        if history.changes:
+            return SyncOutcome(mode=plan.mode, plan=plan, deletions=foreseen, is_written=False)
+        if history.change_count:
             self._pull.begin(baseline=False, read=history)
             # New changes without a time are a later word all the same: T tells that it is one.
-            history.through = max(history.through, history.known + 1)
-        self._write_down(history)
-        notes = encode(
-            through=history.through,
-            listed=history.listed,
+            history.checkpoint = max(history.checkpoint, history.old_checkpoint + 1)
+        self._store_tasks(history)
+        notes = encode_notes(
+            through=history.checkpoint,
+            listed=history.list_clock_checkpoint,
             generation=self._pull.generation,
             settled=self._pull.generation,
             stale_since=0,
             found=self._pull.discovered,
         )
-        if not history.unchanged:
-            notes |= self._pull.reading(history)
-        self._pull.remember_refused(add=True)
+        if not history.is_unchanged:
+            notes |= self._pull.reading_notes(history)
+        self._pull.record_refused(add=True)
         self._pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
-        return self._do_tasks(Mode.INCREMENTAL if history.changes else Mode.UNCHANGED)
+        return self._run_tasks(Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED)
 
     def _plan_changes(self, history: ChangeHistory) -> PlanSummary:
-        mode = Mode.INCREMENTAL if history.changes else Mode.UNCHANGED
-        plan, _, _ = count(decide_changes(self._pull, self._news(history)), mode)
+        mode = Mode.INCREMENTAL if history.change_count else Mode.UNCHANGED
+        plan, _, _ = count_decisions(decide_changes(self._pull, self._new_rows(history)), mode)
         return plan
 
-    def _news(self, history: ChangeHistory) -> Iterator[ListedEntry]:
+    def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and what changed entries link to."""
-        rows = with_linked(deduplicate(history.spool, ignore_conflict), self._linked)
-        rows = self._pull.selection.named(rows)
-        return news_of(self._pull.state, rows) if self._linked is not None else rows
+        rows = merge_linked(deduplicate(history.sorter, ignore_conflict), self._linked)
+        rows = self._pull.selection.with_current_paths(rows)
+        return unlisted_changes(self._pull.state, rows) if self._linked is not None else rows
 
-    def _write_down(self, history: ChangeHistory) -> None:
+    def _store_tasks(self, history: ChangeHistory) -> None:
         """Write the changes down as tasks; the cursor moves only after all are written."""
         if self._linked is not None:
-            self._write_links(history, self._linked)
-        self._write_entries(history)
+            self._store_links(history, self._linked)
+        self._store_entry_links(history)
         pending: list[Pending] = []
         settled: list[str] = []
-        for row in self._news(history):
+        for row in self._new_rows(history):
             copy = self._pull.state.copy(row.uri)
             if row.change == ChangeKind.DELETED and copy is not None:
-                pending.append(self._going(copy, DELETED_BY_SOURCE, history.through))
+                pending.append(self._deletion_task(copy, DELETED_BY_SOURCE, history.checkpoint))
             elif row.change == FILTERED and copy is not None:
-                pending.append(self._pull.retention_task(copy, history.through, code=FILTERED))
+                pending.append(self._pull.retention_task(copy, history.checkpoint, code=FILTERED))
             elif row.change in (ChangeKind.DELETED, FILTERED) or is_proven(copy, row):
                 settled.append(row.uri)
             else:
-                known = not history.undated and self._is_version_before(row, copy)
-                task = self._task(row if known else whole(row), history.through)
+                known = not history.has_undated and self._is_version_before(row, copy)
+                task = self._fetch_task(row if known else without_patch(row), history.checkpoint)
                 # Where a copy is, is where it stays.
                 pending.append(task if copy is None else task._replace(path=copy.path))
             if len(pending) + len(settled) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
                 pending, settled = [], []
         self._pull.state.commit(StateTransaction(pending=pending, completed=settled))
-        self._write_orphans(history.through)
+        self._store_orphans(history.checkpoint)
 
-    def _going(self, copy: Copy, reason: str, at: int) -> Pending:
+    def _deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the row of a copy whose resource the Source took away."""
         if is_restored(copy):
             return self._pull.retention_task(copy, at)
-        return self._pull.deletion(copy, reason, at)
+        return self._pull.deletion_task(copy, reason, at)
 
-    def _write_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
+    def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Remember what changed entries link to now, in place of what they linked to before."""
         state = self._pull.state
-        forget_links(state, deduplicate(history.spool, ignore_conflict))
-        found = links_of(deduplicate(history.spool, ignore_conflict), linked, self._pull.generation)
-        write_links(state, (row for row in found if not is_listed(state, row.uri)))
+        remove_links(state, deduplicate(history.sorter, ignore_conflict))
+        found = link_rows(
+            deduplicate(history.sorter, ignore_conflict), linked, self._pull.generation
+        )
+        store_links(state, (row for row in found if not is_listed(state, row.uri)))
 
-    def _write_entries(self, history: ChangeHistory) -> None:
+    def _store_entry_links(self, history: ChangeHistory) -> None:
         pull = self._pull
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = deduplicate(history.spool, ignore_conflict)
-            write_entries(pull.state, rows, generation=pull.generation, now=pull.now, anew=False)
+            rows = deduplicate(history.sorter, ignore_conflict)
+            store_entry_links(
+                pull.state, rows, generation=pull.generation, now=pull.now, anew=False
+            )
 
-    def _write_orphans(self, at: int) -> None:
+    def _store_orphans(self, at: int) -> None:
         """Write down that what no entry links to any more is to go.
 
         While an entry cannot be used, it may be the one that links to it: all stays.
         """
         pull = self._pull
-        if pull.selection.refusals.count or pull.sync_state.refused:
+        if pull.selection.refusals.count or pull.sync_state.refused_count:
             return
         orphans = pull.state.orphans()
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            tasks = [self._going(copy, NOT_LINKED, at) for copy in copies]
+            tasks = [self._deletion_task(copy, UNLINKED_REASON, at) for copy in copies]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
     def _is_version_before(self, row: ListedEntry, copy: Copy | None) -> bool:
         """Whether a patch of the new change may begin with the copy: nothing is missing between."""
-        if row.patch is None or self._pull.sync_state.hole:
+        if row.patch is None or self._pull.sync_state.has_gap:
             return False
         return is_version_before(copy, self._pull.state.pending_of(row.uri))
 
-    def _task(self, row: ListedEntry, at: int) -> Pending:
+    def _fetch_task(self, row: ListedEntry, at: int) -> Pending:
         return pending_fetch(
             row,
             known=None,
@@ -330,10 +336,10 @@ class Incremental:
 
     def work_off(self, mode: Mode) -> SyncOutcome:
         """Do what earlier runs could not do; the Source has nothing new."""
-        self._show(lambda: iter(()))
-        return self._do_tasks(mode)
+        self._show_for_review(lambda: iter(()))
+        return self._run_tasks(mode)
 
-    def _show(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
+    def _show_for_review(self, rows: Callable[[], Iterator[ListedEntry]]) -> None:
         """Show what is new, and what earlier runs left, to whoever reviews it."""
         show_decisions(
             self._pull,
@@ -341,23 +347,23 @@ class Incremental:
             lambda: decide_changes(self._pull, rows()),
         )
 
-    def _do_tasks(self, mode: Mode) -> SyncOutcome:
+    def _run_tasks(self, mode: Mode) -> SyncOutcome:
         """Do what is written down: tasks of this run, and what earlier runs could not do."""
-        through = self._pull.sync_state.through or 0
+        through = self._pull.sync_state.checkpoint or 0
         plan, kept = self._plan_tasks(mode)
         foreseen = self._pull.report_plan(plan)
-        pulled = SyncOutcome(mode=mode, plan=plan, unlisted=kept)
+        pulled = SyncOutcome(mode=mode, plan=plan, retained_count=kept)
         if self._pull.options.dry_run:
-            pulled.swept = foreseen
+            pulled.deletions = foreseen
             return pulled
         if self._pull.options.lists_only:
-            pulled.is_swept = False
+            pulled.are_deletions_done = False
             return pulled
         if plan.create + plan.update:
             pulled.mode = Mode.INCREMENTAL
             self._fetch_due(pulled, through)
             self._suspect_changes(pulled)
-        self._pull.sweep(pulled)
+        self._pull.delete_pending(pulled)
         return pulled
 
     def _suspect_changes(self, pulled: SyncOutcome) -> None:
@@ -366,7 +372,7 @@ class Incremental:
         It may be no later than the Resource List, which then may list what is served. What comes
         of that is another content to the next pulls, or the same failure: it is asked for once.
         """
-        at = self._pull.sync_state.at or 0
+        at = self._pull.sync_state.resource_list_at or 0
         for one in pulled.tally.failures:
             row = self._pull.state.pending_of(one.uri) if one.code in MISMATCH_CODES else None
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
@@ -377,21 +383,21 @@ class Incremental:
         """Fetch what is due, from dumps and singly."""
         plan, found = pulled.plan, self._pull.found
         transfer = self._pull.transfer(through)
-        from resourcesync.destination.dumps import DumpTransfer, together  # noqa: PLC0415 - seldom
+        from resourcesync.destination.dumps import DumpTransfer, combine_tallies  # noqa: PLC0415 - seldom
 
-        dumps = DumpTransfer(self._pull, plan, self._due, through)
+        dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
         brought = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
         total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
-        with closing(self._due()) as fetches:
-            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
-        pulled.tally = together(brought, fetched)
-        pulled.complete = not transfer.stopped
+        with closing(self._due_fetches()) as fetches:
+            fetched = transfer.execute(fetches, total=total, size=max(0, size))
+        pulled.tally = combine_tallies(brought, fetched)
+        pulled.is_complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
 
     def _plan_tasks(self, mode: Mode) -> tuple[PlanSummary, int]:
         """Return what is to be done, and how many copies are kept that the Source took away."""
         create = update = size = unsized = 0
-        for fetch in self._due():
+        for fetch in self._due_fetches():
             create += fetch.before is None
             update += fetch.before is not None
             size += fetch.listed.length or 0
@@ -405,18 +411,18 @@ class Incremental:
             create=create,
             update=update,
             delete=reasons.total(),
-            untold=reasons[ABSENT],
+            unsignalled=reasons[ABSENT],
             size=size,
             unsized=unsized,
         )
         return plan, kept
 
-    def _due(self) -> Generator[Fetch, None, None]:
+    def _due_fetches(self) -> Generator[Fetch, None, None]:
         for row in self._pull.state.pending(PendingTask.FETCH):
             if row.due <= self._pull.now:
                 yield self._fetch_of(row)
 
     def _fetch_of(self, row: Pending) -> Fetch:
-        listed, copy = listed_again(row), self._pull.state.copy(row.uri)
+        listed, copy = listed_from_task(row), self._pull.state.copy(row.uri)
         ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
         return Fetch(listed, copy, is_conditional=ask)

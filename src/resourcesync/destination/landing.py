@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.memory import encode
+from resourcesync.destination.memory import encode_notes
 from resourcesync.destination.plan import (
     ABSENT,
     ABSENT_CODES,
@@ -15,10 +15,10 @@ from resourcesync.destination.plan import (
     SKIPPED_CODES,
     Fetch,
     ListedEntry,
-    forgotten,
+    as_unknown,
     has_bytes,
     is_restored,
-    proving_lastmod,
+    recordable_lastmod,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
@@ -47,7 +47,7 @@ _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
-_OF_ONE_RESOURCE: Final = frozenset({"path-in-the-way", "local-change"})
+_RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class CommitBatch:
         self._failed: list[Pending] = []
         self._finished: list[str] = []
         self._patched: list[PatchRow] = []
-        self._since = clock.monotonic()
+        self._opened_at = clock.monotonic()
         self._quarantine_count = 0
         self.tally = TransferTally()
 
@@ -172,7 +172,7 @@ class CommitBatch:
         """Return the present moment in microseconds."""
         return to_microseconds(self._clock.now())
 
-    def copy(
+    def new_copy(
         self,
         listed: ListedEntry,
         length: int,
@@ -196,7 +196,7 @@ class CommitBatch:
             length=length,
             digests=digests,
             listed=listed.hash,
-            lastmod=listed.lastmod if listed.hash else self.proving(listed, headers),
+            lastmod=listed.lastmod if listed.hash else self.lastmod_to_record(listed, headers),
             etag=etag,
             last_modified=last_modified,
             signature="",
@@ -204,7 +204,7 @@ class CommitBatch:
             installed=self.now(),
         )
 
-    def proving(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
+    def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
         """Return the ``lastmod`` to remember with what an answer brought, or said to be the same.
 
         Its bytes are those of the moment when its server made it, as far as that says so; else of
@@ -212,7 +212,7 @@ class CommitBatch:
         """
         served = served_at(headers)
         as_of = self._policy.began if served is None else to_microseconds(served)
-        return proving_lastmod(listed, as_of)
+        return recordable_lastmod(listed, as_of)
 
     def add(self, ready: StagedResource) -> None:
         """Take a resource whose bytes are good."""
@@ -227,7 +227,7 @@ class CommitBatch:
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
-    def fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
+    def add_failure(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
         """Take a resource that could not be had; the copy that is here stays.
 
         Returns:
@@ -242,7 +242,7 @@ class CommitBatch:
         self.tally.absent += status == "absent"
         self.tally.skipped += status == "skipped"
         self.tally.failed += status == "error"
-        self._failed.append(self._still_to_fetch(listed, code, reason, tries))
+        self._failed.append(self._fetch_task(listed, code, reason, tries))
         self._report(
             "item",
             {
@@ -274,7 +274,7 @@ class CommitBatch:
             row = row._replace(task=PendingTask.RETAIN)
         self._failed.append(row)
 
-    def _still_to_fetch(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
+    def _fetch_task(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
         """Return the task of a resource that is not here as listed; the report names the first."""
         is_failure = self._policy.status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
@@ -291,7 +291,7 @@ class CommitBatch:
             reason=reason,
         )
 
-    def patch_failed(self, fetch: Fetch, reason: str) -> None:
+    def add_failed_patch(self, fetch: Fetch, reason: str) -> None:
         """Take a patch that was of no use; the whole resource is fetched instead."""
         self.tally.unpatched += 1
         listed = fetch.listed
@@ -302,7 +302,7 @@ class CommitBatch:
         """Finish the group when it is large or old enough."""
         waiting = len(self._group) + len(self._failed) + len(self._finished)
         if waiting >= _GROUP or (
-            waiting and self._clock.monotonic() - self._since >= _GROUP_SECONDS
+            waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
         ):
             self.flush()
 
@@ -313,16 +313,16 @@ class CommitBatch:
             DiskFullError: No room is left; what could be installed is remembered.
             StorageError: The mirror cannot be written; the same holds.
         """
-        self._since = self._clock.monotonic()  # first: what it may raise must lose nothing
+        self._opened_at = self._clock.monotonic()  # first: what it may raise must lose nothing
         group, self._group = self._group, []
         staged = [ready for ready in group if ready.staged is not None]
         befores: dict[str, Copy | None] = {}
         if staged:
             # Killed in the middle, nobody could tell which of the files are old and which new.
-            befores = {ready.copy.uri: self._before(ready) for ready in staged}
+            befores = {ready.copy.uri: self._previous_copy(ready) for ready in staged}
             doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
-            self._state.commit(StateTransaction(suspect=[forgotten(copy) for copy in doubted]))
-        results = self._copies.install([_installation(ready) for ready in staged])
+            self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in doubted]))
+        results = self._copies.install([_installation_of(ready) for ready in staged])
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
         refused: dict[str, Copy | None] = {}
@@ -331,12 +331,12 @@ class CommitBatch:
             if isinstance(result, str):
                 copy = ready.copy._replace(signature=result)
                 installed.append(replace(ready, copy=copy))
-            elif result.code in _OF_ONE_RESOURCE:
+            elif result.code in _RESOURCE_ERROR_CODES:
                 refused[ready.copy.uri] = befores[ready.copy.uri]
-                self.fail(ready.fetch, result.code, result.message, 1)
+                self.add_failure(ready.fetch, result.code, result.message, 1)
             else:
                 broken = result if broken is None or isinstance(result, DiskFullError) else broken
-        self._remember(installed, refused)
+        self._commit(installed, refused)
         for ready in installed:
             if ready.counts:
                 self._count(ready)
@@ -345,15 +345,15 @@ class CommitBatch:
 
     def _report_quarantined(self) -> None:
         """Say which files were in the way, and where they are now; the first of very many."""
-        for path, place in self._copies.made_way():
+        for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
                 self._report("warning", quarantine_warning(path, place))
 
-    def _before(self, ready: StagedResource) -> Copy | None:
+    def _previous_copy(self, ready: StagedResource) -> Copy | None:
         return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
 
-    def _remember(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
+    def _commit(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
         failed, self._failed = self._failed, []
         settled, self._finished = self._finished, []
         patched, self._patched = self._patched, []
@@ -363,7 +363,7 @@ class CommitBatch:
             if ready.patched is not None
         )
         failed += (
-            self._still_to_fetch(ready.fetch.listed, CONTRADICTING, ready.contradicts, 1)
+            self._fetch_task(ready.fetch.listed, CONTRADICTING, ready.contradicts, 1)
             for ready in installed
             if ready.contradicts
         )
@@ -376,7 +376,7 @@ class CommitBatch:
                     pending=failed,
                     completed=settled,
                     patched=patched,
-                    notes=encode(
+                    notes=encode_notes(
                         unsure=True if self.tally.open_dates else None,
                         baseline_due=True if self.tally.undecided else None,
                     ),
@@ -420,7 +420,7 @@ class CommitBatch:
         )
 
 
-def _installation(ready: StagedResource) -> CopyInstallation:
+def _installation_of(ready: StagedResource) -> CopyInstallation:
     assert ready.staged is not None
     before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
     return CopyInstallation(

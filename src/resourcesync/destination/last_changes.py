@@ -16,8 +16,8 @@ from resourcesync.model.timestamps import to_microseconds
 
 MAX_RECENT: Final = 16
 """How many resources are remembered whose changes were read last."""
-_MOST: Final = 16 * MAX_RECENT
-_NOTED: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
+_MAX_BUFFERED: Final = 16 * MAX_RECENT
+_LAST_CHANGES_DECODER: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
 
 
 class LastChanges:
@@ -33,19 +33,19 @@ class LastChanges:
         self.newest = newest
         self._known = dict(known)
         self._recent = dict(known)
-        self._met: dict[str, int | None] = {}
-        self._found: dict[str, int] = {}
+        self._listed_times: dict[str, int | None] = {}
+        self._found_times: dict[str, int] = {}
 
     @classmethod
-    def of_note(cls, note: str | None) -> "LastChanges":
+    def from_note(cls, note: str | None) -> "LastChanges":
         """Return what a note tells; nothing for one that cannot be read."""
         try:
-            newest, known = _NOTED.decode(note or "[null,[]]")
+            newest, known = _LAST_CHANGES_DECODER.decode(note or "[null,[]]")
             return cls(dict(known), newest)
         except msgspec.MsgspecError:
             return cls({})
 
-    def note(self) -> str:
+    def encode(self) -> str:
         """Return the last ones as a note."""
         skipped = max(0, len(self._recent) - MAX_RECENT)
         kept = list(islice(self._recent.items(), skipped, None))
@@ -56,20 +56,20 @@ class LastChanges:
         uri = change.resource.uri
         time = None if change.time is None else to_microseconds(change.time)
         if uri in self._known:
-            self._meet(uri, time)
+            self._compare(uri, time)
         if time is not None and change.time != change.resource.lastmod:
             self.newest = max(time, self.newest or time)
         recent = self._recent
         recent.pop(uri, None)
         recent[uri] = time
-        if len(recent) > _MOST:
+        if len(recent) > _MAX_BUFFERED:
             self._recent = dict(islice(recent.items(), len(recent) - MAX_RECENT, None))
 
-    def _meet(self, uri: str, time: int | None) -> None:
-        known, met = self._known[uri], self._met.get(uri)
+    def _compare(self, uri: str, time: int | None) -> None:
+        known, met = self._known[uri], self._listed_times.get(uri)
         if time is not None and time == known:
-            self._found[uri] = time
-        self._met[uri] = met if time is None else max(time, met or 0)
+            self._found_times[uri] = time
+        self._listed_times[uri] = met if time is None else max(time, met or 0)
 
     def are_found(self, begin: int | None) -> bool:
         """Return whether one of the known changes is listed: then all that came later is, too.
@@ -80,7 +80,7 @@ class LastChanges:
         Args:
             begin: When the first of the lists begins, as it says; what is older proves nothing.
         """
-        return any(begin is None or it >= begin for it in self._found.values())
+        return any(begin is None or it >= begin for it in self._found_times.values())
 
     @property
     def are_withdrawn(self) -> bool:
@@ -97,11 +97,11 @@ class LastChanges:
 
     def _is_first_lost(self, known_changes: Iterable[tuple[str, int | None]]) -> bool:
         for uri, known in known_changes:
-            if uri in self._found:
+            if uri in self._found_times:
                 return False
-            if uri not in self._met:
+            if uri not in self._listed_times:
                 return True
-            met = self._met[uri]
+            met = self._listed_times[uri]
             if known is not None and met is not None and met < known:
                 return True
         return False

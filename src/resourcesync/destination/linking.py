@@ -19,13 +19,13 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.linking import LinkRow
 from resourcesync.ports.mirror import MirrorStateStore, PendingTask, StateTransaction
 
-NOT_LINKED: Final = "no listed entry links to it any more"
+UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _by_uri = attrgetter("uri")
 
 
-def linked_by(
+def collect_linked(
     pull: SyncSession, rows: Iterable[ListedEntry], held: ExitStack
 ) -> ExternalSorter[ListedEntry] | None:
     """Return a row for each link of each row, in order of what is linked to.
@@ -40,16 +40,16 @@ def linked_by(
     """
     if not pull.selection.follows_links:
         return None
-    spool = held.enter_context(pull.new_spool())
+    spool = held.enter_context(pull.new_sorter())
     for row in rows:
         for target in row.links if row.change not in _NOT_WANTED else ():
-            found = pull.selection.linked(target, row.uri)
+            found = pull.selection.linked_row(target, row.uri)
             if found is not None:
                 spool.add(found)
     return spool
 
 
-def with_linked(
+def merge_linked(
     rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None
 ) -> Iterator[ListedEntry]:
     """Return the rows, and one for each thing that is linked to and not listed itself.
@@ -59,7 +59,7 @@ def with_linked(
 
     Args:
         rows: The last word on each URI, in order.
-        linked: What ``linked_by`` returned.
+        linked: What ``collect_linked`` returned.
     """
     if linked is None:
         return rows
@@ -68,14 +68,14 @@ def with_linked(
     )
 
 
-def links_of(
+def link_rows(
     rows: Iterator[ListedEntry], linked: Iterable[ListedEntry] | None, generation: int
 ) -> Iterator[LinkRow]:
     """Yield who links to what, of all that is not listed itself.
 
     Args:
         rows: The last word on each URI, in order.
-        linked: What ``linked_by`` returned.
+        linked: What ``collect_linked`` returned.
         generation: The reading that they are of.
     """
     if linked is None:
@@ -88,7 +88,7 @@ def links_of(
             yield LinkRow(row.uri, row.via, generation)
 
 
-def write_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
+def store_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
     """Remember who links to what."""
     waiting: list[LinkRow] = []
     for row in links:
@@ -100,7 +100,7 @@ def write_links(state: MirrorStateStore, links: Iterable[LinkRow]) -> None:
         state.commit(StateTransaction(linked=waiting))
 
 
-def forget_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
+def remove_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
     """Forget what changed entries linked to before: what they link to now is written after.
 
     What is listed itself now is no longer here by links alone.
@@ -124,7 +124,7 @@ def forget_links(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> None:
         state.commit(StateTransaction(unlinked=vias, listed=listed))
 
 
-def news_of(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
+def unlisted_changes(state: MirrorStateStore, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
     """Yield the rows of changes, without those of things that are listed themselves.
 
     Changes do not tell what did not change: whether a thing is listed, the mirror remembers.
@@ -158,26 +158,26 @@ def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
     """Return the one row of a URI; that of its own entry, if there is one, comes first."""
     own = next(rows)
     if own.via:
-        return _agreed(own, rows)
+        return _merge_targets(own, rows)
     if own.change != FILTERED:
         return own
     first = next(rows, None)
-    return own if first is None else _vouched(own, _agreed(first, rows))
+    return own if first is None else _merge_with_entry(own, _merge_targets(first, rows))
 
 
-def _agreed(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
+def _merge_targets(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
     """Return one row for what several link to; where they differ, it claims nothing."""
     for other in others:
-        if _content(first) != _content(other):
+        if _content_of(first) != _content_of(other):
             first = first._replace(hash="", length=None, lastmod=None)
     return first
 
 
-def _vouched(own: ListedEntry, linked: ListedEntry) -> ListedEntry:
+def _merge_with_entry(own: ListedEntry, linked: ListedEntry) -> ListedEntry:
     if not own.hash and own.length is None:
         return linked
     return linked._replace(loc=own.loc, hash=own.hash, length=own.length, lastmod=own.lastmod)
 
 
-def _content(row: ListedEntry) -> tuple[str, int | None, int | None]:
+def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod

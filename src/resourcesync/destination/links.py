@@ -10,9 +10,9 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 
-_MOST: Final = 256
+_MAX_FOLLOWED_LINKS: Final = 256
 """Links of one entry that are followed."""
-_OWN_USE: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
+_RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
 LinkFields = tuple[str, str, int | None, int | None]
 """A ``Target`` as it is stored."""
@@ -46,7 +46,7 @@ class LinkFilter:
     relations: frozenset[str]
     scope: Scope
 
-    def of(self, resource: Resource) -> tuple[LinkFields, ...]:
+    def targets_of(self, resource: Resource) -> tuple[LinkFields, ...]:
         """Return what an entry links to that is wanted, each once."""
         found: dict[str, LinkFields] = {}
         for link in resource.links:
@@ -55,7 +55,7 @@ class LinkFilter:
             modified = known_microseconds(link.modified)
             digests = format_digests(link.digests)
             found[link.href] = (link.href, digests, link.length, modified)
-        return tuple(found.values())[:_MOST]
+        return tuple(found.values())[:_MAX_FOLLOWED_LINKS]
 
 
 def check_relation(name: str) -> str:
@@ -67,7 +67,7 @@ def check_relation(name: str) -> str:
     relation = name.strip().lower()
     if not relation or len(relation.split()) > 1:
         raise ConfigurationError(f"{name!r} is no link relation", hint="such as describedby")
-    if relation in _OWN_USE:
+    if relation in _RESERVED_RELATIONS:
         raise ConfigurationError(
             f"links of the relation {relation} are no resources of their own",
             hint="leave it out: every pull uses them where they help",

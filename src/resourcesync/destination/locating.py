@@ -3,7 +3,7 @@
 import logging
 
 from resourcesync.destination.cursor import DAY
-from resourcesync.destination.memory import MirrorIdentity, SyncState, rank
+from resourcesync.destination.memory import MirrorIdentity, SyncState, discovery_rank
 from resourcesync.destination.options import Dependencies, Filters
 from resourcesync.discovery import DocumentFetcher, SetChoice, SourceLists, discover
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError
@@ -21,7 +21,7 @@ class ListLocator:
     """
 
     def __init__(self, equipment: Dependencies, memory: SyncState) -> None:
-        self._equipment = equipment
+        self._dependencies = equipment
         self._sync_state = memory
 
     def address(self, source: str | None) -> str:
@@ -33,15 +33,15 @@ class ListLocator:
         identity = self._sync_state.identity
         if identity is None and source is None:
             raise ConfigurationError(
-                f"{self._equipment.folder} is no mirror yet, and no Source was named",
-                hint=f"resourcesync pull https://HOST/ {self._equipment.folder}",
+                f"{self._dependencies.folder} is no mirror yet, and no Source was named",
+                hint=f"resourcesync pull https://HOST/ {self._dependencies.folder}",
             )
         if identity is not None and source is not None and source != identity.source:
             raise ConfigurationError(
-                f"{self._equipment.folder} is a mirror of another Source",
+                f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
                 hint=f"pull into another folder; or, if the Source moved:"
-                f" resourcesync pull {self._equipment.folder} --moved {source}",
+                f" resourcesync pull {self._dependencies.folder} --moved {source}",
             )
         return identity.source if identity is not None else source or ""
 
@@ -59,10 +59,10 @@ class ListLocator:
             ConfigurationError: There are several sets and none is chosen, or the mirror follows
                 another one.
         """
-        equipment, pinned = self._equipment, self._followed()
+        equipment, pinned = self._dependencies, self._followed_set()
         identity = self._sync_state.identity
         choice = SetChoice(
-            wanted=set_name,
+            requested=set_name,
             pinned=pinned,
             is_bound=identity is not None and identity.set_uri != "",
             folder=equipment.folder,
@@ -77,7 +77,7 @@ class ListLocator:
             )
         return found
 
-    def moved(
+    def locate_moved(
         self, address: str, filters: Filters, set_name: str
     ) -> tuple[SourceLists, MirrorIdentity]:
         """Look for the lists where a person says that the Source is now.
@@ -91,18 +91,18 @@ class ListLocator:
             SourceError: Nothing usable was found.
             DocumentError: What was found cannot be used.
         """
-        equipment, identity = self._equipment, self._sync_state.identity
+        equipment, identity = self._dependencies, self._sync_state.identity
         if identity is None:
             raise ConfigurationError(
                 f"{equipment.folder} is no mirror yet, so its Source cannot have moved",
                 hint=f"resourcesync pull {address} {equipment.folder}",
             )
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        choice = SetChoice(wanted=set_name, folder=equipment.folder)
+        choice = SetChoice(requested=set_name, folder=equipment.folder)
         found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
-        return found, identity.moved_to(address, found.entry, found.set_uri)
+        return found, identity.after_move(address, found.entry, found.set_uri)
 
-    def left_behind(self, address: str) -> str:
+    def previous_address(self, address: str) -> str:
         """Return where a move to an address leads away from; empty when it is taken back by it.
 
         It stays the address where the mirror was in sync last, however often a person tries.
@@ -119,28 +119,28 @@ class ListLocator:
             DocumentError: What the Source says cannot be used.
             ConfigurationError: It is another one, or none.
         """
-        followed = self._followed()
+        followed = self._followed_set()
         if set_name and followed and set_name != followed:
             self.locate(address, filters, set_name)
 
-    def _followed(self) -> str:
+    def _followed_set(self) -> str:
         """Return the set that the mirror follows; empty before its first pull."""
-        identity, found = self._sync_state.identity, self._sync_state.found
+        identity, found = self._sync_state.identity, self._sync_state.discovered
         if found is not None:
             return found.set_uri
         return "" if identity is None else identity.set_uri
 
-    def is_due(self) -> bool:
+    def is_rediscovery_due(self) -> bool:
         """Whether it is a day since the lists were looked for: a Source may move them.
 
         One that offered no changes is asked each time: it may offer its first ones only when
         there are some, as DSpace does.
         """
-        found = self._sync_state.found
+        found = self._sync_state.discovered
         if found is not None and found.change_list is None and not found.is_sitemap:
             return True
-        now = to_microseconds(self._equipment.clock.now())
-        return now - (self._sync_state.found_at or 0) >= DAY
+        now = to_microseconds(self._dependencies.clock.now())
+        return now - (self._sync_state.discovered_at or 0) >= DAY
 
     def rediscover(
         self, address: str, filters: Filters, known: SourceLists, *, dry_run: bool
@@ -157,8 +157,10 @@ class ListLocator:
             _log.info("looking for the lists anew: %s", error)
             return None
         is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
-        if not (is_its_own and found.resource_list) and rank(found) < rank(known):
+        if not (is_its_own and found.resource_list) and discovery_rank(found) < discovery_rank(
+            known
+        ):
             return None
         if not dry_run:
-            self._sync_state.write(found_at=to_microseconds(self._equipment.clock.now()))
+            self._sync_state.write(found_at=to_microseconds(self._dependencies.clock.now()))
         return found

@@ -19,13 +19,13 @@ NAMES: Final = "tree/2"
 """Our own mapper, which every new mirror has unless another is chosen."""
 TREE: Final = "tree"
 """Our first mapper, ``tree/1``, as it is recorded: mirrors that have it keep it until asked."""
-_OURS: Final = "tree"
+_OWN_PREFIX: Final = "tree"
 _VERSIONS: Final = {"tree/1": TREE, "tree/2": NAMES}
 
-_MAX_NAME: Final = 255
+_MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
 _DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:\.|\Z)")
-_SHOWN: Final = 100
+_MAX_SHOWN: Final = 100
 
 
 class Mapper(Protocol):
@@ -121,12 +121,14 @@ class PluggedMapping:
             path = self._mapper.to_path(normal)
             problem = self._problem(path)
             back = None if problem else self._mapper.to_uri(path)
-            problem = problem or ("" if _same(back, normal) else "does not lead back to its URI")
+            problem = problem or (
+                "" if _is_same_uri(back, normal) else "does not lead back to its URI"
+            )
         except Exception as error:  # noqa: BLE001 - as above
             problem = f"cannot be had: {type(error).__name__}: {error}"
             path = ""
         if problem:
-            shown = f" {path[:_SHOWN]!r}" if isinstance(path, str) and path else ""
+            shown = f" {path[:_MAX_SHOWN]!r}" if isinstance(path, str) and path else ""
             raise OutOfScopeError(
                 f"the place{shown} that the mapper {self._name!r} gives it {problem}",
                 uri=uri,
@@ -160,16 +162,16 @@ class PluggedMapping:
 
 def _is_safe(name: str) -> bool:
     length = len(name.encode("utf-8"))  # lone surrogates raise, and are refused so
-    if not 0 < length <= _MAX_NAME or name.startswith(".") or name.endswith((".", " ")):
+    if not 0 < length <= _MAX_SEGMENT or name.startswith(".") or name.endswith((".", " ")):
         return False
     return not name.startswith(" ") and _DEVICE.match(name) is None
 
 
-def _same(uri: str | None, normal: str) -> bool:
+def _is_same_uri(uri: str | None, normal: str) -> bool:
     return uri is not None and normalise(uri) == normal
 
 
-def no_mappers(name: str) -> MapperFactory:
+def load_no_mapper(name: str) -> MapperFactory:
     """Say that there is no such mapper.
 
     Raises:
@@ -186,7 +188,7 @@ def mapper_of(asked: str, known: str = "") -> str:
             takes the mirror's.
         known: The mirror's; empty for a new mirror.
     """
-    if asked in ("", _OURS):
+    if asked in ("", _OWN_PREFIX):
         return known if known in _VERSIONS.values() or (known and not asked) else NAMES
     return _VERSIONS.get(asked, asked)
 

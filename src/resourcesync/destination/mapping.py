@@ -24,26 +24,26 @@ from typing import Final
 
 from resourcesync.destination.escapes import (
     DEVICES,
-    PART,
+    MAX_PART,
     QUERY,
     FileSystemProfile,
-    decoded,
-    encoded_name,
-    joined,
-    names_of,
+    decode_name,
+    encode_name,
+    join_parts,
+    split_name,
 )
 from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 __all__ = [
-    "ELSEWHERE",
+    "FOREIGN_FOLDER",
     "MAX_PATH",
     "MAX_URI",
     "FileSystemProfile",
     "TreeMapping",
     "check_base",
-    "elsewhere",
-    "hashed",
+    "foreign_root",
+    "hashed_path",
     "normalise",
     "origin",
     "root_of",
@@ -54,11 +54,11 @@ MAX_PATH: Final = 900
 
 # --- the whole place ---------------------------------------------------------------------------
 
-ELSEWHERE: Final = "!6"
+FOREIGN_FOLDER: Final = "!6"
 """The folder of what is not below the mirror's base."""
 _HASHED: Final = "!7"
-_REMEMBERED: Final = 4_096
-_ROOM: Final = MAX_PATH - PART - len("!9")
+_CACHE_SIZE: Final = 4_096
+_MAX_FOLDERS_LENGTH: Final = MAX_PATH - MAX_PART - len("!9")
 
 # Names that stay as they are: folders without dots, and files. No repetition holds what ends it,
 # so both take linear time; classes are spelled out, and ASCII, so that no case rule widens them.
@@ -67,12 +67,13 @@ _SAFE: Final = {
     FileSystemProfile.PORTABLE: "a-z0-9_=+,@",
 }
 _PLAIN_FOLDERS: Final = {
-    profile: re.compile(rf"(?:(?!(?i:{DEVICES})/)[{safe}-]{{1,{PART}}}/)*", re.ASCII)
+    profile: re.compile(rf"(?:(?!(?i:{DEVICES})/)[{safe}-]{{1,{MAX_PART}}}/)*", re.ASCII)
     for profile, safe in _SAFE.items()
 }
 _PLAIN_FILE: Final = {
     profile: re.compile(
-        rf"(?!(?i:{DEVICES})(?:\.|\Z))[{safe}-](?:[{safe}.-]{{0,{PART - 2}}}[{safe}-])?", re.ASCII
+        rf"(?!(?i:{DEVICES})(?:\.|\Z))[{safe}-](?:[{safe}.-]{{0,{MAX_PART - 2}}}[{safe}-])?",
+        re.ASCII,
     )
     for profile, safe in _SAFE.items()
 }
@@ -113,17 +114,17 @@ class TreeMapping:
         head, _, leaf = uri.rpartition("/")
         folder = self._folders.get(head)
         if folder is None:
-            folder = self._enter(head)
+            folder = self._folder_of(head)
         if folder is not None:
             if _PLAIN_FILE[self.profile].fullmatch(leaf):
                 return folder + leaf if "." in leaf else f"{folder}{leaf}!9"
             if not leaf:
                 return f"{folder}!9"
             if _CLEAN_LEAF.fullmatch(leaf) and len(uri) <= MAX_URI:
-                path = folder + self._file(leaf)
+                path = folder + self._file_names(leaf)
                 if len(path) <= MAX_PATH:
                     return path
-        return self._place(uri, head)
+        return self._new_path(uri, head)
 
     def plain_folder(self, head: str) -> str | None:
         """Return the folder of URIs that begin so, up to the last slash, if it is plain.
@@ -134,7 +135,7 @@ class TreeMapping:
         Returns:
             The folder, empty or with its last slash; ``None`` says nothing of such URIs.
         """
-        return self._enter(head)
+        return self._folder_of(head)
 
     @property
     def ending(self) -> str:
@@ -154,15 +155,15 @@ class TreeMapping:
         """
         if len(path) > MAX_PATH:
             return None
-        root, names = self.base, joined(path.split("/"))
-        if names[:1] == [ELSEWHERE]:
-            root, names = elsewhere(names), names[3:]
+        root, names = self.base, join_parts(path.split("/"))
+        if names[:1] == [FOREIGN_FOLDER]:
+            root, names = foreign_root(names), names[3:]
         if not names:
             return None
         leaf, question, query = names[-1].removesuffix("!9").partition(QUERY)
         folders = ("" if name == "!0" else name.removesuffix("!8") for name in names[:-1])
-        location = "/".join(map(decoded, (*folders, leaf)))
-        uri = f"{root}{location}{'?' if question else ''}{decoded(query)}"
+        location = "/".join(map(decode_name, (*folders, leaf)))
+        uri = f"{root}{location}{'?' if question else ''}{decode_name(query)}"
         try:
             # The one proof that covers every spelling the mapping never makes.
             return uri if self.path(uri) == path else None
@@ -171,10 +172,10 @@ class TreeMapping:
 
     # --- the common case ---
 
-    def _enter(self, head: str) -> str | None:
+    def _folder_of(self, head: str) -> str | None:
         """Return the folder of a URI up to its last slash if it stays as it is below the base."""
         inside = f"{head}/"
-        if not inside.startswith(self.base) or len(inside) > _ROOM:
+        if not inside.startswith(self.base) or len(inside) > _MAX_FOLDERS_LENGTH:
             return None
         folder = inside[len(self.base) :]
         if _PLAIN_FOLDERS[self.profile].fullmatch(folder) is None:
@@ -183,13 +184,13 @@ class TreeMapping:
         return folder
 
     def _remember(self, head: str, folder: str) -> None:
-        if len(self._folders) >= _REMEMBERED:
+        if len(self._folders) >= _CACHE_SIZE:
             self._folders.clear()
         self._folders[head] = folder
 
     # --- any case ---
 
-    def _place(self, uri: str, head: str) -> str:
+    def _new_path(self, uri: str, head: str) -> str:
         normal = normalise(uri)
         root, relative = root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
@@ -197,19 +198,23 @@ class TreeMapping:
         folders = list(root)
         for segment in segments:
             folders += (
-                names_of(encoded_name(segment, self.profile), dotted="!8") if segment else ["!0"]
+                split_name(encode_name(segment, self.profile), dotted="!8") if segment else ["!0"]
             )
         folder = "".join(f"{name}/" for name in folders)
-        path = folder + self._file(leaf + question + query)
+        path = folder + self._file_names(leaf + question + query)
         if len(path) > MAX_PATH:
-            return hashed(root, normal)
-        if len(folder) <= _ROOM and len(head) < MAX_URI - PART and _is_folder(head):
+            return hashed_path(root, normal)
+        if (
+            len(folder) <= _MAX_FOLDERS_LENGTH
+            and len(head) < MAX_URI - MAX_PART
+            and _is_folder(head)
+        ):
             self._remember(head, folder)
         return path
 
-    def _file(self, leaf: str) -> str:
+    def _file_names(self, leaf: str) -> str:
         """Return the name of a file, or its parts, from the last segment and the query."""
-        return "/".join(names_of(encoded_name(leaf, self.profile), dotless="!9"))
+        return "/".join(split_name(encode_name(leaf, self.profile), dotless="!9"))
 
 
 def check_base(base: str) -> None:
@@ -247,12 +252,12 @@ def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[st
     scheme, _, authority, relative = normal.split("/", 3)
     # A colon outside brackets stands before a port; no host has a comma of its own.
     host, bracket, tail = authority.rpartition("]")
-    name = encoded_name(host + bracket + tail.replace(":", ","), profile)
+    name = encode_name(host + bracket + tail.replace(":", ","), profile)
     # A host is always a folder, and only hosts stand here: it needs no suffix.
-    return [ELSEWHERE, scheme[:-1], *names_of(name)], relative
+    return [FOREIGN_FOLDER, scheme[:-1], *split_name(name)], relative
 
 
-def hashed(root: Sequence[str], normal: str) -> str:
+def hashed_path(root: Sequence[str], normal: str) -> str:
     """Return the path of a URI by its digest: it cannot be turned back."""
     digest = sha256(normal.encode()).hexdigest()
     return "/".join((*root, _HASHED, digest[:2], digest))
@@ -263,8 +268,8 @@ def _is_folder(head: str) -> bool:
     return "://" in head and "?" not in head and "#" not in head
 
 
-def elsewhere(names: Sequence[str]) -> str:
+def foreign_root(names: Sequence[str]) -> str:
     """Return scheme and host that the first names stand for; nonsense for nonsense."""
     scheme, host = (*names[1:3], "", "")[:2]
-    name, comma, port = decoded(host).partition(",")
+    name, comma, port = decode_name(host).partition(",")
     return f"{scheme}://{name}{':' if comma else ''}{port}/"

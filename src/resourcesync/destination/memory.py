@@ -7,14 +7,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from resourcesync.destination.cut_off import CUT_OFF, REPAIR_CHANGES
+from resourcesync.destination.cut_off import INTERRUPTED_CHANGES, REPAIR_CHANGES
 from resourcesync.destination.mappers import (
     NAMES,
     TREE,
     MapperFactory,
     PathMapping,
     PluggedMapping,
-    no_mappers,
+    load_no_mapper,
 )
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping, origin
 from resourcesync.destination.names import NameMapping
@@ -23,7 +23,7 @@ from resourcesync.destination.reports import AuditReport
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.resource_lists import ListVersion
 from resourcesync.destination.scope import Scope
-from resourcesync.destination.templates import TemplateMapping, is_template
+from resourcesync.destination.templates import TemplateMapping, is_rule
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import from_microseconds
@@ -75,7 +75,7 @@ class MirrorIdentity:
     mapper: str = TREE
     moved: tuple[tuple[str, str], ...] = ()
 
-    def moved_to(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
+    def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
         """Return what it is a mirror of after its Source moved.
 
         Args:
@@ -103,7 +103,7 @@ class MirrorIdentity:
 
     def mapping(
         self,
-        load: Callable[[str], MapperFactory] = no_mappers,
+        load: Callable[[str], MapperFactory] = load_no_mapper,
         yielding: Iterable[str] = (),
     ) -> PathMapping:
         """Return the mapping from URI to path.
@@ -117,10 +117,10 @@ class MirrorIdentity:
         """
         if self.mapper == NAMES:
             yields = frozenset(yielding)
-            return NameMapping(base=self.base, profile=self.profile, yielding=yields)
+            return NameMapping(base=self.base, profile=self.profile, relocated=yields)
         if self.mapper == TREE:
             return TreeMapping(base=self.base, profile=self.profile)
-        if is_template(self.mapper):
+        if is_rule(self.mapper):
             return TemplateMapping(self.mapper, self.base, self.profile)
         return PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
@@ -140,7 +140,7 @@ class SyncState:
         try:
             return None if text is None else int(text)
         except ValueError as error:
-            raise _unreadable(key, str(error)) from error
+            raise _unreadable_note(key, str(error)) from error
 
     @property
     def identity(self) -> MirrorIdentity | None:
@@ -148,11 +148,11 @@ class SyncState:
         return self._decode("identity", MirrorIdentity)
 
     @property
-    def yielding(self) -> tuple[str, ...]:
+    def relocated_uris(self) -> tuple[str, ...]:
         """The URIs whose names yield to others."""
         return self._decode("yielding", tuple[str, ...]) or ()
 
-    def mapping(self, load: Callable[[str], MapperFactory] = no_mappers) -> PathMapping | None:
+    def mapping(self, load: Callable[[str], MapperFactory] = load_no_mapper) -> PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull.
 
         Args:
@@ -162,10 +162,10 @@ class SyncState:
             ConfigurationError: The plug-in is not there, or cannot be used.
         """
         identity = self.identity
-        return None if identity is None else identity.mapping(load, self.yielding)
+        return None if identity is None else identity.mapping(load, self.relocated_uris)
 
     @property
-    def found(self) -> SourceLists | None:
+    def discovered(self) -> SourceLists | None:
         """What discovery found the last time."""
         return self._decode("found", SourceLists)
 
@@ -186,21 +186,21 @@ class SyncState:
         try:
             return msgspec.json.decode(text.encode(), type=kind)
         except msgspec.MsgspecError as error:
-            raise _unreadable(key, str(error)) from error
+            raise _unreadable_note(key, str(error)) from error
 
     @property
-    def through(self) -> int | None:
+    def checkpoint(self) -> int | None:
         """T: every change of the Source up to here is known, microseconds."""
         return self._number("through")
 
     @property
-    def listed(self) -> int | None:
+    def list_clock_checkpoint(self) -> int | None:
         """What the clock of the lists says of T, no later; T itself where nothing is noted."""
-        noted, through = self._number("listed"), self.through
+        noted, through = self._number("listed"), self.checkpoint
         return through if noted is None or through is None else min(noted, through)
 
     @property
-    def at(self) -> int | None:
+    def resource_list_at(self) -> int | None:
         """``at`` of the last Resource List that was read, microseconds."""
         return self._number("at")
 
@@ -227,10 +227,10 @@ class SyncState:
     def with_audit(self, audit: AuditRecord) -> dict[str, str]:
         """Return the notes that remember one more audit."""
         kept = (*self.audits, audit)[-_MAX_AUDITS:]
-        return encode(audited=audit.ended, audits=kept)
+        return encode_notes(audited=audit.ended, audits=kept)
 
     @property
-    def found_at(self) -> int | None:
+    def discovered_at(self) -> int | None:
         """When the lists were looked for the last time, microseconds."""
         return self._number("found-at")
 
@@ -240,7 +240,7 @@ class SyncState:
         return self._number("generation") or 0
 
     @property
-    def unsure(self) -> bool:
+    def has_uncertain_entries(self) -> bool:
         """Whether the last list had entries that only the Source itself can vouch for."""
         return self._state.note("unsure") == "1"
 
@@ -253,14 +253,14 @@ class SyncState:
         return "1" in (self._state.note("baseline-due"), self._state.note("passed-over"))
 
     @property
-    def is_unsettled(self) -> bool:
+    def is_reading_incomplete(self) -> bool:
         """Whether a reading of the Source was begun, or is due, and nothing ended it yet."""
-        return self.baseline_due or bool(self._state.note(CUT_OFF))
+        return self.baseline_due or bool(self._state.note(INTERRUPTED_CHANGES))
 
     @property
-    def is_acted_on(self) -> bool:
+    def is_ahead_of_checkpoint(self) -> bool:
         """Whether news were acted on that T does not tell of yet: lists must still have them."""
-        return bool(self._state.note(CUT_OFF) or self._state.note(REPAIR_CHANGES))
+        return bool(self._state.note(INTERRUPTED_CHANGES) or self._state.note(REPAIR_CHANGES))
 
     @property
     def is_rolled_back(self) -> bool:
@@ -273,12 +273,12 @@ class SyncState:
         return self._number("settled") or 0
 
     @property
-    def is_begun(self) -> bool:
+    def is_first_pull_incomplete(self) -> bool:
         """Whether the first pull has not come to its end yet: how much is missing is not known."""
-        return self.through is None
+        return self.checkpoint is None
 
     @property
-    def hole(self) -> bool:
+    def has_gap(self) -> bool:
         """Whether something is not known that only another Resource List can make up for."""
         return self._state.note("hole") == "1" or self.is_list_cut
 
@@ -296,7 +296,7 @@ class SyncState:
     @property
     def accepts_missing(self) -> bool:
         """Whether what is listed and not given (404, robots.txt) counts as no failure here."""
-        return self.knows("missing-accepted")
+        return self.is_note_set("missing-accepted")
 
     @property
     def stale_since(self) -> int | None:
@@ -309,7 +309,7 @@ class SyncState:
         return MirrorWord(self._state.note("word") or MirrorWord.NEW)
 
     @property
-    def refused(self) -> int:
+    def refused_count(self) -> int:
         """How many entries of the Source cannot be used."""
         return self._number("refused") or 0
 
@@ -324,7 +324,7 @@ class SyncState:
         return self._decode("list-head", ListVersion)
 
     @property
-    def beside_list(self) -> tuple[int | None, dict[str, int]]:
+    def list_positions(self) -> tuple[int | None, dict[str, int]]:
         """``at`` of a Resource List, and how many changes each list had when it was read first."""
         return self._decode("beside-list", tuple[int | None, dict[str, int]]) or (None, {})
 
@@ -337,22 +337,22 @@ class SyncState:
             moment = last.started if last is not None and last.outcome == "ok" else None
         return from_microseconds(moment) if moment else None
 
-    def knows(self, key: str) -> bool:
+    def is_note_set(self, key: str) -> bool:
         """Whether a note says yes."""
         return self._state.note(key) == "1"
 
     @property
     def as_of(self) -> datetime | None:
         """The Source's time up to which the mirror is complete."""
-        through = self.through
+        through = self.checkpoint
         return None if not through else from_microseconds(through)
 
     def write(self, **notes: object) -> None:
         """Remember values; ``None`` forgets nothing and writes nothing."""
-        self._state.commit(StateTransaction(notes=encode(**notes)))
+        self._state.commit(StateTransaction(notes=encode_notes(**notes)))
 
 
-def encode(**notes: object) -> dict[str, str]:
+def encode_notes(**notes: object) -> dict[str, str]:
     """Return notes as they are stored; underscores in names become hyphens."""
     stored: dict[str, str] = {}
     for name, value in notes.items():
@@ -368,7 +368,7 @@ def encode(**notes: object) -> dict[str, str]:
     return stored
 
 
-def rank(found: SourceLists) -> tuple[bool, bool, bool]:
+def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     """How much a Source offers: more lists promise more than fewer, and any more than a sitemap."""
     return (
         not found.is_sitemap,
@@ -377,7 +377,7 @@ def rank(found: SourceLists) -> tuple[bool, bool, bool]:
     )
 
 
-def _unreadable(key: str, why: str) -> StateError:
+def _unreadable_note(key: str, why: str) -> StateError:
     return StateError(
         f"the mirror's memory of its {key} cannot be read: {why}",
         evidence=(("kept", "all copies"),),

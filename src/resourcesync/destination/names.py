@@ -26,18 +26,18 @@ from urllib.parse import quote
 from resourcesync.destination.escapes import (
     QUERY,
     FileSystemProfile,
-    decoded,
-    encoded_name,
-    joined,
-    names_of,
+    decode_name,
+    encode_name,
+    join_parts,
+    split_name,
 )
 from resourcesync.destination.mapping import (
-    ELSEWHERE,
+    FOREIGN_FOLDER,
     MAX_PATH,
     MAX_URI,
     check_base,
-    elsewhere,
-    hashed,
+    foreign_root,
+    hashed_path,
     root_of,
 )
 from resourcesync.destination.uris import normalise
@@ -45,15 +45,15 @@ from resourcesync.errors import OutOfScopeError
 
 INDEX: Final = "index.html"
 """The file of a URI that ends in a slash."""
-YIELDED: Final = "!9"
+RELOCATED: Final = "!9"
 """What a name ends with whose URI yields to another."""
 
 _OWN: Final = ".resourcesync"
 _OWN_ESCAPED: Final = "!2eresourcesync"
 _MAX_NAME: Final = 255
 _DIGEST: Final = 16
-_REMEMBERED: Final = 4_096
-_RUN: Final = re.compile(r"(?:%[0-9A-F]{2})+")
+_CACHE_SIZE: Final = 4_096
+_TRIPLETS: Final = re.compile(r"(?:%[0-9A-F]{2})+")
 # Where letters are escaped with ! in tree/1, no name has it before one either.
 _BANG: Final = {
     FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
@@ -75,7 +75,7 @@ _DEVICE: Final = re.compile(
     r"(?i:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\.|\Z)"
 )
 _LEGAL: Final = "-A-Za-z0-9._~!$&'()*+,;=:@"
-_BACK: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|%)")
+_TO_URI: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|%)")
 
 # Paths that are their URI's own tail. Classes are spelled out, and ASCII; both take linear time.
 _SAFE: Final = {
@@ -111,7 +111,7 @@ class NameMapping:
 
     base: str
     profile: FileSystemProfile
-    yielding: frozenset[str] = frozenset()
+    relocated: frozenset[str] = frozenset()
     # What is already known of folders, by the URI up to its last slash; bounded.
     _folders: dict[str, str] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
@@ -122,7 +122,7 @@ class NameMapping:
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        heads = frozenset(uri.rpartition("/")[0] for uri in self.yielding)
+        heads = frozenset(uri.rpartition("/")[0] for uri in self.relocated)
         object.__setattr__(self, "_heads", heads)
 
     @property
@@ -137,29 +137,31 @@ class NameMapping:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
         head, _, leaf = uri.rpartition("/")
-        if head in self._heads and (normal := normalise(uri)) in self.yielding:
-            return self.yielded(normal)
+        if head in self._heads and (normal := normalise(uri)) in self.relocated:
+            return self.relocated_path(normal)
         return self._plain(head, leaf) or self._path(normalise(uri))
 
-    def natural(self, uri: str) -> str:
+    def preferred_path(self, uri: str) -> str:
         """Return the path that a URI has where it need not yield.
 
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
         head, _, leaf = uri.rpartition("/")
-        return self._plain(head, leaf) or self._own(normalise(uri))
+        return self._plain(head, leaf) or self._natural_path(normalise(uri))
 
     def _plain(self, head: str, leaf: str) -> str:
         """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
         folder = self._folders.get(head)
         if folder is None:
-            folder = self._enter(head)
+            folder = self._folder_of(head)
         is_plain = folder is not None and _PLAIN_NAME[self.profile].fullmatch(leaf)
         return f"{folder}{leaf}" if is_plain else ""
 
     def _path(self, normal: str) -> str:
-        return self.yielded(normal) if normal in self.yielding else self._own(normal)
+        return (
+            self.relocated_path(normal) if normal in self.relocated else self._natural_path(normal)
+        )
 
     def plain_folder(self, head: str) -> str | None:
         """Return the folder of URIs that begin so, up to the last slash, if it is plain.
@@ -170,14 +172,14 @@ class NameMapping:
         Returns:
             The folder, empty or with its last slash; ``None`` says nothing of such URIs.
         """
-        return None if head in self._heads else self._enter(head)
+        return None if head in self._heads else self._folder_of(head)
 
     @property
     def plain_name(self) -> re.Pattern[str]:
         """The names in question, as a whole."""
         return _PLAIN_NAME[self.profile]
 
-    def _enter(self, head: str) -> str | None:
+    def _folder_of(self, head: str) -> str | None:
         """Return the folder of a URI up to its last slash if it stays as it is below the base."""
         inside = f"{head}/"
         if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
@@ -185,14 +187,14 @@ class NameMapping:
         folder = inside[len(self.base) :]
         if not all(map(_PLAIN_NAME[self.profile].fullmatch, folder[:-1].split("/"))) and folder:
             return None
-        if len(self._folders) >= _REMEMBERED:
+        if len(self._folders) >= _CACHE_SIZE:
             self._folders.clear()
         self._folders[head] = folder
         return folder
 
     # --- any URI ---
 
-    def _own(self, normal: str) -> str:
+    def _natural_path(self, normal: str) -> str:
         root, relative = root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
         *segments, leaf = location.split("/")
@@ -200,7 +202,7 @@ class NameMapping:
         for segment in segments:
             names += self._names(segment) if segment else ["!0"]
         if question:
-            names += names_of(encoded_name(leaf + question + query, self.profile))
+            names += split_name(encode_name(leaf + question + query, self.profile))
         else:
             names += self._names(leaf) if leaf else [INDEX]
         if names[0] == _OWN or (
@@ -208,24 +210,24 @@ class NameMapping:
         ):
             names[0] = _OWN_ESCAPED
         path = "/".join(names)
-        return path if len(path.encode()) <= MAX_PATH else hashed(root, normal)
+        return path if len(path.encode()) <= MAX_PATH else hashed_path(root, normal)
 
     def _names(self, segment: str) -> list[str]:
         """Return the name of a segment; several where it is too long for one."""
         name = self._name(segment)
         if len(name) * 4 > _MAX_NAME and len(name.encode()) > _MAX_NAME:
-            return names_of(encoded_name(segment, self.profile))
+            return split_name(encode_name(segment, self.profile))
         return [name]
 
     def _name(self, segment: str) -> str:
         name = segment
         if "%" in name:
-            name = _RUN.sub(partial(_readable, unsafe=_UNSAFE[self.profile]), name)
+            name = _TRIPLETS.sub(partial(_readable, unsafe=_UNSAFE[self.profile]), name)
         if "!" in name:
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
-        return name if self.profile is FileSystemProfile.POSIX else _portable(name)
+        return name if self.profile is FileSystemProfile.POSIX else _escape_for_portable(name)
 
     # --- clashes ---
 
@@ -237,22 +239,22 @@ class NameMapping:
             return path.lower()
         return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
-    def yielded(self, uri: str) -> str:
+    def relocated_path(self, uri: str) -> str:
         """Return the path of a URI that yields: no other URI ever has it.
 
         Raises:
             OutOfScopeError: As for ``normalise``: it gets none.
         """
         normal = normalise(uri)
-        path = self._own(normal)
+        path = self._natural_path(normal)
         root, _ = root_of(normal, self.base, self.profile)
-        is_plain = self.key(path) == path and normal in self._back(path)
-        mark = YIELDED if is_plain else YIELDED + sha256(normal.encode()).hexdigest()[:_DIGEST]
+        is_plain = self.key(path) == path and normal in self._exact_uris(path)
+        mark = RELOCATED if is_plain else RELOCATED + sha256(normal.encode()).hexdigest()[:_DIGEST]
         folder, slash, name = path.rpartition("/")
         name = f"{'' if normal.endswith('/') else name}{mark}"
         path = f"{folder}{slash}{name}"
         if len(name.encode()) > _MAX_NAME or len(path.encode()) > MAX_PATH:
-            return hashed(root, normal)
+            return hashed_path(root, normal)
         return path
 
     # --- back ---
@@ -263,35 +265,39 @@ class NameMapping:
         Several URIs may say the same name, and some paths are digests: the mirror's state knows
         whose path it is.
         """
-        found = [*self._back(path)]
-        if path.endswith(YIELDED):
-            rest = path.removesuffix(YIELDED)
-            found += self._back(f"{rest}{INDEX}" if rest.endswith("/") or not rest else rest)
+        found = [*self._exact_uris(path)]
+        if path.endswith(RELOCATED):
+            rest = path.removesuffix(RELOCATED)
+            found += self._exact_uris(f"{rest}{INDEX}" if rest.endswith("/") or not rest else rest)
         return [uri for uri in found if self.path(uri) == path]
 
     def uri(self, path: str) -> str | None:
         """Return the likeliest URI whose path this is; ``None`` when there is none."""
         return next(iter(self.uris(path)), None)
 
-    def _back(self, path: str) -> Iterable[str]:
+    def _exact_uris(self, path: str) -> Iterable[str]:
         """Yield the URIs that are spelled as their own path says, which is this one."""
         root, names = self.base, path.split("/")
-        if names[0] == ELSEWHERE:
-            whole = joined(names)
-            root, names = elsewhere(whole), whole[3:]
-        names = joined(names)
+        if names[0] == FOREIGN_FOLDER:
+            whole = join_parts(names)
+            root, names = foreign_root(whole), whole[3:]
+        names = join_parts(names)
         if not names or len(path) > MAX_PATH:
             return
         folders = "".join("/" if name == "!0" else f"{_segment(name)}/" for name in names[:-1])
         location, question, query = names[-1].partition(QUERY)
         if question:
-            leaves = [f"{decoded(location)}?{decoded(query)}"]
+            leaves = [f"{decode_name(location)}?{decode_name(query)}"]
         else:
             leaves = [_segment(names[-1])] + [""] * (names[-1] == INDEX)
         for leaf in leaves:
             uri = f"{root}{folders}{leaf}"
             try:
-                if len(uri) <= MAX_URI and normalise(uri) == uri and self._own(uri) == path:
+                if (
+                    len(uri) <= MAX_URI
+                    and normalise(uri) == uri
+                    and self._natural_path(uri) == path
+                ):
                     yield uri
             except OutOfScopeError:
                 continue
@@ -310,7 +316,7 @@ def _triplets(match: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _portable(name: str) -> str:
+def _escape_for_portable(name: str) -> str:
     """Escape what some system does not take for an ordinary name."""
     name = _REFUSED.sub(lambda found: f"!{ord(found[0]):02x}", name)
     if _DEVICE.match(name):
@@ -322,10 +328,10 @@ def _portable(name: str) -> str:
 
 def _segment(name: str) -> str:
     """Return the segment of a URI that is spelled as a name says."""
-    return _BACK.sub(_spelled, name)
+    return _TO_URI.sub(_encode_match, name)
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _encode_match(match: re.Match[str]) -> str:
     triplet, code, other = match.groups()
     if triplet:
         return str(triplet)

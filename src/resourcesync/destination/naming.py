@@ -11,14 +11,14 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import BinaryIO, Final
 
-from resourcesync.destination.clashes import PathClaim, yielding
+from resourcesync.destination.clashes import PathClaim, relocated_uris
 from resourcesync.destination.escapes import FileSystemProfile
 from resourcesync.destination.mappers import PathMapping
 from resourcesync.destination.memory import MOVING, MirrorIdentity, SyncState
 from resourcesync.destination.names import NameMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.plan import FILTERED, ListedEntry, is_forgotten
+from resourcesync.destination.plan import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.selection import ResourceSelection
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.model.digests import parse_digests
@@ -28,9 +28,9 @@ from resourcesync.ports import CopyMove
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
 
 _GROUP: Final = 256
-_AT_ONCE: Final = 10_000
+_MAX_NEW: Final = 10_000
 """New resources whose neighbours are looked up; for more, all copies are read."""
-_MOST_YIELDING: Final = 200_000
+_MAX_RELOCATED: Final = 200_000
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
@@ -49,7 +49,7 @@ class PathAssignment:
     def __init__(
         self, equipment: Dependencies, selection: ResourceSelection, *, dry_run: bool
     ) -> None:
-        self._equipment = equipment
+        self._dependencies = equipment
         self._selection = selection
         self._dry_run = dry_run
         self._state = equipment.state
@@ -60,7 +60,7 @@ class PathAssignment:
     def _mapping(self) -> PathMapping:
         return self._selection.mapping
 
-    def name_all(self, rows: Iterable[ListedEntry]) -> bool:
+    def assign_all(self, rows: Iterable[ListedEntry]) -> bool:
         """Decide who yields among all that is here and all that is listed.
 
         Args:
@@ -77,16 +77,16 @@ class PathAssignment:
         if not isinstance(mapping, NameMapping):
             return False
         wanted = (row.uri for row in rows if row.change not in _NOT_WANTED)
-        return self._decide(mapping, self._yielding(mapping, wanted))
+        return self._apply_relocations(mapping, self._find_relocated(mapping, wanted))
 
-    def _yielding(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
+    def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
         """Return who yields of all that is here and of some more."""
-        with names_in_order(self._equipment.scratch) as spool:
+        with new_claim_sorter(self._dependencies.scratch) as spool:
             uris = chain((copy.uri for copy in self._state.copies()), wanted)
-            spool.add_all(PathClaim(mapping.key(mapping.natural(uri)), uri) for uri in uris)
-            return frozenset(_bounded(yielding(spool)))
+            spool.add_all(PathClaim(mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
+            return frozenset(_check_count(relocated_uris(spool)))
 
-    def name_new(self, rows: Iterable[ListedEntry]) -> bool:
+    def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
         """Decide who yields to new resources, or which of these do; who yielded goes on to.
 
         Args:
@@ -102,20 +102,22 @@ class PathAssignment:
         wanted = (
             row.uri for row in rows if row.change not in _NOT_WANTED and state.copy(row.uri) is None
         )
-        new = list(islice(wanted, _AT_ONCE))
-        others = self._existing_paths() if len(new) == _AT_ONCE else ()
+        new = list(islice(wanted, _MAX_NEW))
+        others = self._existing_paths() if len(new) == _MAX_NEW else ()
         key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
         if not new:
             return False
         paths = [mapping.path(uri) for uri in new]
-        near = () if others else state.neighbours(mapping.base, paths, key)
-        with names_in_order(self._equipment.scratch) as spool:
+        near = () if others else state.path_conflicts(mapping.base, paths, key)
+        with new_claim_sorter(self._dependencies.scratch) as spool:
             named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
             spool.add_all(
                 PathClaim(mapping.key(path), uri) for uri, path in chain(named, near, others)
             )
-            found = (uri for uri in yielding(spool) if uri not in mapping.yielding)
-            return self._decide(mapping, frozenset(_bounded(chain(mapping.yielding, found))))
+            found = (uri for uri in relocated_uris(spool) if uri not in mapping.relocated)
+            return self._apply_relocations(
+                mapping, frozenset(_check_count(chain(mapping.relocated, found)))
+            )
 
     def _existing_paths(self) -> Iterator[tuple[str, str]]:
         for copy in self._state.copies():
@@ -123,24 +125,24 @@ class PathAssignment:
         for row in self._state.pending(PendingTask.FETCH):
             yield row.uri, row.path
 
-    def _decide(self, before: NameMapping, now: frozenset[str]) -> bool:
-        changed = before.yielding ^ now
+    def _apply_relocations(self, before: NameMapping, now: frozenset[str]) -> bool:
+        changed = before.relocated ^ now
         if not changed:
             return False
-        self._selection.rename(replace(before, yielding=now), changed)
+        self._selection.change_mapping(replace(before, relocated=now), changed)
         if not self._dry_run:
             self._sync_state.write(yielding=sorted(now), **{MOVING: True})
-        self._make_way(changed & now)
+        self._vacate_paths(changed & now)
         stay = frozenset(self._move(sorted(changed - now)))
         if stay:  # something else is where they were: the next baseline tries again
-            self._selection.rename(replace(before, yielding=now | stay), stay)
+            self._selection.change_mapping(replace(before, relocated=now | stay), stay)
             self._sync_state.write(yielding=sorted(now | stay))
-        self._is_done()
+        self._finish_moves()
         return changed > stay
 
     # --- moving ---
 
-    def begin(self, identity: MirrorIdentity) -> None:
+    def switch_mapping(self, identity: MirrorIdentity) -> None:
         """Give all copies the names of another mapping.
 
         Args:
@@ -152,16 +154,16 @@ class PathAssignment:
         """
         mapping = self._mapping
         assert isinstance(mapping, NameMapping), "there is a way to no other mapping"
-        found = self._yielding(mapping, ())
-        self._selection.rename(replace(mapping, yielding=found), found)
+        found = self._find_relocated(mapping, ())
+        self._selection.change_mapping(replace(mapping, relocated=found), found)
         if self._dry_run:
             self.move_all()
         else:
             self._sync_state.write(identity=identity, yielding=sorted(found), **{MOVING: True})
 
-    def go_on(self) -> None:
+    def resume_moves(self) -> None:
         """Move what a run that was killed left to be moved."""
-        if not self._dry_run and self._sync_state.knows(MOVING):
+        if not self._dry_run and self._sync_state.is_note_set(MOVING):
             self.move_all()
 
     def move_all(self) -> None:
@@ -171,18 +173,18 @@ class PathAssignment:
             StorageError: A copy that yields cannot be moved, so nothing may take its place.
         """
         if isinstance(self._mapping, NameMapping):
-            self._make_way(self._mapping.yielding)
+            self._vacate_paths(self._mapping.relocated)
         stay = self._move(copy.uri for copy in self._state.copies())
         self._move(row.uri for task in PendingTask for row in self._state.pending(task))
         if not stay:
-            self._is_done()
+            self._finish_moves()
 
-    def _make_way(self, uris: frozenset[str]) -> None:
+    def _vacate_paths(self, uris: frozenset[str]) -> None:
         """Move the copies that yield, before anything else takes the paths that they leave."""
         for error in self._move(sorted(uris)).values():
             raise error
 
-    def _is_done(self) -> None:
+    def _finish_moves(self) -> None:
         if not self._dry_run:
             self._sync_state.write(**{MOVING: False})
 
@@ -191,47 +193,53 @@ class PathAssignment:
         failed: dict[str, StorageError] = {}
         rest = iter(uris)
         while group := list(islice(rest, _GROUP)):
-            done = self._moved(list(self._moves(group)), failed)
+            done = self._move_group(list(self._planned_moves(group)), failed)
             if self._dry_run:
                 continue
             self._state.commit(
                 StateTransaction(
-                    suspect=[copy for copy in done if is_forgotten(copy)],
-                    installed=[copy for copy in done if not is_forgotten(copy)],
-                    pending=list(self._tasks(group, {copy.uri: copy.path for copy in done})),
-                    now=to_microseconds(self._equipment.clock.now()),
+                    suspect=[copy for copy in done if is_unknown(copy)],
+                    installed=[copy for copy in done if not is_unknown(copy)],
+                    pending=list(
+                        self._tasks_with_new_paths(group, {copy.uri: copy.path for copy in done})
+                    ),
+                    now=to_microseconds(self._dependencies.clock.now()),
                 )
             )
         return failed
 
-    def _moves(self, uris: Iterable[str]) -> Iterator[tuple[Copy, str]]:
+    def _planned_moves(self, uris: Iterable[str]) -> Iterator[tuple[Copy, str]]:
         for uri in uris:
             copy = self._state.copy(uri)
             if copy is not None and copy.path != (to := self._mapping.path(uri)):
                 yield copy, to
 
-    def _moved(self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]) -> list[Copy]:
+    def _move_group(
+        self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]
+    ) -> list[Copy]:
         """Move copies; return those that are at their new path now, and add the others."""
         done: list[Copy] = []
         batch = [
             CopyMove(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
             for it, to in moves
         ]
-        results = [""] * len(batch) if self._dry_run else self._equipment.copies.move(batch)
+        results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
         for (copy, to), result in zip(moves, results, strict=True):
             fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
             if isinstance(result, StorageError):
                 failed[copy.uri] = result
                 why = {"code": result.code, "reason": result.message}
-                self._equipment.report("item", {"status": "error", **fields, **why})
+                self._dependencies.report("item", {"status": "error", **fields, **why})
             else:
                 done.append(copy._replace(path=to, signature=result))
                 self.renamed += 1
                 dry = {"dry_run": True} if self._dry_run else {}
-                self._equipment.report("item", {"status": "ok", **fields, **dry})
+                self._dependencies.report("item", {"status": "ok", **fields, **dry})
         return done
 
-    def _tasks(self, uris: Iterable[str], moved: dict[str, str]) -> Iterator[Pending]:
+    def _tasks_with_new_paths(
+        self, uris: Iterable[str], moved: dict[str, str]
+    ) -> Iterator[Pending]:
         """Yield the tasks of resources with the paths that these have now."""
         for uri in uris:
             row = self._state.pending_of(uri)
@@ -241,7 +249,7 @@ class PathAssignment:
                 yield row._replace(path=moved.get(uri, path))
 
 
-def names_in_order(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
+def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
     """Open a spool of names, in the order of their keys."""
     return ExternalSorter(
         key=attrgetter("key"),
@@ -251,11 +259,11 @@ def names_in_order(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
     )
 
 
-def _bounded(uris: Iterable[str]) -> Iterator[str]:
+def _check_count(uris: Iterable[str]) -> Iterator[str]:
     for number, uri in enumerate(uris):
-        if number >= _MOST_YIELDING:
+        if number >= _MAX_RELOCATED:
             raise SyncError(
-                f"more than {_MOST_YIELDING:,} of the listed resources cannot have their names,"
+                f"more than {_MAX_RELOCATED:,} of the listed resources cannot have their names,"
                 " since others need them",
                 evidence=(
                     ("for instance", uri),

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from resourcesync.destination.cursor import is_later
-from resourcesync.destination.resource_lists import ListVersion, list_head
+from resourcesync.destination.resource_lists import ListVersion, list_version
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, StorageError
 from resourcesync.ports.fetching import CacheValidators
@@ -57,9 +57,9 @@ class NewerListCheck:
             SourceError: The list or its index could not be had.
             DocumentError: It cannot be used.
         """
-        return self._is_head_newer() or self._is_part_newer()
+        return self._check_head() or self._check_parts()
 
-    def _is_head_newer(self) -> bool:
+    def _check_head(self) -> bool:
         known = self.known
         is_known = known.parts is not None
         fetched = self._documents.get(
@@ -70,8 +70,8 @@ class NewerListCheck:
         if fetched is None:
             return False
         with fetched:
-            head = list_head(fetched)
-        at = self._at(known)
+            head = list_version(fetched)
+        at = self._known_moment(known)
         if head.digest != known.digest and self._is_later(head, at):
             return head.at is None or self._is_plausible(head.at)
         if head.parts is None and not is_known:  # an index whose parts nobody knows
@@ -80,7 +80,7 @@ class NewerListCheck:
         self.known = replace(head, at=at, parts=parts)  # it need not be sent again
         return False
 
-    def _is_part_newer(self) -> bool:
+    def _check_parts(self) -> bool:
         if not self.known.parts:
             return False
         parts = {it.uri: it for it in self.known.parts}
@@ -93,16 +93,16 @@ class NewerListCheck:
             unknown.add(uri)
 
         versions = {it.uri: CacheValidators(it.etag, it.last_modified) for it in parts.values()}
-        with closing(self._documents.changed(versions, pass_over)) as others:
+        with closing(self._documents.fetch_changed(versions, pass_over)) as others:
             for fetched in others:
                 known = parts[fetched.uri]
                 try:
                     with fetched:
-                        part = list_head(fetched)
+                        part = list_version(fetched)
                 except DocumentError as error:
                     pass_over(fetched.uri, error)
                     continue
-                at = self._at(known)
+                at = self._known_moment(known)
                 if part.digest == known.digest or not self._is_later(part, at):
                     parts[part.uri] = replace(part, at=known.at, over=known.over)
                 elif part.at is None or self._is_plausible(part.at):
@@ -117,7 +117,7 @@ class NewerListCheck:
         """Whether a part that was asked for just now can change only together with its index."""
         return part.over is not None and part.over <= self._now
 
-    def _at(self, known: ListVersion) -> int | None:
+    def _known_moment(self, known: ListVersion) -> int | None:
         return self._read_at if known.at is None else known.at
 
     @staticmethod

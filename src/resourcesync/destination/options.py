@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
 from resourcesync.destination.choosing import DumpPolicy
-from resourcesync.destination.mappers import MapperFactory, no_mappers
+from resourcesync.destination.mappers import MapperFactory, load_no_mapper
 from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
@@ -155,6 +155,6 @@ class Dependencies:
     room: Callable[[], int | None] = lambda: None
     lift_deadline: Callable[[], None] = lambda: None
     patches: Mapping[str, PatchFormat] = field(default_factory=dict)
-    mappers: Callable[[str], MapperFactory] = no_mappers
+    mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
-    ways: SyncStrategy | None = None
+    strategy: SyncStrategy | None = None

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from resourcesync.destination.disk_errors import on_the_mirrors_disk
+from resourcesync.destination.disk_errors import translate_disk_errors
 from resourcesync.errors import StorageError
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _MAX_WAITING: Final = 33_554_432
 """Bytes of entries that wait in memory, however few they are."""
 _GROUP: Final = 256
 _LENGTH_BYTES: Final = 8
-_FILE: Final = "a temporary file of the mirror"
+_TEMPORARY_FILE: Final = "a temporary file of the mirror"
 
 _key_of: Final = itemgetter(0)
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -165,7 +165,7 @@ class ExternalSorter(Generic[T]):
             self._write_run()
         while len(self._runs) > _FAN_IN:
             self._merge_runs(self._file)
-        with self._all_or_nothing(), on_the_mirrors_disk(_FILE):
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):
             self._file.flush()
 
     def __iter__(self) -> Iterator[T]:
@@ -206,7 +206,7 @@ class ExternalSorter(Generic[T]):
         """Write what waits as a run of its own, or at the end of the last one if it fits there."""
         self._sort_waiting()
         first, last = self._keys[0], self._keys[-1]
-        with self._all_or_nothing(), on_the_mirrors_disk(_FILE):
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):
             if self._file is None:
                 self._file = self._spill()
             start = end = self._runs[-1].end if self._runs else 0
@@ -220,7 +220,7 @@ class ExternalSorter(Generic[T]):
     def _merge_runs(self, old: BinaryIO) -> None:
         """Merge every 64 neighbouring runs into one, in a new file in place of the old one."""
         runs, self._runs = self._runs, []
-        with self._all_or_nothing(), on_the_mirrors_disk(_FILE), _discarding(old):
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE), _discarding(old):
             new = self._file = self._spill()
             end = 0
             for first in range(0, len(runs), _FAN_IN):
@@ -230,7 +230,7 @@ class ExternalSorter(Generic[T]):
                 self._runs.append(_SortedRun(start, end))
 
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _close_on_error(self) -> Iterator[None]:
         """Close the spool when something fails: a part of a list must never pass for all of it."""
         try:
             yield
@@ -246,7 +246,7 @@ class ExternalSorter(Generic[T]):
         """Yield the rows of a run; each block is looked up anew, so that readings may overlap."""
         at, end = run.start, run.end
         while at < end:
-            with on_the_mirrors_disk(_FILE):
+            with translate_disk_errors(_TEMPORARY_FILE):
                 file.seek(at)
                 size = int.from_bytes(file.read(_LENGTH_BYTES))
                 block = file.read(size)
@@ -261,7 +261,7 @@ class ExternalSorter(Generic[T]):
             yield from rows
 
 
-def in_order(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
+def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
     """Give the entries of several spools in one order; of equal keys, those of the first first."""
     if len(spools) == 1:
         return iter(spools[0])

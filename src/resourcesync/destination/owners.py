@@ -20,7 +20,7 @@ def owner_of(state: MirrorStateStore, mapping: PathMapping, path: str) -> str | 
     if not isinstance(mapping, NameMapping):
         return None
     # Another spelling may say the same name, or it moved, or it is a digest.
-    for uri, there in state.neighbours(mapping.base, [path], None):
+    for uri, there in state.path_conflicts(mapping.base, [path], None):
         if there == path and state.copy(uri) is not None:
             return uri
     return None

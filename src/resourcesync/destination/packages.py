@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from resourcesync.destination.disk_errors import on_the_mirrors_disk
+from resourcesync.destination.disk_errors import translate_disk_errors
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
 _MAX_PARTS: Final = 50_000
-_PACKAGE: Final = "a package on the mirror's disk"
+_PACKAGE_FILE: Final = "a package on the mirror's disk"
 _MAX_RETAINED: Final = 32
 """Packages that wait on the disk between the reading of their manifests and of their contents."""
 
@@ -96,18 +96,18 @@ class DumpPackages:
     """
 
     def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:
-        self.lists: set[str] = set()
-        self._equipment = equipment
+        self.packed_change_lists: set[str] = set()
+        self._dependencies = equipment
         self._documents = documents
         self._is_retaining = False
         self._retained: dict[str, StagedCopy] = {}
-        self._uncached = False
+        self._bypasses_caches = False
 
     def bypassing_caches(self) -> "DumpPackages":
         """Return the same, which passes caches on the way by for what nothing proves."""
         fresh = copy(self)
         fresh._documents = self._documents.uncached()  # noqa: SLF001 - one of ours
-        fresh._uncached = True  # noqa: SLF001 - one of ours
+        fresh._bypasses_caches = True  # noqa: SLF001 - one of ours
         return fresh
 
     @contextmanager
@@ -120,20 +120,20 @@ class DumpPackages:
             self._is_retaining = False
             kept, self._retained = self._retained, {}
             for staged in kept.values():
-                staged.leave()
+                staged.suspend()
 
     @property
-    def are_waiting(self) -> bool:
+    def has_retained(self) -> bool:
         """Whether there are packages on the disk that were fetched for their manifests."""
         return bool(self._retained)
 
-    def waits(self, offered: DumpPackage) -> bool:
+    def is_retained(self, offered: DumpPackage) -> bool:
         """Whether a package is on the disk already."""
         return offered.uri in self._retained
 
     # --- which there are ---
 
-    def at(self, uri: str) -> list[DumpPackage]:
+    def packages_at(self, uri: str) -> list[DumpPackage]:
         """Return the packages of the dump at an address, or of the dumps of its index.
 
         Raises:
@@ -150,7 +150,7 @@ class DumpPackages:
             SourceError: A dump of the index could not be had.
             DocumentError: A dump cannot be used.
         """
-        self.lists.add(uri)
+        self.packed_change_lists.add(uri)
         return self.of_dump(dump)
 
     def of_dump(
@@ -179,7 +179,7 @@ class DumpPackages:
             with fetch(self._documents, uri) as fetched:
                 document = fetched.open()
                 if document.header.capability is not dump.header.capability:
-                    raise _no_dump(document)
+                    raise _not_a_dump(document)
                 found += _packages(document)
                 met(part, fetched)
             if len(found) > _MAX_PACKAGES:
@@ -188,7 +188,7 @@ class DumpPackages:
 
     # --- their manifests ---
 
-    def contents(self, offered: DumpPackage) -> FetchedDocument | None:
+    def manifest_copy(self, offered: DumpPackage) -> FetchedDocument | None:
         """Return the copy of a package's manifest; ``None`` when there is none of any use."""
         if not offered.contents:
             return None
@@ -221,9 +221,9 @@ class DumpPackages:
             DocumentError: Its manifest cannot be used.
             StorageError: It cannot be kept.
         """
-        copied = self.contents(offered)
+        copied = self.manifest_copy(offered)
         if copied is not None:
-            return _named(copied, offered)
+            return _manifest_document(copied, offered)
         before = self._retained.pop(offered.uri, None)
         if before is not None:  # read again: something did not fit
             before.discard()
@@ -236,19 +236,19 @@ class DumpPackages:
         if self._is_retaining and len(self._retained) < _MAX_RETAINED and self._has_room():
             self._retained[offered.uri] = staged
         else:
-            staged.leave()
+            staged.suspend()
         return document
 
     def _has_room(self) -> bool:
         """Whether packages that wait still leave most of the disk to the copies."""
-        room = self._equipment.room()
+        room = self._dependencies.room()
         return room is None or sum(it.seal()[0] for it in self._retained.values()) < room // 2
 
     def _copy_manifest(self, offered: DumpPackage, staged: StagedCopy) -> FetchedDocument:
-        stream = self._equipment.scratch()
+        stream = self._dependencies.scratch()
         try:
-            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
-                reader = _open(file, offered)
+            with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
+                reader = _open_package(file, offered)
                 for chunk in reader.whole_manifest():
                     stream.write(chunk)
         except BaseException:
@@ -267,7 +267,7 @@ class DumpPackages:
     # --- themselves ---
 
     @contextmanager
-    def opened(
+    def open_package(
         self, offered: DumpPackage, copied: FetchedDocument | None
     ) -> Iterator["PackageReader"]:
         """Fetch a package, if it does not wait here, check it and open it; then let it go.
@@ -286,26 +286,26 @@ class DumpPackages:
 
         staged = self._retained.pop(offered.uri, None) or self._download(offered)
         try:
-            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
-                reader = _open(file, offered)
-                if copied is not None and not _is_the_same(reader, copied):
+            with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
+                reader = _open_package(file, offered)
+                if copied is not None and not _is_same_manifest(reader, copied):
                     check_copy(reader.manifest(), copied.open())
                 yield reader
         except StoppedError:
-            staged.leave()
+            staged.suspend()
             raise
         except Exception:
             staged.discard()
             raise
         except BaseException:
-            staged.leave()  # stopped in the middle: the next run need not fetch it again
+            staged.suspend()  # stopped in the middle: the next run need not fetch it again
             raise
         staged.discard()
 
     def _download(self, offered: DumpPackage) -> StagedCopy:
         """Fetch a package; one that is cut short, or another one, once more past all caches."""
         try:
-            uncached = self._uncached and not usable(offered.entry.digests)
+            uncached = self._bypasses_caches and not usable(offered.entry.digests)
             staged = self._download_once(offered, uncached=uncached)
             try:
                 self._check_end(offered, staged)
@@ -320,34 +320,34 @@ class DumpPackages:
     def _check_end(self, offered: DumpPackage, staged: StagedCopy) -> None:
         """Check that a package of which its dump tells nothing is not cut short."""
         if offered.entry.length is None and not usable(offered.entry.digests):
-            with staged.reading() as file, on_the_mirrors_disk(_PACKAGE):
-                _open(file, offered)
+            with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
+                _open_package(file, offered)
 
     def _download_once(self, offered: DumpPackage, *, uncached: bool = False) -> StagedCopy:
         entry = offered.entry
         claims = usable(entry.digests)[:1]
         strong = bool(claims) and claims[0].algorithm in STRONG and not uncached
         of = f"{offered.uri} {claims[0]}" if strong else ""
-        staged = self._equipment.copies.stage([claim.algorithm for claim in claims], of)
+        staged = self._dependencies.copies.stage([claim.algorithm for claim in claims], of)
         try:
             if staged.part is None or staged.part.length != entry.length:
                 self._fetch(offered, staged, resuming=bool(of), uncached=uncached)
             _check(offered, *staged.seal())
         except (SourceUnavailableError, StoppedError):
-            staged.leave()
+            staged.suspend()
             raise
         except Exception:
             staged.discard()
             raise
         except BaseException:
-            staged.leave()
+            staged.suspend()
             raise
         return staged
 
     def _fetch(
         self, offered: DumpPackage, staged: StagedCopy, *, resuming: bool, uncached: bool = False
     ) -> None:
-        room = self._equipment.room()
+        room = self._dependencies.room()
         request = FetchRequest(
             uri=offered.uri,
             sink=staged,
@@ -355,9 +355,9 @@ class DumpPackages:
             limit=room if offered.entry.length is None else offered.entry.length,
             uncached=uncached,
             part=staged.part,
-            on_start=staged.begin if resuming else None,
+            on_start=staged.record_validator if resuming else None,
         )
-        with closing(_outcomes(self._equipment.fetcher, request)) as outcomes:
+        with closing(_outcomes(self._dependencies.fetcher, request)) as outcomes:
             outcome = next(outcomes)
         if isinstance(outcome, FetchFailure):
             raise outcome.error
@@ -376,7 +376,7 @@ def _check(offered: DumpPackage, length: int, found: Sequence[Digest]) -> None:
 def _packages(dump: Document) -> list[DumpPackage]:
     header = dump.header
     if header.capability is None or not header.capability.is_dump or header.is_index:
-        raise _no_dump(dump)
+        raise _not_a_dump(dump)
     found: list[DumpPackage] = []
     for entry in dump.entries():
         assert isinstance(entry, Package), "a dump has packages"
@@ -397,7 +397,7 @@ def _is_near(uri: str, dump: str) -> bool:
         return False
 
 
-def _no_dump(document: Document) -> UnexpectedDocumentError:
+def _not_a_dump(document: Document) -> UnexpectedDocumentError:
     return UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
@@ -414,7 +414,7 @@ def _too_many(uri: str) -> DocumentLimitError:
     )
 
 
-def _named(copied: FetchedDocument, offered: DumpPackage) -> FetchedDocument:
+def _manifest_document(copied: FetchedDocument, offered: DumpPackage) -> FetchedDocument:
     return FetchedDocument(
         uri=offered.uri,
         final_uri=copied.final_uri,
@@ -426,7 +426,7 @@ def _named(copied: FetchedDocument, offered: DumpPackage) -> FetchedDocument:
     )
 
 
-def _open(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
+def _open_package(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
     from resourcesync.documents.packages.agreement import check_manifest  # noqa: PLC0415 - as above
     from resourcesync.documents.packages.reading import open_package  # noqa: PLC0415 - as above
 
@@ -435,7 +435,7 @@ def _open(file: BinaryIO, offered: DumpPackage) -> "PackageReader":
     return reader
 
 
-def _is_the_same(reader: "PackageReader", copied: FetchedDocument) -> bool:
+def _is_same_manifest(reader: "PackageReader", copied: FetchedDocument) -> bool:
     """Whether the copy of a manifest is the same to the last byte: then it need not be read."""
     copied.stream.seek(0)
     chunks = reader.manifest_chunks()

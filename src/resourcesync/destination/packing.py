@@ -20,14 +20,14 @@ from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Capability, Re
 from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
-_ONE_FILE: Final = ".zip"
+_ZIP_SUFFIX: Final = ".zip"
 _DUMP: Final = "resourcedump.xml"
 _CAPABILITIES: Final = "capabilitylist.xml"
 _DESCRIPTION: Final = "resourcesync.xml"
 _NO_LIMIT: Final = 1 << 62
-_FOR_PATHS: Final = 24 * 2**20
+_PATHS_SIZE: Final = 24 * 2**20
 """Bytes of a manifest that are kept free for paths, which are longer than those it plans for."""
-_ESCAPED: Final = 6
+_ESCAPE_FACTOR: Final = 6
 """Bytes that one character of a path takes at most in XML."""
 
 
@@ -41,7 +41,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     Raises:
         ConfigurationError: One package cannot hold all of it.
     """
-    is_one = options.name.endswith(_ONE_FILE)
+    is_one = options.name.endswith(_ZIP_SUFFIX)
     if is_one and options.url:
         raise ConfigurationError(
             "--url is for a folder of packages", hint="name a folder: --out DIR"
@@ -49,7 +49,7 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     size = PackageSize(
         max_entries=MAX_ENTRIES,
         max_bytes=_NO_LIMIT if is_one else options.max_package,
-        max_manifest=MAX_BYTES - _FOR_PATHS,
+        max_manifest=MAX_BYTES - _PATHS_SIZE,
     )
     up = f"{options.url.rstrip('/')}/{_CAPABILITIES}" if options.url else holdings.capability_list
     packer = _Packer(holdings, up)
@@ -68,10 +68,10 @@ def export_packages(holdings: MirrorSnapshot, options: ExportOptions) -> Iterato
     if options.url:
         dump = write(_header(holdings, Capability.RESOURCE_DUMP, up), listed)
         yield ExportFile(_DUMP, dump)
-        yield from _described(options.url.rstrip("/"))
+        yield from _describe_set(options.url.rstrip("/"))
 
 
-def _described(base: str) -> Iterator[ExportFile]:
+def _describe_set(base: str) -> Iterator[ExportFile]:
     """Yield what leads to the dump, so that it is a set of its own where it is served."""
     description = Link(rel=Relation.UP, href=f"{base}/{_DESCRIPTION}")
     entry = CapabilityEntry(uri=f"{base}/{_DUMP}", capability=Capability.RESOURCE_DUMP)
@@ -114,7 +114,7 @@ class _Packer:
             assert isinstance(member, Resource), "copies have no links of their own"
             return self._holdings.content(copies[member.uri])
 
-        return write_package(self._header, _placed(entries, copies), content)
+        return write_package(self._header, _with_member_paths(entries, copies), content)
 
     def _entries(self) -> Iterator[Resource]:
         for copy in self._holdings.copies():
@@ -129,12 +129,12 @@ def _header(holdings: MirrorSnapshot, capability: Capability, up: str) -> Header
     return Header(capability=capability, at=at, links=(Link(rel=Relation.UP, href=up),))
 
 
-def _placed(
+def _with_member_paths(
     entries: Sequence[ManifestEntry], copies: Mapping[str, Copy]
 ) -> Sequence[ManifestEntry]:
     """Return entries with the paths of the mirror, or as they are where these would not do."""
     names = [copies[entry.uri].path for entry in entries]
-    if sum(map(len, names)) * _ESCAPED > _FOR_PATHS or not all(map(_is_name, names)):
+    if sum(map(len, names)) * _ESCAPE_FACTOR > _PATHS_SIZE or not all(map(_is_name, names)):
         return entries
     if find_clash([MANIFEST, *names]) is not None:
         return entries

@@ -56,7 +56,7 @@ class PatchSizeLimits(Mapping[str, int | None]):
         return len(self._formats)
 
 
-def patch_of(resource: Resource, largest: Mapping[str, int | None]) -> PatchFields | None:
+def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> PatchFields | None:
     """Return the first patch of an entry that can be used; ``None`` when there is none.
 
     The result must be provable by a strong digest, and the patch smaller than the resource.
@@ -101,12 +101,12 @@ def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
     return copy.fixity == Fixity.VERIFIED and bool(copy.listed)
 
 
-def line_of(patch: PatchFields | None) -> tuple[str, ...]:
+def encode_patch(patch: PatchFields | None) -> tuple[str, ...]:
     """Return the line that a patch is remembered by; none when there is none."""
     return () if patch is None else (_LINE + json.dumps(patch),)
 
 
-def of_line(line: str) -> PatchFields | None:
+def decode_patch(line: str) -> PatchFields | None:
     """Return the patch that a line is about; ``None`` when it is about something else."""
     if not line.startswith(_LINE):
         return None

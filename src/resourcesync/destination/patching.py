@@ -5,14 +5,14 @@ from contextlib import closing
 from typing import BinaryIO, Final, cast
 
 from resourcesync.destination.patch_links import PatchLink
-from resourcesync.destination.plan import Fetch, ListedEntry, algorithms_for, judge_bytes
+from resourcesync.destination.plan import Fetch, ListedEntry, algorithms_for, verify_bytes
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError, ResourceSyncError, StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, StagedCopy
 from resourcesync.ports.patching import PatchFormat
 
-_REASON: Final = 300
+_MAX_REASON: Final = 300
 
 
 class PatchApplication:
@@ -29,7 +29,7 @@ class PatchApplication:
     ) -> None:
         self._copies = copies
         self._formats = formats
-        self._own = own_algorithm
+        self._own_algorithm = own_algorithm
 
     def request(self, fetch: Fetch) -> FetchRequest:
         """Return the request for the patch.
@@ -37,14 +37,14 @@ class PatchApplication:
         Raises:
             PatchError: The copy is not there any more as it was fetched.
         """
-        patch, before = _patch(fetch.listed), fetch.before
+        patch, before = _patch_link(fetch.listed), fetch.before
         if before is None or self._copies.signature(before.path) != before.signature:
             raise PatchError("our copy was changed here since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(it.algorithm for it in claims)))
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length)
 
-    def result(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
+    def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
         """Return the version that the patch leads to, proven; its length and its digests.
 
         Args:
@@ -56,11 +56,11 @@ class PatchApplication:
             StorageError: The mirror cannot be written.
         """
         self._check_patch(fetch.listed, patch)
-        previous = self._previous(fetch)
-        result = self._copies.stage(algorithms_for(fetch.listed, self._own))
+        previous = self._stage_previous(fetch)
+        result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))
         try:
-            self._apply(fetch.listed, previous, patch, result)
-            length, digests = _proven(fetch.listed, result)
+            self._run_patch(fetch.listed, previous, patch, result)
+            length, digests = _check_result(fetch.listed, result)
         except BaseException:
             result.discard()
             raise
@@ -69,14 +69,14 @@ class PatchApplication:
         return result, length, digests
 
     def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> None:
-        patch = _patch(listed)
+        patch = _patch_link(listed)
         length, found = staged.seal()
         if patch.is_exact and length != patch.length:
             raise PatchError(f"it has {length} B, not {patch.length} B")
         if disagree(found, usable(parse_digests(patch.hash))):
             raise PatchError("it is not what its link says")
 
-    def _previous(self, fetch: Fetch) -> StagedCopy:
+    def _stage_previous(self, fetch: Fetch) -> StagedCopy:
         before = fetch.before
         assert before is not None, "a request was made for it"
         known = parse_digests(before.digests)
@@ -89,15 +89,15 @@ class PatchApplication:
             raise PatchError("our copy was changed here since it was fetched")
         return staged
 
-    def _apply(
+    def _run_patch(
         self, listed: ListedEntry, previous: StagedCopy, patch: StagedCopy, result: StagedCopy
     ) -> None:
         assert listed.length is not None, "without a length there is no patch"
         refusal = "the result is larger than what is listed"
         sink = cast("BinaryIO", BoundedSink(result.write, listed.length, refusal))
         try:
-            apply = self._formats[_patch(listed).media_type].load()
-            with closing(previous.reading()) as before, closing(patch.reading()) as changes:
+            apply = self._formats[_patch_link(listed).media_type].load()
+            with closing(previous.open_sealed()) as before, closing(patch.open_sealed()) as changes:
                 before.seek(0)
                 changes.seek(0)
                 apply(before, changes, sink, listed.length)
@@ -106,18 +106,18 @@ class PatchApplication:
         except ResourceSyncError as error:
             raise PatchError(error.message) from error
         except Exception as error:  # a plug-in is foreign code, which may raise anything
-            raise PatchError(f"{type(error).__name__}: {error}"[:_REASON]) from error
+            raise PatchError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
 
 
-def _proven(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
+def _check_result(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
     length, found = result.seal()
     digests = format_digests(found)
-    _, wrong = judge_bytes(listed, length, digests)  # by a strong digest: else no patch is used
+    _, wrong = verify_bytes(listed, length, digests)  # by a strong digest: else no patch is used
     if wrong is not None:
         raise PatchError("what it leads to is not what is listed")
     return length, digests
 
 
-def _patch(listed: ListedEntry) -> PatchLink:
+def _patch_link(listed: ListedEntry) -> PatchLink:
     assert listed.patch is not None, "asked only about what has a patch"
     return PatchLink._make(listed.patch)

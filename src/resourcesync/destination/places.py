@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from resourcesync.destination.patch_links import PatchLink
-from resourcesync.destination.plan import Fetch, ListedEntry, whole
+from resourcesync.destination.plan import Fetch, ListedEntry, without_patch
 from resourcesync.destination.uris import origin
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
-MOST_MIRRORS: Final = 8
-_WORTH_RESUMING: Final = 1 << 20
+MAX_MIRRORS: Final = 8
+_MIN_RESUMABLE: Final = 1 << 20
 
 
 class FetchLocation(NamedTuple):
@@ -49,33 +49,35 @@ class FetchAttempt:
     """
 
     fetch: Fetch
-    places: tuple[FetchLocation, ...]
-    at: int = 0
-    mismatch: bool = False
+    locations: tuple[FetchLocation, ...]
+    position: int = 0
+    has_mismatch: bool = False
     tries: int = 0
-    why: tuple[str, str] = ("", "")
-    waited: bool = False
+    last_failure: tuple[str, str] = ("", "")
+    has_waited: bool = False
 
     @property
-    def place(self) -> FetchLocation:
+    def location(self) -> FetchLocation:
         """The place that is asked now."""
-        return self.places[self.at]
+        return self.locations[self.position]
 
-    def failed(self, code: str, reason: str, *, mismatch: bool, tries: int) -> "FetchAttempt":
+    def after_failure(
+        self, code: str, reason: str, *, mismatch: bool, tries: int
+    ) -> "FetchAttempt":
         """Return it after a failure at its place."""
-        own = self.place.is_own
+        own = self.location.is_own
         return replace(
             self,
-            mismatch=self.mismatch or (own and mismatch),
+            has_mismatch=self.has_mismatch or (own and mismatch),
             tries=self.tries + tries,
-            why=(code, reason) if own else self.why,
+            last_failure=(code, reason) if own else self.last_failure,
         )
 
-    def next(self) -> "FetchAttempt | None":
+    def next_attempt(self) -> "FetchAttempt | None":
         """Return it at the next place that may help, or ``None``."""
-        for at in range(self.at + 1, len(self.places)):
-            if self.mismatch or not self.places[at].after_mismatch:
-                return replace(self, at=at)
+        for at in range(self.position + 1, len(self.locations)):
+            if self.has_mismatch or not self.locations[at].after_mismatch:
+                return replace(self, position=at)
         return None
 
 
@@ -93,7 +95,7 @@ def first_attempt(fetch: Fetch) -> FetchAttempt:
     own = (FetchLocation(loc), FetchLocation(loc, uncached=True, after_mismatch=True))
     if listed.patch is not None and fetch.before is not None:
         uri = PatchLink._make(listed.patch).uri
-        rest = first_attempt(fetch._replace(listed=whole(listed))).places
+        rest = first_attempt(fetch._replace(listed=without_patch(listed))).locations
         return FetchAttempt(fetch, (FetchLocation(uri, is_own=False, is_patch=True), *rest))
     if not listed.mirrors and not listed.memento:
         return FetchAttempt(fetch, own)
@@ -122,7 +124,7 @@ def part_name(uri: str, listed: ListedEntry) -> str:
 
     Only a strong digest of the whole can prove what was put together from parts.
     """
-    large = listed.length is None or listed.length >= _WORTH_RESUMING
+    large = listed.length is None or listed.length >= _MIN_RESUMABLE
     return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
 
 
@@ -132,17 +134,19 @@ def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
     A place of an origin that the Source does not speak for needs a strong digest to check it by.
     """
     links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
-    found = _usable(links, resource, allowed)
-    return tuple(uri for uri in found if uri != resource.uri)[:MOST_MIRRORS]
+    found = _usable_addresses(links, resource, allowed)
+    return tuple(uri for uri in found if uri != resource.uri)[:MAX_MIRRORS]
 
 
 def memento_of(resource: Resource) -> str:
     """Return the address of the very version that is listed; empty when there is none to trust."""
     memento = resource.memento
-    return next(iter(_usable([memento] if memento else [], resource, frozenset())), "")
+    return next(iter(_usable_addresses([memento] if memento else [], resource, frozenset())), "")
 
 
-def _usable(links: Iterable[Link], resource: Resource, allowed: frozenset[str]) -> dict[str, None]:
+def _usable_addresses(
+    links: Iterable[Link], resource: Resource, allowed: frozenset[str]
+) -> dict[str, None]:
     proven = any(d.algorithm in STRONG for d in usable(resource.digests))
     found: dict[str, None] = {}
     for link in links:

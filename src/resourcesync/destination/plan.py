@@ -43,19 +43,19 @@ EDITED_REASON: Final = "it is to be deleted, and was changed here since it was f
 ABSENT_CODES: Final = ("missing",)
 """In ``Pending.code``: the server says that it does not have it (404, 410)."""
 
-LEADS_AWAY: Final = "redirect"
+REDIRECTED: Final = "redirect"
 """The code of the error that a redirect leads where it is not followed."""
 
-SKIPPED_CODES: Final = ("robots", LEADS_AWAY)
+SKIPPED_CODES: Final = ("robots", REDIRECTED)
 """In ``Pending.code``: the Source keeps programs out of it, or sends them to another site."""
 
-NOT_GIVEN_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
+UNAVAILABLE_CODES: Final = (*ABSENT_CODES, *SKIPPED_CODES)
 """In ``Pending.code``: the Source lists it and does not give it, which may be accepted."""
 
 MISMATCH_CODES: Final = ("hash-mismatch", "length-mismatch")
 """In ``Pending.code``: the Source serves other bytes than are listed."""
 
-NOT_KNOWN_GOOD: Final = "its content is not known to be good"
+UNKNOWN_CONTENT: Final = "its content is not known to be good"
 
 _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
@@ -102,7 +102,7 @@ class ListedEntry(NamedTuple):
     rivals: tuple[tuple[str, int | None], ...] = ()
 
 
-def as_it_is(listed: ListedEntry) -> ListedEntry:
+def as_retained(listed: ListedEntry) -> ListedEntry:
     """Return a row that keeps the copy as it is: what the Source says of it cannot be used."""
     return listed._replace(loc="", change=FILTERED, hash="", length=None, lastmod=None)
 
@@ -154,7 +154,7 @@ def _match(copy: Copy, listed: ListedEntry) -> Match:
     return Match.UNKNOWN
 
 
-def proving_lastmod(listed: ListedEntry, as_of: int) -> int | None:
+def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
     """Return the ``lastmod`` to remember with bytes; ``None`` while it proves nothing.
 
     Args:
@@ -175,12 +175,12 @@ def is_proven(copy: Copy | None, listed: ListedEntry) -> bool:
     return copy is not None and bool(listed.hash) and match_copy(copy, listed) is Match.SAME
 
 
-def forgotten(copy: Copy) -> Copy:
+def as_unknown(copy: Copy) -> Copy:
     """Return a copy of which nothing is known but where it was: it equals nothing listed."""
     return copy._replace(length=-1, digests="", listed="", lastmod=-1, etag="", last_modified="")
 
 
-def is_forgotten(copy: Copy) -> bool:
+def is_unknown(copy: Copy) -> bool:
     """Whether nothing is known of a copy: a run was killed while its file was changed."""
     return copy.length < 0
 
@@ -260,7 +260,7 @@ class UpToDate(NamedTuple):
     copy: Copy
 
 
-_in_step: Final[Callable[[tuple[Copy]], UpToDate]] = partial(tuple.__new__, UpToDate)
+_up_to_date: Final[Callable[[tuple[Copy]], UpToDate]] = partial(tuple.__new__, UpToDate)
 Decision = Fetch | Delete | Retain | UpToDate
 
 
@@ -302,11 +302,11 @@ def decide(
     """
     for difference in compare(copies, rows, same=_is_same):
         if isinstance(difference, Same):  # as most are
-            yield _in_step((difference.before,))
+            yield _up_to_date((difference.before,))
             continue
         match difference:
             case Deleted(copy):
-                yield unlisted(copy, sweeping=sweeping)
+                yield decide_unlisted(copy, sweeping=sweeping)
             case Created(row):
                 if row.change not in _NOT_WANTED:
                     yield Fetch(row, None)
@@ -317,7 +317,7 @@ def decide(
                     yield _decide_updated(copy, row)
 
 
-def unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
+def decide_unlisted(copy: Copy, *, sweeping: bool) -> Delete | Retain:
     """Decide on a copy that is not listed."""
     return Delete(copy, ABSENT) if sweeping and not is_restored(copy) else Retain(copy)
 
@@ -329,10 +329,10 @@ def _decide_updated(copy: Copy, row: ListedEntry) -> Decision:
         return Retain(copy) if is_restored(copy) else Delete(copy, DELETED_BY_SOURCE)
     if row.path != copy.path:  # where it is, is where it stays
         row = row._replace(path=copy.path)
-    return Fetch(whole(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
+    return Fetch(without_patch(row), copy, is_conditional=match_copy(copy, row) is Match.UNKNOWN)
 
 
-def whole(listed: ListedEntry) -> ListedEntry:
+def without_patch(listed: ListedEntry) -> ListedEntry:
     """Return it without a patch: the version that the patch begins with is not here."""
     return listed if listed.patch is None else listed._replace(patch=None)
 
@@ -341,7 +341,7 @@ def _is_same(copy: Copy, row: ListedEntry) -> bool:
     return row.change not in _NOT_WANTED and match_copy(copy, row) is Match.SAME
 
 
-def count(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSummary, int, bool]:
+def count_decisions(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSummary, int, bool]:
     """Count decisions.
 
     Returns:
@@ -372,7 +372,7 @@ def count(decisions: Iterable[Decision], mode: Mode) -> tuple[PlanSummary, int, 
         create=create,
         update=update,
         delete=delete,
-        untold=untold,
+        unsignalled=untold,
         size=size,
         unsized=unsized,
     )
@@ -385,7 +385,7 @@ def deduplicate(
     """Yield one row for each URI: its last change, else its one entry in the Resource List.
 
     A URI that a Resource List gives twice with different content is told to ``on_conflict``;
-    neither telling can be trusted, so its row is kept as it is (``as_it_is``).
+    neither telling can be trusted, so its row is kept as it is (``as_retained``).
 
     Args:
         rows: In URI order; those of one URI in the order in which the Source gave them.
@@ -402,16 +402,16 @@ def deduplicate(
             first = current = row
             uri = row.uri
         elif row.change:
-            current = whole(row)  # we do not hold the version between
+            current = without_patch(row)  # we do not hold the version between
             if row.undated and row.change != FILTERED:
-                current = _undecided(first, current)
-        elif not current.change and _content(row) != _content(current):
+                current = _merge_contradicting(first, current)
+        elif not current.change and _content_of(row) != _content_of(current):
             on_conflict(current, row)
-            current = as_it_is(current)
+            current = as_retained(current)
     yield current
 
 
-def _undecided(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
+def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
     """Return what is known of a resource when nobody knows which of two rows is the later one.
 
     If they contradict each other, only the Source itself can say what it has.
@@ -441,7 +441,7 @@ class ListingStatus(Enum):
     """The Source was not asked since, did not answer, or gives what one list calls deleted."""
 
 
-def known_of(
+def listing_status(
     row: ListedEntry, copy: Copy | None, waiting: Pending | None, *, is_read: bool
 ) -> ListingStatus:
     """Say what is known of a resource that is listed; for whoever does not ask the Source.
@@ -461,11 +461,11 @@ def known_of(
     return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
 
 
-def _content(row: ListedEntry) -> tuple[str, int | None, int | None]:
+def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
     return row.hash, row.length, row.lastmod
 
 
-def judge_bytes(
+def verify_bytes(
     listed: ListedEntry, length: int, digests: str
 ) -> tuple[Fixity, tuple[str, str, str] | None]:
     """Say how well received bytes are proven, and what is wrong with them if anything is.
@@ -482,7 +482,7 @@ def judge_bytes(
         return Fixity.VERIFIED, None  # the common case, without taking the digests apart
     if listed.rivals:
         rivals = (listed._replace(hash=it[0], length=it[1], rivals=()) for it in listed.rivals)
-        judged = [judge_bytes(rival, length, digests) for rival in rivals]
+        judged = [verify_bytes(rival, length, digests) for rival in rivals]
         return next((it for it in judged if it[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
@@ -497,8 +497,8 @@ def judge_bytes(
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
 
 
-def difference(wrong: tuple[str, str, str]) -> str:
-    """Say what is wrong with received bytes, in the terms of ``judge_bytes``."""
+def describe_mismatch(wrong: tuple[str, str, str]) -> str:
+    """Say what is wrong with received bytes, in the terms of ``verify_bytes``."""
     _, expected, actual = wrong
     return f"the list says {expected}, the Source served {actual}"
 

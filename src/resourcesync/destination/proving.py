@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from resourcesync.destination.doubting import SuspectMarker
 from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.plan import NOT_KNOWN_GOOD, is_forgotten
+from resourcesync.destination.plan import UNKNOWN_CONTENT, is_unknown
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import FindingKind
 from resourcesync.model.digests import disagree, parse_digests
@@ -17,8 +17,8 @@ from resourcesync.ports import CopyInspector, FetchFailure, FetchRequest, FetchR
 from resourcesync.ports.mirror import Copy
 
 _GROUP: Final = 256
-_MOST_BAD: Final = 100_000
-_ONE: Final = 1 << 32
+_MAX_FAILED: Final = 100_000
+_HASH_RANGE: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class FixityResult:
 
     count: int = 0
     read: int = 0
-    bad: dict[str, FailedCheck] = field(default_factory=dict)
+    failed: dict[str, FailedCheck] = field(default_factory=dict)
     stopped: bool = False
     oldest: int | None = None
 
@@ -86,22 +86,22 @@ class FixityChecker:
         self._method = method
         self._run = run
         self._suspects = doubts
-        self._proven = FixityResult()
+        self._result = FixityResult()
 
-    def prove(self, rolling: AuditRolling) -> FixityResult:
+    def check(self, rolling: AuditRolling) -> FixityResult:
         """Prove copies.
 
         Raises:
             StorageError: The mirror cannot be read.
         """
-        clock, proven = self._pull.equipment.clock, self._proven
+        clock, proven = self._pull.dependencies.clock, self._result
         began = clock.monotonic()
         chosen = self._sample(rolling)
-        with self._pull.equipment.copies.inspect() as look:
+        with self._pull.dependencies.copies.inspect() as look:
             while group := list(islice(chosen, _GROUP)):
-                self._prove(group, look)
+                self._check_group(group, look)
                 late = rolling.seconds is not None and clock.monotonic() - began >= rolling.seconds
-                if late or len(proven.bad) >= _MOST_BAD:
+                if late or len(proven.failed) >= _MAX_FAILED:
                     proven.stopped = True
                     break
         self._suspects.flush()
@@ -112,7 +112,7 @@ class FixityChecker:
     def _sample(self, rolling: AuditRolling) -> Iterator[Copy]:
         state = self._pull.state
         if not rolling.oldest_first:
-            limit = int(rolling.share * _ONE)
+            limit = int(rolling.share * _HASH_RANGE)
             for copy in state.copies():
                 if zlib.crc32(f"{self._run} {copy.uri}".encode()) < limit:
                     yield copy
@@ -123,25 +123,25 @@ class FixityChecker:
             if found is not None:
                 yield found
 
-    def _prove(self, group: list[Copy], look: CopyInspector) -> None:
-        proven = self._proven
-        for copy in check_cancelled(group, self._pull.equipment.clock, every=1):
+    def _check_group(self, group: list[Copy], look: CopyInspector) -> None:
+        proven = self._result
+        for copy in check_cancelled(group, self._pull.dependencies.clock, every=1):
             proven.count += 1
-            bad = self._local(copy, look)
+            bad = self._check_file(copy, look)
             if bad is not None:
-                proven.bad[copy.uri] = bad
+                proven.failed[copy.uri] = bad
         if self._method == "remote":
-            self._check_source([copy for copy in group if copy.uri not in proven.bad])
+            self._check_source([copy for copy in group if copy.uri not in proven.failed])
         if self._method != "stat":
-            good = [copy.uri for copy in group if copy.uri not in proven.bad]
+            good = [copy.uri for copy in group if copy.uri not in proven.failed]
             self._pull.state.add_proofs(good, self._pull.now)
 
-    def _local(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
+    def _check_file(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
         signature = look.signature(copy.path)
         if signature is None:
             return FailedCheck(FindingKind.MISSING, "missing")
-        if is_forgotten(copy):
-            return FailedCheck(FindingKind.DIFFERENT, NOT_KNOWN_GOOD)
+        if is_unknown(copy):
+            return FailedCheck(FindingKind.DIFFERENT, UNKNOWN_CONTENT)
         if self._method == "stat":
             if signature == copy.signature:
                 return None
@@ -150,9 +150,9 @@ class FixityChecker:
         found = look.digest(copy.path, [digest.algorithm for digest in known])
         if found is None:
             return FailedCheck(FindingKind.MISSING, "missing")
-        self._proven.read += found[0]
+        self._result.read += found[0]
         if found[0] == copy.length and not disagree(found[1], known):
-            self._suspects.proven(copy, look)
+            self._suspects.clear_suspect(copy, look)
             return None
         same = " (same length)" if found[0] == copy.length else ""
         algorithm = known[0].algorithm if known else "content"
@@ -166,9 +166,9 @@ class FixityChecker:
         def requests() -> Iterator[FetchRequest]:
             for copy in copies:
                 algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
-                sink = self._pull.equipment.copies.stage(algorithms)
+                sink = self._pull.dependencies.copies.stage(algorithms)
                 request = FetchRequest(
-                    uri=self._pull.selection.address(copy.uri),
+                    uri=self._pull.selection.source_uri(copy.uri),
                     sink=sink,
                     etag=copy.etag,
                     last_modified=copy.last_modified,
@@ -177,18 +177,18 @@ class FixityChecker:
                 yield request
 
         try:
-            for outcome in self._pull.equipment.fetcher.fetch(requests()):
+            for outcome in self._pull.dependencies.fetcher.fetch(requests()):
                 copy, sink = asked.pop(outcome.request)
-                bad = _judge(copy, sink, outcome)
+                bad = _compare_answer(copy, sink, outcome)
                 sink.discard()
                 if bad is not None:
-                    self._proven.bad[copy.uri] = bad
+                    self._result.failed[copy.uri] = bad
         finally:
             for _, sink in asked.values():
                 sink.discard()
 
 
-def _judge(
+def _compare_answer(
     copy: Copy, sink: StagedCopy, outcome: FetchResponse | FetchFailure
 ) -> FailedCheck | None:
     match outcome:

@@ -12,15 +12,20 @@ from resourcesync.destination.budget import Budget, Spent
 from resourcesync.destination.change_lists import ChangeListReader, ReaderDependencies
 from resourcesync.destination.cursor import is_plausible
 from resourcesync.destination.cut_off import (
-    CUT_OFF,
+    INTERRUPTED_CHANGES,
     REPAIR_CHANGES,
     InterruptedReading,
     PrefixRecord,
-    note_of,
+    encode_prefixes,
 )
-from resourcesync.destination.deletion import DeletionResult, foresee, sweep
-from resourcesync.destination.gone import find_gone
-from resourcesync.destination.history import AHEAD, LAST_CHANGES, ChangeHistory, open_lists_note
+from resourcesync.destination.deletion import DeletionResult, delete_pending, plan_deletions
+from resourcesync.destination.gone import find_proven_gone
+from resourcesync.destination.history import (
+    LAST_CHANGES,
+    RESOURCE_CLOCK_AHEAD,
+    ChangeHistory,
+    open_lists_note,
+)
 from resourcesync.destination.landing import TransferPolicy, TransferTally
 from resourcesync.destination.mapping import origin
 from resourcesync.destination.memory import MirrorIdentity, SyncState
@@ -37,7 +42,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_lists import ListSnapshot, ResourceListReader
-from resourcesync.destination.selection import MOST_REFUSED, ResourceSelection
+from resourcesync.destination.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import ResourceTransfer
 from resourcesync.discovery import DocumentFetcher, SourceLists
@@ -52,8 +57,8 @@ from resourcesync.ports.mirror import (
 )
 
 _log = logging.getLogger(__name__)
-_NO_TIME: Final = "no-time told"
-_PACKED: Final = "change-list-of-packages"
+_NO_TIME_NOTE: Final = "no-time told"
+_PACKED_NOTE: Final = "change-list-of-packages"
 """The note of the Change List whose entries are packages."""
 CUT_LIST: Final = (
     "the Resource List is of the same moment as one that had more entries: what it does not list"
@@ -92,14 +97,14 @@ class SyncOutcome:
     mode: Mode
     plan: PlanSummary
     tally: TransferTally = field(default_factory=TransferTally)
-    swept: DeletionResult = field(default_factory=DeletionResult)
-    unlisted: int = 0
-    complete: bool = True
-    selected: int | None = None
-    refused: int = 0
-    unread: int = 0
+    deletions: DeletionResult = field(default_factory=DeletionResult)
+    retained_count: int = 0
+    is_complete: bool = True
+    selected_count: int | None = None
+    refused_count: int = 0
+    unread_parts: int = 0
     is_written: bool = True
-    is_swept: bool = True
+    are_deletions_done: bool = True
     spent: Spent = ""
 
 
@@ -123,12 +128,12 @@ class SyncSession:
         selection: ResourceSelection,
         identity: MirrorIdentity | None = None,
     ) -> None:
-        self.equipment = equipment
+        self.dependencies = equipment
         self.options = options
-        self.naming = PathAssignment(equipment, selection, dry_run=options.dry_run)
+        self.path_assignment = PathAssignment(equipment, selection, dry_run=options.dry_run)
         self.discovered = found
         self.selection = selection
-        selection.led_to(*found.documents)
+        selection.add_source_addresses(*found.documents)
         self.state: MirrorStateStore = equipment.state
         self.sync_state = SyncState(equipment.state)
         self.identity = identity or self.sync_state.identity
@@ -150,7 +155,7 @@ class SyncSession:
                 documents=documents,
                 selection=selection,
                 clock=equipment.clock,
-                new_spool=self.new_spool,
+                new_sorter=self.new_sorter,
                 packages=manifests,
                 archive=found.change_list_archive or "",
             )
@@ -168,7 +173,10 @@ class SyncSession:
         return with_dumps(found)
 
     def _is_dump(self, change_list: str) -> bool:
-        return change_list in self.packages.lists or self.state.note(_PACKED) == change_list
+        return (
+            change_list in self.packages.packed_change_lists
+            or self.state.note(_PACKED_NOTE) == change_list
+        )
 
     @property
     def listing_dumps(self) -> frozenset[Capability]:
@@ -180,13 +188,13 @@ class SyncSession:
         )
         return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
 
-    def new_spool(self) -> ExternalSorter[ListedEntry]:
+    def new_sorter(self) -> ExternalSorter[ListedEntry]:
         """Open an empty spool on the mirror's disk."""
         return ExternalSorter(
             key=attrgetter("uri"),
-            dump=_dump,
-            load=_load,
-            spill=self.equipment.scratch,
+            dump=_encode_row,
+            load=_decode_row,
+            spill=self.dependencies.scratch,
         )
 
     def read_list(
@@ -217,7 +225,7 @@ class SyncSession:
         at = snapshot.at
         if at is None:
             return snapshot
-        if is_plausible(at, through=self.sync_state.through or 0, now=self.now):
+        if is_plausible(at, through=self.sync_state.checkpoint or 0, now=self.now):
             return snapshot
         self.warn(
             "clock-skew",
@@ -236,7 +244,7 @@ class SyncSession:
             read: The changes as read; if it is cut off, lists must still have them.
         """
         due = True if baseline else None
-        told = None if read is None else note_of(read.news)
+        told = None if read is None else encode_prefixes(read.new_prefixes)
         self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
 
     def begin_repair(self, read: ChangeHistory | None) -> None:
@@ -246,27 +254,31 @@ class SyncSession:
             read: The changes as read; the next pull must still find those that T does not tell of.
         """
         before, news = (
-            InterruptedReading.of_notes(self.state.note(REPAIR_CHANGES)).missing,
-            self._news(read),
+            InterruptedReading.from_notes(self.state.note(REPAIR_CHANGES)).missing,
+            self._unprocessed(read),
         )
-        self.sync_state.write(generation=self.generation, changes_beyond=note_of((*before, *news)))
+        self.sync_state.write(
+            generation=self.generation, changes_beyond=encode_prefixes((*before, *news))
+        )
 
-    def _news(self, read: ChangeHistory | None) -> list[PrefixRecord]:
+    def _unprocessed(self, read: ChangeHistory | None) -> list[PrefixRecord]:
         """Return what was read of Change Lists that no pull has processed."""
         if read is None:
             return []
         known = (self.state.document(it.uri, it.from_) for it in read.documents)
         told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
-        return [it for it in read.news if it not in told]
+        return [it for it in read.new_prefixes if it not in told]
 
-    def is_read(self, at: int | None, read: ChangeHistory | None) -> bool:
+    def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
         """Whether a pull read these very lists to its end, and so asked where they contradict.
 
         Args:
             at: The moment of the Resource List, microseconds.
             read: The changes since, as read.
         """
-        return at == self.sync_state.at and not (self.sync_state.is_unsettled or self._news(read))
+        return at == self.sync_state.resource_list_at and not (
+            self.sync_state.is_reading_incomplete or self._unprocessed(read)
+        )
 
     def policy(self, at: int) -> TransferPolicy:
         """Return how strict a transfer is whose plan knows the Source up to ``at``."""
@@ -285,7 +297,7 @@ class SyncSession:
 
     def transfer(self, at: int) -> ResourceTransfer:
         """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
-        equipment = self.equipment
+        equipment = self.dependencies
         return ResourceTransfer(
             fetcher=equipment.fetcher,
             copies=equipment.copies,
@@ -296,7 +308,7 @@ class SyncSession:
             patches=equipment.patches,
         )
 
-    def deletion(self, copy: Copy, reason: str, at: int) -> Pending:
+    def deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
         """Return the task to take a copy away; or its mark, where policy keeps it."""
         row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
         return self.apply_policy(row)
@@ -323,47 +335,52 @@ class SyncSession:
             code: ``FILTERED`` when it is listed, and the filters do not want it any more.
         """
         code = code or (RESTORED if is_restored(copy) else "")
-        return self.deletion(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
+        return self.deletion_task(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
 
-    def reading(self, history: ChangeHistory | None) -> dict[str, str]:
+    def reading_notes(self, history: ChangeHistory | None) -> dict[str, str]:
         """Return the notes of a reading that is written down to its end.
 
         They say which lists grow behind an index that does not, and what was read last.
         """
-        done = {CUT_OFF: "", REPAIR_CHANGES: ""}
+        done = {INTERRUPTED_CHANGES: "", REPAIR_CHANGES: ""}
         if history is None or self.found.change_list is None:
             return done
-        told = {LAST_CHANGES: history.last.note(), AHEAD: str(int(history.is_ahead))}
-        told[_PACKED] = history.head if history.is_of_dump else ""
+        told = {
+            LAST_CHANGES: history.last_changes.encode(),
+            RESOURCE_CLOCK_AHEAD: str(int(history.is_resource_clock_ahead)),
+        }
+        told[_PACKED_NOTE] = history.head if history.is_of_dump else ""
         return open_lists_note(history) | told | done
 
-    def remember_refused(self, *, add: bool) -> None:
+    def record_refused(self, *, add: bool) -> None:
         """Remember the entries that cannot be used: those of this run, or these too."""
         refusals = self.selection.refusals
         if add and not refusals.count and not refusals.withdrawn:
             return
         rows = {row.uri: row for row in self.state.refused()} if add else {}
-        unnamed = max(0, self.sync_state.refused - len(rows)) if add else 0
+        unnamed = max(0, self.sync_state.refused_count - len(rows)) if add else 0
         before = rows.keys() - refusals.withdrawn
-        count = len(before) + unnamed + refusals.news if add else refusals.count
+        count = len(before) + unnamed + refusals.new_count if add else refusals.count
         kept = [rows[uri] for uri in sorted(before)] + refusals.stored
-        self.state.replace_refused(kept[:MOST_REFUSED], self.now)
+        self.state.replace_refused(kept[:MAX_REFUSED], self.now)
         self.sync_state.write(refused=count)
 
-    def sweep(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
+    def delete_pending(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
         """Delete what is to go, as far as the limit allows; see ``sweep``."""
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
         if limit.count is None and generation is None:  # a number is never exceeded
-            proven = find_gone(self.equipment, self.now, self.selection.address)
-        pulled.swept = sweep(self.equipment, limit, here, generation=generation, proven=proven)
+            proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)
+        pulled.deletions = delete_pending(
+            self.dependencies, limit, here, generation=generation, proven=proven
+        )
 
     def report_plan(self, plan: PlanSummary) -> DeletionResult:
         """Tell what is going to be done; return what of it is going to be held."""
         limit, here = self.options.max_delete, self.state.count()
-        untold = plan.delete if self.selection.refusals.count else plan.untold
-        foreseen = foresee(self.state, limit, here, plan.delete, untold)
-        self.equipment.report(
+        untold = plan.delete if self.selection.refusals.count else plan.unsignalled
+        foreseen = plan_deletions(self.state, limit, here, plan.delete, untold)
+        self.dependencies.report(
             "plan",
             {
                 "mode": plan.mode,
@@ -382,7 +399,7 @@ class SyncSession:
 
     def warn_no_time(self) -> None:
         """Say once why each pull takes the whole list, though there is a Change List."""
-        if self.found.change_list is not None and not self.sync_state.knows(_NO_TIME):
+        if self.found.change_list is not None and not self.sync_state.is_note_set(_NO_TIME_NOTE):
             self.warn(
                 "no-time",
                 "the Resource List does not say of what time it is, so nobody knows which changes"
@@ -395,7 +412,7 @@ class SyncSession:
         foreign = [it.uri for it in self.selection.refusals.stored if it.code == "foreign"]
         moved = ""
         if foreign:
-            command = f"resourcesync pull {self.equipment.folder} --moved {origin(foreign[0])}/"
+            command = f"resourcesync pull {self.dependencies.folder} --moved {origin(foreign[0])}/"
             moved = f"; one is {foreign[0]}: if the Source moved there, {command}"
         self.warn(
             "not-understood",
@@ -422,12 +439,12 @@ class SyncSession:
     def warn(self, code: str, message: str) -> None:
         """Tell of something that is not as it should be, though the pull goes on."""
         _log.info("%s: %s", code, message)
-        self.equipment.report("warning", {"code": code, "message": message, "evidence": ()})
+        self.dependencies.report("warning", {"code": code, "message": message, "evidence": ()})
 
 
 def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
     """Return the note of whether it was told that a list says nothing of its time."""
-    return {_NO_TIME: str(int(snapshot.at is None))}
+    return {_NO_TIME_NOTE: str(int(snapshot.at is None))}
 
 
 def with_dumps(found: SourceLists) -> SourceLists:
@@ -443,9 +460,9 @@ def with_dumps(found: SourceLists) -> SourceLists:
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 
 
-def _dump(row: ListedEntry) -> bytes:
+def _encode_row(row: ListedEntry) -> bytes:
     return marshal.dumps(tuple(row))
 
 
-def _load(data: bytes) -> ListedEntry:
+def _decode_row(data: bytes) -> ListedEntry:
     return _new_row(marshal.loads(data))  # noqa: S302 - a temporary file of our own

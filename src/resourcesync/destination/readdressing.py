@@ -9,15 +9,15 @@ begins with ``!`` and a digit has ``!21`` for the ``!``.
 import re
 from typing import Final
 
-from resourcesync.destination.mapping import ELSEWHERE
+from resourcesync.destination.mapping import FOREIGN_FOLDER
 
 _RESERVED: Final = re.compile(r"!(?=[0-9])")
-_OURS: Final = "!21"
+_RESERVED_ESCAPE: Final = "!21"
 _PARTS: Final = 3
 _BRACKETS: Final = {"%5B": "[", "%5D": "]"}
 
 
-def tail_of(uri: str, base: str) -> str:
+def published_tail(uri: str, base: str) -> str:
     """Return what follows the new base in the address of a copy: no two URIs have the same.
 
     Args:
@@ -26,14 +26,14 @@ def tail_of(uri: str, base: str) -> str:
     """
     if uri.startswith(base):
         tail = uri.removeprefix(base)
-        return f"{_OURS}{tail[1:]}" if _RESERVED.match(tail) else tail
+        return f"{_RESERVED_ESCAPE}{tail[1:]}" if _RESERVED.match(tail) else tail
     scheme, _, authority, rest = uri.split("/", 3)
     for escaped, bracket in _BRACKETS.items():
         authority = authority.replace(bracket, escaped)
-    return f"{ELSEWHERE}/{scheme[:-1]}/{authority}/{rest}"
+    return f"{FOREIGN_FOLDER}/{scheme[:-1]}/{authority}/{rest}"
 
 
-def uri_at(tail: str, base: str) -> str | None:
+def uri_of_published(tail: str, base: str) -> str | None:
     """Return the URI whose copy has this address; ``None`` when none can have it.
 
     Args:
@@ -41,11 +41,11 @@ def uri_at(tail: str, base: str) -> str | None:
         base: That of the mirror.
     """
     uri = base + tail
-    if tail.startswith(_OURS):
-        uri = f"{base}!{tail.removeprefix(_OURS)}"
-    elif tail.startswith(f"{ELSEWHERE}/") and tail.count("/") >= _PARTS:
+    if tail.startswith(_RESERVED_ESCAPE):
+        uri = f"{base}!{tail.removeprefix(_RESERVED_ESCAPE)}"
+    elif tail.startswith(f"{FOREIGN_FOLDER}/") and tail.count("/") >= _PARTS:
         _, scheme, authority, rest = tail.split("/", _PARTS)
         for escaped, bracket in _BRACKETS.items():
             authority = authority.replace(escaped, bracket)
         uri = f"{scheme}://{authority}/{rest}"
-    return uri if tail_of(uri, base) == tail else None
+    return uri if published_tail(uri, base) == tail else None

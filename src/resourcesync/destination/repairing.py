@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination.account import ListedRows
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.dumps import DumpTransfer, together
+from resourcesync.destination.dumps import DumpTransfer, combine_tallies
 from resourcesync.destination.plan import (
     FILTERED,
     Decision,
@@ -18,9 +18,9 @@ from resourcesync.destination.plan import (
     ListingStatus,
     Match,
     as_suspect,
-    forgotten,
-    is_forgotten,
-    known_of,
+    as_unknown,
+    is_unknown,
+    listing_status,
     match_copy,
 )
 from resourcesync.destination.pulling import SyncOutcome, SyncSession
@@ -33,7 +33,7 @@ from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransacti
 
 _CHUNK: Final = 256
 _UNLISTED: Final = "no longer listed"
-_TO_FETCH: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
+_FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
 
 
 class Repair:
@@ -67,22 +67,22 @@ class Repair:
         wanted: set[str] = set()
         extra: set[str] = set()
         for finding in findings:
-            if finding.kind in _TO_FETCH:
+            if finding.kind in _FETCHED_KINDS:
                 wanted.add(finding.uri)
             elif finding.kind is FindingKind.EXTRA and self._deleting:
                 extra.add(finding.uri)
         if not wanted and not extra and was_in_sync is not None:
             plan = PlanSummary(mode=Mode.UNCHANGED)
-            return SyncOutcome(mode=plan.mode, plan=plan, complete=was_in_sync)
+            return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
         with ExitStack() as held:
-            account = Baseline(self._pull).account(held)
-            look = held.enter_context(self._pull.equipment.copies.inspect())
-            return self._mend(account, wanted, extra, look)
+            account = Baseline(self._pull).read_listed_rows(held)
+            look = held.enter_context(self._pull.dependencies.copies.inspect())
+            return self._repair(account, wanted, extra, look)
 
-    def _mend(
+    def _repair(
         self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
     ) -> SyncOutcome:
-        self._pull.naming.name_new(it for it in self._rows(account) if it.uri in wanted)
+        self._pull.path_assignment.assign_new(it for it in self._rows(account) if it.uri in wanted)
         plan = self._plan(account, wanted, extra, look)
         foreseen = self._pull.report_plan(plan)
         show_decisions(
@@ -90,36 +90,36 @@ class Repair:
         )
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
         if self._pull.options.dry_run:
-            pulled.swept = foreseen
+            pulled.deletions = foreseen
             return pulled
         self._pull.begin_repair(account.history)
-        transfer, found = self._pull.transfer(account.through), self._pull.found
+        transfer, found = self._pull.transfer(account.checkpoint), self._pull.found
         dumps = DumpTransfer(
             self._pull,
             plan,
             lambda: self._mark_suspects(self._fetches(account, wanted, look)),
-            account.through,
+            account.checkpoint,
         )
         brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
         fetches = self._mark_suspects(self._fetches(account, wanted, look))
         with closing(fetches):
             total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
-            fetched = transfer.carry_out(fetches, total=total, size=max(0, size))
-        pulled.tally = together(brought, fetched)
-        pulled.complete = not transfer.stopped
+            fetched = transfer.execute(fetches, total=total, size=max(0, size))
+        pulled.tally = combine_tallies(brought, fetched)
+        pulled.is_complete = not transfer.stopped
         pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._pull.state.commit(
-                StateTransaction(pending=list(self._deletions(extra, account.through)))
+                StateTransaction(pending=list(self._deletions(extra, account.checkpoint)))
             )
             # What pulls left is not of this reading: the Source may have taken it back since.
-            self._pull.sweep(pulled, generation=self._pull.generation)
+            self._pull.delete_pending(pulled, generation=self._pull.generation)
         else:
-            pulled.is_swept = not pulled.tally.gone  # the next pull takes that away
-        pulled.complete = pulled.complete and self._is_in_step(account)
+            pulled.are_deletions_done = not pulled.tally.gone  # the next pull takes that away
+        pulled.is_complete = pulled.is_complete and self._is_in_sync(account)
         return pulled
 
-    def _is_in_step(self, account: ListedRows) -> bool:
+    def _is_in_sync(self, account: ListedRows) -> bool:
         """Whether the mirror has all that is listed now, and nothing else, as it remembers."""
         if self._pull.selection.refusals.count:
             return False
@@ -128,9 +128,9 @@ class Repair:
             match difference:
                 case Deleted(copy) if not _is_task(state.pending_of(copy.uri), PendingTask.RETAIN):
                     return False
-                case Created(row) if self._is_wrong(None, row, is_read=account.is_read):
+                case Created(row) if self._is_wrong(None, row, is_read=account.was_read):
                     return False
-                case Updated(copy, row) if self._is_wrong(copy, row, is_read=account.is_read):
+                case Updated(copy, row) if self._is_wrong(copy, row, is_read=account.was_read):
                     return False
         return True
 
@@ -138,7 +138,7 @@ class Repair:
         """Whether a resource is not as listed, or nobody knows."""
         if row.change == FILTERED:
             return False
-        known = known_of(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
+        known = listing_status(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
         if known is ListingStatus.LISTED:
             return copy is None or match_copy(copy, row) is Match.DIFFERENT
         return known is ListingStatus.OPEN
@@ -152,7 +152,7 @@ class Repair:
         for row in account.rows(lambda _, other: twice.append(other)):
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)
-        if not account.complete or twice:
+        if not account.proves_absence or twice:
             extra.clear()  # what is not listed may only not be listed yet, or not be understood
         for fetch in self._fetches(account, wanted, look):
             create += fetch.creates
@@ -165,13 +165,13 @@ class Repair:
             create=create,
             update=update,
             delete=gone,
-            untold=gone,
+            unsignalled=gone,
             size=size,
             unsized=unsized,
         )
 
     def _rows(self, account: ListedRows) -> Iterator[ListedEntry]:
-        for row in self._pull.selection.named(account.rows()):
+        for row in self._pull.selection.with_current_paths(account.rows()):
             if row.change != ChangeKind.DELETED:
                 yield row
 
@@ -192,7 +192,7 @@ class Repair:
         row = row._replace(path=copy.path)
         if not _is_sound(copy, look):
             is_missing = look.signature(copy.path) is None
-            altered = as_suspect(forgotten(copy))
+            altered = as_suspect(as_unknown(copy))
             return Fetch(row, altered, is_missing=is_missing)
         if match_copy(copy, row) is Match.DIFFERENT:
             return Fetch(row, copy)
@@ -201,7 +201,7 @@ class Repair:
     def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
         """Write down first that a copy is not good: a failure must not leave it called good."""
         while group := list(islice(fetches, _CHUNK)):
-            bad = [it.before for it in group if it.before is not None and is_forgotten(it.before)]
+            bad = [it.before for it in group if it.before is not None and is_unknown(it.before)]
             if bad:
                 self._pull.state.commit(StateTransaction(suspect=bad))
             yield from group
@@ -215,7 +215,7 @@ class Repair:
 
     def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
         for copy in self._copies(extra):
-            yield self._pull.deletion(copy, _UNLISTED, at)
+            yield self._pull.deletion_task(copy, _UNLISTED, at)
 
     def _copies(self, extra: set[str]) -> Iterator[Copy]:
         for uri in sorted(extra):
@@ -234,7 +234,7 @@ def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
 
 def _is_sound(copy: Copy, look: CopyInspector) -> bool:
     """Whether a copy's file is still what was put in place, to the last byte."""
-    if is_forgotten(copy) or look.signature(copy.path) != copy.signature:
+    if is_unknown(copy) or look.signature(copy.path) != copy.signature:
         return False
     known = parse_digests(copy.digests)
     found = look.digest(copy.path, [digest.algorithm for digest in known])

@@ -41,7 +41,7 @@ class PlanSummary:
     create: int = 0
     update: int = 0
     delete: int = 0
-    untold: int = 0
+    unsignalled: int = 0
     size: int = 0
     unsized: int = 0
 

@@ -59,12 +59,12 @@ class ListSnapshot:
 
     at: int | None
     entries: int
-    complete: bool
+    proves_absence: bool
     dialect: Dialect
     documents: tuple[ProcessedDocument, ...]
-    unread: int = 0
-    outdated: int = 0
-    head: "ListVersion | None" = None
+    unread_parts: int = 0
+    outdated_parts: int = 0
+    version: "ListVersion | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +91,14 @@ class ListVersion:
     parts: tuple["ListVersion", ...] | None = None
 
 
-def list_head(fetched: FetchedDocument) -> ListVersion:
+def list_version(fetched: FetchedDocument) -> ListVersion:
     """Return which version of a Resource List, or of its index, a document is.
 
     The parts of an index are not known from it.
     """
     document = fetched.open()
     is_index = document.header.is_index
-    ats = [_at(document.header)]
+    ats = [_moment_of(document.header)]
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
@@ -130,7 +130,7 @@ def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
     """
     kept: list[ListVersion] = []
     for part, announced, served in parts:
-        over = _over(announced) if _is_announced(part, announced) else None
+        over = _interval_end(announced) if _is_announced(part, announced) else None
         if over is None or served is None or served < over:
             kept.append(replace(part, over=over))
     return replace(head, parts=tuple(kept))
@@ -157,7 +157,7 @@ def _is_announced(part: ListVersion, announced: Part) -> bool:
     return at is None or part.at is None or part.at == at
 
 
-def _over(announced: Part) -> int | None:
+def _interval_end(announced: Part) -> int | None:
     dates = map(lastmod_microseconds, (announced.at, announced.lastmod))
     return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
 
@@ -214,26 +214,26 @@ class ResourceListReader:
         if fetched is None:
             return None
         with fetched:
-            self._selection.led_to(fetched.uri, fetched.final_uri)
+            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
                 return self._read_dump(document, fetched, self._packages, spool)
-            expect(document, Capability.RESOURCE_LIST)
+            check_capability(document, Capability.RESOURCE_LIST)
             if not document.header.is_index:
                 entries = self._add_resources(document, spool)
                 return ListSnapshot(
-                    at=_at(document.header),
+                    at=_moment_of(document.header),
                     entries=entries,
-                    complete=is_at_home(fetched),
+                    proves_absence=is_same_host(fetched),
                     dialect=document.dialect,
                     documents=(document_record(fetched),),
-                    head=list_head(fetched),
+                    version=list_version(fetched),
                 )
-            parts, at_home, head = parts_of(document), is_at_home(fetched), list_head(fetched)
+            parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
         read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
         snapshot, versions = read
-        complete = snapshot.complete and at_home
-        return replace(snapshot, complete=complete, head=with_parts(head, versions))
+        complete = snapshot.proves_absence and at_home
+        return replace(snapshot, proves_absence=complete, version=with_parts(head, versions))
 
     def _read_parts(
         self,
@@ -262,19 +262,19 @@ class ResourceListReader:
                 continue
             versions.append((version, parts[fetched.uri], fetched.served))
             fits = fits_index(parts[fetched.uri], header, index.header)
-            complete = complete and fits and is_at_home(fetched)
+            complete = complete and fits and is_same_host(fetched)
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
-        ats = [_at(index.header), *(part.at for part, _, _ in versions)]
+        ats = [_moment_of(index.header), *(part.at for part, _, _ in versions)]
         snapshot = ListSnapshot(
             at=min((at for at in ats if at is not None), default=None),
             entries=entries,
-            complete=complete and not unread,
+            proves_absence=complete and not unread,
             dialect=index.dialect,
             documents=(),
-            unread=len(unread),
-            outdated=count_outdated(versions),
+            unread_parts=len(unread),
+            outdated_parts=count_outdated(versions),
         )
         return snapshot, versions
 
@@ -283,11 +283,11 @@ class ResourceListReader:
     ) -> tuple[Header, int, ListVersion]:
         """Add the resources of one part; return its header, how many they are, its version."""
         with fetched:
-            self._selection.led_to(fetched.uri, fetched.final_uri)
+            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
-            expect_list(document, Capability.RESOURCE_LIST)
+            check_list(document, Capability.RESOURCE_LIST)
             count = self._add_resources(document, spool)
-            return document.header, count, list_head(fetched)
+            return document.header, count, list_version(fetched)
 
     def _read_dump(
         self,
@@ -297,36 +297,36 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
     ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
-        ats = [_at(dump.header)]
+        ats = [_moment_of(dump.header)]
         entries = 0
-        head = list_head(fetched)
+        head = list_version(fetched)
         versions: list[SentPart] = []
 
         def note(part: Part, of: FetchedDocument) -> None:
-            versions.append((list_head(of), part, of.served))
+            versions.append((list_version(of), part, of.served))
 
         for offered in packages.of_dump(dump, note):
             with packages.manifest(offered) as copied:
                 document = copied.open(self._refuser(spool))
-                at = _at(document.header)
+                at = _moment_of(document.header)
                 ats.append(at)
                 entries += self._add_resources(document, spool, version=at)
         stated = [at for at in ats if at is not None]
         return ListSnapshot(
             at=min(stated) if stated else None,
             entries=entries,
-            complete=True,
+            proves_absence=True,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
-            outdated=count_outdated(versions),
-            head=with_parts(head, versions) if dump.header.is_index else head,
+            outdated_parts=count_outdated(versions),
+            version=with_parts(head, versions) if dump.header.is_index else head,
         )
 
     def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
         def refuse(entry: RefusedEntry) -> None:
             """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
             self._selection.refuse(entry)
-            row = self._selection.protected(entry.uri)
+            row = self._selection.retained_row(entry.uri)
             if row is not None:
                 spool.add(row)
 
@@ -340,13 +340,13 @@ class ResourceListReader:
         for batch in document.batches():
             if isinstance(batch, ResourceRun):
                 entries += len(batch)
-                rows = self._selection.resources(batch)
+                rows = self._selection.resource_rows(batch)
                 spool.add_all(
                     rows if version is None else (_versioned(row, version) for row in rows)
                 )
             else:
                 entries += self._add_singly(batch, spool, version)
-        self._selection.refusals.forgive(document)
+        self._selection.refusals.count_dropped(document)
         return entries
 
     def _add_singly(
@@ -356,7 +356,7 @@ class ResourceListReader:
         for entry in batch:
             assert isinstance(entry, Resource), "a list that is no index has resources"
             entries += 1
-            row = self._selection.resource(entry)
+            row = self._selection.resource_row(entry)
             if row is not None:
                 spool.add(row if version is None else _versioned(row, version))
         return entries
@@ -368,7 +368,7 @@ def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     return row._replace(lastmod=version) if is_mute else row
 
 
-def expect(document: Document, capability: Capability) -> None:
+def check_capability(document: Document, capability: Capability) -> None:
     """Check that a document is of the capability wanted; a plain sitemap passes for a list.
 
     Raises:
@@ -384,13 +384,13 @@ def expect(document: Document, capability: Capability) -> None:
         )
 
 
-def expect_list(document: Document, capability: Capability) -> None:
+def check_list(document: Document, capability: Capability) -> None:
     """Check that a part of an index is a list of the capability wanted, and no index itself.
 
     Raises:
         UnexpectedDocumentError: It is another document.
     """
-    expect(document, capability)
+    check_capability(document, capability)
     if document.header.is_index:
         raise UnexpectedDocumentError(
             "an index lists another index",
@@ -432,13 +432,13 @@ def parts_of(document: Document) -> dict[str, Part]:
     return parts
 
 
-def is_at_home(fetched: FetchedDocument) -> bool:
+def is_same_host(fetched: FetchedDocument) -> bool:
     """Whether a list came from the host that was asked: another one's says nothing of absence."""
     asked, came = origin(fetched.uri), origin(fetched.final_uri)
     return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not is no other host
 
 
-def _at(header: Header) -> int | None:
+def _moment_of(header: Header) -> int | None:
     return known_microseconds(header.at)
 
 

@@ -27,7 +27,7 @@ from resourcesync.destination.plan import (
 )
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.tasks import gone_rows, is_gone, listed_again
+from resourcesync.destination.tasks import gone_rows, is_gone, listed_from_task
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, PendingTask
 
@@ -62,7 +62,10 @@ class RecordedDecisions:
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
         self._decisions: ExternalSorter[Decision] = ExternalSorter(
-            key=uri_of, dump=_dump, load=_load, spill=pull.equipment.scratch
+            key=uri_of,
+            dump=_encode_decision,
+            load=_decode_decision,
+            spill=pull.dependencies.scratch,
         )
         self.same = 0
 
@@ -72,7 +75,7 @@ class RecordedDecisions:
     def __exit__(self, *_exception: object) -> None:
         self._decisions.close()
 
-    def note(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def record(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Yield the decisions, and note them as they pass."""
         for decision in decisions:
             if type(decision) is UpToDate:
@@ -89,11 +92,12 @@ class RecordedDecisions:
 
     def _recorded(self) -> Iterator[Decision]:
         return check_cancelled(
-            _with_pending_deletions(self._pull, iter(self._decisions)), self._pull.equipment.clock
+            _with_pending_deletions(self._pull, iter(self._decisions)),
+            self._pull.dependencies.clock,
         )
 
 
-_KINDS: Final = (Delete, Retain)
+_COPY_DECISIONS: Final = (Delete, Retain)
 
 
 def uri_of(decision: Decision) -> str:
@@ -101,21 +105,23 @@ def uri_of(decision: Decision) -> str:
     return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
 
 
-def _dump(decision: Decision) -> bytes:
+def _encode_decision(decision: Decision) -> bytes:
     """Return a decision as bytes; named tuples are plain ones there."""
     if isinstance(decision, Fetch):
         listed, before, *how = decision
         held = None if before is None else tuple(before)
         return marshal.dumps((-1, tuple(listed), held, *how))
-    return marshal.dumps((_KINDS.index(type(decision)), tuple(decision.copy), *decision[1:]))
+    return marshal.dumps(
+        (_COPY_DECISIONS.index(type(decision)), tuple(decision.copy), *decision[1:])
+    )
 
 
-def _load(data: bytes) -> Decision:
+def _decode_decision(data: bytes) -> Decision:
     kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
     if kind < 0:
         before, *how = rest
         return Fetch(ListedEntry._make(first), None if before is None else Copy._make(before), *how)
-    made: Decision = _KINDS[kind](Copy._make(first), *rest)
+    made: Decision = _COPY_DECISIONS[kind](Copy._make(first), *rest)
     return made
 
 
@@ -133,18 +139,18 @@ def decide_changes(pull: SyncSession, rows: Iterable[ListedEntry]) -> Iterator[D
     for uri, group in groupby(told, key=_by_uri):
         first, copy = next(group), pull.state.copy(uri)
         if isinstance(first, ListedEntry):
-            decisions = _of_change(first, copy)
+            decisions = _decide_change(first, copy)
         else:
-            decisions = _of_task(first, copy, pull.now)
+            decisions = _decide_task(first, copy, pull.now)
         yield from apply_deletion_policy(decisions, pull.options.delete)
 
 
-def _of_change(row: ListedEntry, copy: Copy | None) -> Iterator[Decision]:
+def _decide_change(row: ListedEntry, copy: Copy | None) -> Iterator[Decision]:
     if row.change not in (ChangeKind.DELETED, FILTERED):
         if copy is not None and is_proven(copy, row):
             yield UpToDate(copy)
         else:
-            yield _fetch(row, copy)
+            yield _fetch_of(row, copy)
     elif copy is not None:
         is_gone = row.change == ChangeKind.DELETED
         if is_gone and not is_restored(copy):
@@ -153,16 +159,16 @@ def _of_change(row: ListedEntry, copy: Copy | None) -> Iterator[Decision]:
             yield Retain(copy, listed=not is_gone)
 
 
-def _of_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
+def _decide_task(task: Pending, copy: Copy | None, now: int) -> Iterator[Decision]:
     if task.task != PendingTask.FETCH:
         if copy is not None:
             is_gone = task.reason != OUT_OF_SCOPE
             yield Delete(copy, task.reason) if is_gone else Retain(copy, listed=True)
     elif task.due <= now:
-        yield _fetch(listed_again(task), copy)
+        yield _fetch_of(listed_from_task(task), copy)
 
 
-def _fetch(row: ListedEntry, copy: Copy | None) -> Fetch:
+def _fetch_of(row: ListedEntry, copy: Copy | None) -> Fetch:
     return Fetch(
         row, copy, is_conditional=copy is not None and match_copy(copy, row) is not Match.DIFFERENT
     )

@@ -14,7 +14,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import RunRow
 
-_MOST_CHARACTERS: Final = 2_000
+_MAX_MESSAGE: Final = 2_000
 
 
 class MirrorRun:
@@ -28,16 +28,18 @@ class MirrorRun:
     """
 
     def __init__(self, equipment: Dependencies) -> None:
-        self._equipment = equipment
-        self._began = to_microseconds(equipment.clock.now())
-        self._started = equipment.clock.monotonic()
-        self.id = new_run()
+        self._dependencies = equipment
+        self._began_at = to_microseconds(equipment.clock.now())
+        self._started_monotonic = equipment.clock.monotonic()
+        self.id = new_run_id()
 
-    def timed(self, report: RunReport) -> RunReport:
+    def with_duration(self, report: RunReport) -> RunReport:
         """Return its report with how long it took."""
-        return replace(report, seconds=self._equipment.clock.monotonic() - self._started)
+        return replace(
+            report, seconds=self._dependencies.clock.monotonic() - self._started_monotonic
+        )
 
-    def remember(self, report: RunReport, mode: str) -> None:
+    def record(self, report: RunReport, mode: str) -> None:
         """Write down how it ended.
 
         A mirror that is in sync is so up to the moment when the run began to ask: what the Source
@@ -47,9 +49,9 @@ class MirrorRun:
         word = report.state
         outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
         is_proven = word is Word.IN_SYNC and not report.spent
-        self._close(mode, outcome, counts, word, in_sync_at=self._began if is_proven else None)
+        self._close(mode, outcome, counts, word, in_sync_at=self._began_at if is_proven else None)
 
-    def remember_failure(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Write down that it could not go on, and why."""
         failed = failed_run(error)
         counts = msgspec.json.encode(failed).decode()
@@ -58,8 +60,8 @@ class MirrorRun:
     def _close(
         self, mode: str, outcome: str, counts: str, word: Word, *, in_sync_at: int | None = None
     ) -> None:
-        ended = to_microseconds(self._equipment.clock.now())
-        began, state = self._began, self._equipment.state
+        ended = to_microseconds(self._dependencies.clock.now())
+        began, state = self._began_at, self._dependencies.state
         row = RunRow(
             run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
         )
@@ -81,8 +83,8 @@ def failed_run(error: BaseException) -> FailedRun:
     return FailedRun(
         code=error.code,
         kind=type(error).__name__,
-        message=f"{error.message}{of}"[:_MOST_CHARACTERS],
-        hint=error.hint[:_MOST_CHARACTERS],
+        message=f"{error.message}{of}"[:_MAX_MESSAGE],
+        hint=error.hint[:_MAX_MESSAGE],
     )
 
 
@@ -96,6 +98,6 @@ def read_failed(row: RunRow | None) -> FailedRun | None:
         return FailedRun(code=row.outcome)
 
 
-def new_run() -> str:
+def new_run_id() -> str:
     """Return the id of a run."""
     return secrets.token_hex(6)

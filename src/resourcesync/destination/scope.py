@@ -38,7 +38,7 @@ _FOREIGN_SYNTAX: Final = re.compile(r"[\[\]{}\\#]|^!")
 _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _TO_ESCAPE: Final = re.compile(r"[^A-Za-z0-9._~!$&'()*+,;=:@/?%-]|%(?![0-9A-Fa-f]{2})")
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
-_WILD: Final = "**"
+_ANY_FOLDERS: Final = "**"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Glob:
     """
 
     text: str
-    reads_query: bool
+    matches_query: bool
     expression: re.Pattern[str]
 
     def matches(self, path: str, query: str | None) -> bool:
@@ -62,7 +62,7 @@ class Glob:
             path: The path of a normalised URI.
             query: Its query without ``?``; ``None`` when it has none.
         """
-        if not self.reads_query:
+        if not self.matches_query:
             return self.expression.fullmatch(path) is not None
         return query is not None and self.expression.fullmatch(f"{path}?{query}") is not None
 
@@ -83,9 +83,9 @@ def parse_glob(text: str) -> Glob:
     if location.startswith("/"):
         segments = segments[1:]
     else:
-        segments = [_WILD, *segments] if location else [_WILD]
+        segments = [_ANY_FOLDERS, *segments] if location else [_ANY_FOLDERS]
     if segments[-1] == "" and location:
-        segments[-1] = _WILD
+        segments[-1] = _ANY_FOLDERS
     expression = _path_expression(segments)
     if question:
         expression += r"\?" + _literals(query, ".", "")
@@ -104,7 +104,7 @@ def _check_glob(text: str) -> None:
     elif _FOREIGN_SYNTAX.search(text):
         reason = "it has [ ] { } \\ or #, or begins with !, which mean nothing here"
         hint = "write several globs, or use --exclude"
-    elif any(_WILD in s and s != _WILD for s in text.partition("?")[0].split("/")):
+    elif any(_ANY_FOLDERS in s and s != _ANY_FOLDERS for s in text.partition("?")[0].split("/")):
         reason = "** must stand alone between slashes"
         hint = "write it as in /docs/**/*.html"
     else:
@@ -135,7 +135,7 @@ def _path_expression(segments: list[str]) -> str:
     """
     groups: list[list[str]] = [[]]
     for segment in segments:
-        if segment == _WILD:
+        if segment == _ANY_FOLDERS:
             groups.append([])
         else:
             groups[-1].append(segment)
@@ -161,7 +161,7 @@ def _literals(text: str, wild: str, end: str) -> str:
 
 # --- the scope ---------------------------------------------------------------------------------
 
-_LOOSE_PLACE: Final = re.compile(
+_LOOSE_PATH: Final = re.compile(
     r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*)?/?([^?#]*)(\?[^#]*)?(?<=.)", re.DOTALL
 )
 """Any text as a URI: what stands behind the host, or all of it."""
@@ -281,7 +281,7 @@ class Scope:
         """Whether the globs let a URI in; also one that cannot be used, as far as it has a path."""
         if not (self._include or self._exclude):
             return True
-        place = _place(uri)
+        place = _path_and_query(uri)
         if place is None:
             return True
         path, question, text = place.partition("?")
@@ -291,12 +291,12 @@ class Scope:
         return not any(glob.matches(path, query) for glob in self._exclude)
 
 
-def _place(uri: str) -> str | None:
+def _path_and_query(uri: str) -> str | None:
     """Return path and query of a URI, normalised as far as it goes; ``None`` when it has none."""
     try:
         normal = normalise(uri)
     except OutOfScopeError:
-        match = _LOOSE_PLACE.match(uri)
+        match = _LOOSE_PATH.match(uri)
         return None if match is None else _normal_glob(f"/{match[1] or ''}{match[2] or ''}")
     return normal[normal.index("/", normal.index("://") + 3) :]
 

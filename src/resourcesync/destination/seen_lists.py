@@ -6,13 +6,13 @@ from resourcesync.destination.cursor import (
     OLD_COPY,
     ChangeListSpan,
     ListPrefix,
-    displaced,
-    dropped,
-    overtaking,
+    find_list_within_processed,
+    find_missing_newest_list,
+    find_superseded_list,
 )
 from resourcesync.destination.history import LAST_CHANGES, ChangeHistory, open_lists_of
 from resourcesync.destination.last_changes import LastChanges
-from resourcesync.destination.memory import SyncState, encode
+from resourcesync.destination.memory import SyncState, encode_notes
 from resourcesync.destination.resource_lists import document_record
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.reading import Document
@@ -51,30 +51,30 @@ class ListPositions:
 
     def __init__(self, state: MirrorStateStore, at: int) -> None:
         self._state, self._at = state, at
-        noted_at, noted = SyncState(state).beside_list
-        self._noted = noted if noted_at == at else None
+        noted_at, noted = SyncState(state).list_positions
+        self._stored = noted if noted_at == at else None
 
-    def entries(self, head: str, span: ChangeListSpan) -> int | None:
+    def position_of(self, head: str, span: ChangeListSpan) -> int | None:
         """Return how many changes of a list there were; ``None`` where nobody knows.
 
         Args:
             head: The Change List or its index.
             span: The list.
         """
-        if self._noted is not None:
-            return self._noted.get(_place(span.uri, span.from_), 0)
+        if self._stored is not None:
+            return self._stored.get(_list_key(span.uri, span.from_), 0)
         seen = find_list_record(head, span, self._state)
         return None if seen is None else seen.entries
 
-    def note(self, seen: Iterable[ProcessedDocument]) -> dict[str, str]:
+    def encode(self, seen: Iterable[ProcessedDocument]) -> dict[str, str]:
         """Return the note of lists that were read now; empty if it stands already."""
-        if self._noted is not None:
+        if self._stored is not None:
             return {}
-        read = {_place(it.uri, it.from_): it.entries for it in seen if it.prefix}
-        return encode(beside_list=(self._at, read))
+        read = {_list_key(it.uri, it.from_): it.entries for it in seen if it.prefix}
+        return encode_notes(beside_list=(self._at, read))
 
 
-def _place(uri: str, from_: int | None) -> str:
+def _list_key(uri: str, from_: int | None) -> str:
     """Return what a list is known by: when it begins, wherever it is."""
     return str(from_) if from_ else uri
 
@@ -103,10 +103,12 @@ def record_rewritten_lists(
     head = history.head
     uris = {head, *open_lists_of(head, state), *(it.uri for it in spans)}
     known = [*filter(None, map(state.document, uris)), *state.closed_documents(1)]
-    newest = LastChanges.of_note(state.note(LAST_CHANGES)).newest
-    history.displaced = displaced(spans, known, newest)
-    history.suspect = overtaking(spans, known, newest) or displaced(spans, known, newest, margin=0)
-    if missing := dropped(spans, known):
+    newest = LastChanges.from_note(state.note(LAST_CHANGES)).newest
+    history.superseded = find_superseded_list(spans, known, newest)
+    history.suspect = find_list_within_processed(spans, known, newest) or find_superseded_list(
+        spans, known, newest, margin=0
+    )
+    if missing := find_missing_newest_list(spans, known):
         raise SourceUnavailableError(
             "the Change Lists end before what was read of them (an old copy)",
             uri=missing,

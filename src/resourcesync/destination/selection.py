@@ -7,16 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.entries import entry_of
+from resourcesync.destination.entries import encode_entry_links
 from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget
 from resourcesync.destination.mappers import PathMapping, uris_at
 from resourcesync.destination.mapping import TreeMapping, normalise, origin
 from resourcesync.destination.names import NameMapping
-from resourcesync.destination.patch_links import patch_of
+from resourcesync.destination.patch_links import usable_patch_of
 from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
-from resourcesync.destination.uris import encoded, twin
+from resourcesync.destination.uris import percent_encode, tls_counterpart
 from resourcesync.documents.reading import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
@@ -27,10 +27,10 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import RefusedRow
 
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
-_NO_MORE: Final = tuple(ListedEntry._field_defaults.values())
-MOST_REFUSED: Final = 1_000
+_ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
+MAX_REFUSED: Final = 1_000
 """Refused entries that are remembered."""
-_MOST_COUNTED: Final = 100_000
+_MAX_COUNTED: Final = 100_000
 """Refused URIs that are surely counted once; of more, one that comes again may count again."""
 
 
@@ -38,7 +38,7 @@ class RefusalMark(NamedTuple):
     """What was refused up to some moment."""
 
     number: int
-    news: int
+    new_count: int
     stored: dict[str, RefusedRow]
     withdrawn: set[str]
     dropped: int
@@ -72,7 +72,7 @@ class Refusals:
         self._counted: set[int] = set()  # hashes: addresses may be long
         self._reported: set[str] = set()
         self.count = 0
-        self.news = 0
+        self.new_count = 0
         self.dropped = 0
         self.example = ""
         self.encoded = 0
@@ -88,7 +88,7 @@ class Refusals:
         """Take one more; one URI counts once."""
         if hash(uri) not in self._counted:
             self._count(uri)
-            if len(self._stored) < MOST_REFUSED:
+            if len(self._stored) < MAX_REFUSED:
                 self._stored[uri] = refused = RefusedRow(uri=uri, code=code, reason=reason)
                 if uri not in self._reported:  # else a document is read again
                     self._reported.add(uri)
@@ -96,12 +96,12 @@ class Refusals:
 
     def _count(self, uri: str) -> None:
         self.count += 1
-        if len(self._counted) < _MOST_COUNTED:
+        if len(self._counted) < _MAX_COUNTED:
             self._counted.add(hash(uri))
-        self.news += uri not in self._known
+        self.new_count += uri not in self._known
         self.withdrawn.discard(uri)
 
-    def entry(self, entry: RefusedEntry) -> None:
+    def add_entry(self, entry: RefusedEntry) -> None:
         """Take one that the reader of a document could not use."""
         uri = entry.uri or f"entry at line {entry.line}"
         if entry.uri or hash(uri) not in self._counted:
@@ -109,7 +109,7 @@ class Refusals:
         else:
             self._count(uri)  # two lists, each with an entry without a name at this line
 
-    def forgive(self, document: Document, *, before: int = 0) -> None:
+    def count_dropped(self, document: Document, *, before: int = 0) -> None:
         """Count the values that could not be read in a document, now that it was read.
 
         Args:
@@ -134,13 +134,13 @@ class Refusals:
         if hash(uri) in self._counted:
             self._counted.remove(hash(uri))
             self.count -= 1
-            self.news -= uri not in self._known
+            self.new_count -= uri not in self._known
 
     def mark(self) -> RefusalMark:
         """Return what was taken so far, to come back to when a document is read again."""
         return RefusalMark(
             self.count,
-            self.news,
+            self.new_count,
             dict(self._stored),
             set(self.withdrawn),
             self.dropped,
@@ -148,9 +148,9 @@ class Refusals:
             set(self._counted),
         )
 
-    def back_to(self, mark: RefusalMark) -> None:
+    def restore(self, mark: RefusalMark) -> None:
         """Forget what was taken since ``mark``."""
-        self.count, self.news = mark.number, mark.news
+        self.count, self.new_count = mark.number, mark.new_count
         self.dropped, self.encoded = mark.dropped, mark.encoded
         self._stored, self.withdrawn = dict(mark.stored), set(mark.withdrawn)
         self._counted = set(mark.counted)
@@ -192,7 +192,7 @@ class ResourceSelection:
         self._homes = dict(self._moved)
         self.has_entries = False
 
-    def led_to(self, *uris: str) -> None:
+    def add_source_addresses(self, *uris: str) -> None:
         """Take note that the Source itself leads to these addresses: by a redirect, or by name.
 
         Where one is the same host with TLS, what is listed there is what was listed here without:
@@ -201,13 +201,13 @@ class ResourceSelection:
         for uri in uris:
             with suppress(OutOfScopeError):
                 there = origin(uri)
-                here = twin(there)
+                here = tls_counterpart(there)
                 if here and f"{here}/" in self._homes:
                     self._homes.setdefault(f"{there}/", self._homes[f"{here}/"])
                 elif here in self._scope.origins and there not in self._scope.origins:
                     self._homes.setdefault(f"{there}/", f"{here}/")
 
-    def at_home(self, uri: str) -> str:
+    def mirror_uri(self, uri: str) -> str:
         """Return the URI by which the mirror knows what is listed as ``uri``."""
         if not self._homes:
             return uri
@@ -218,7 +218,7 @@ class ResourceSelection:
                     return here + normal.removeprefix(there)
         return uri
 
-    def address(self, uri: str) -> str:
+    def source_uri(self, uri: str) -> str:
         """Return where the Source has a resource now that the mirror knows by this URI."""
         for there, here in reversed(self._moved):
             if uri.startswith(here):
@@ -228,13 +228,13 @@ class ResourceSelection:
     def refuse(self, entry: RefusedEntry) -> None:
         """Take an entry that the reader of a document could not use, if it may be wanted."""
         if self._scope.fits(entry.uri):
-            self.refusals.entry(entry)
+            self.refusals.add_entry(entry)
 
-    def resource(self, resource: Resource) -> ListedEntry | None:
+    def resource_row(self, resource: Resource) -> ListedEntry | None:
         """Return the row for an entry of a Resource List; ``None`` when it cannot be used."""
         return self._row(resource, lastmod_microseconds(resource.lastmod), "")
 
-    def resources(self, run: ResourceRun) -> Iterator[ListedEntry]:
+    def resource_rows(self, run: ResourceRun) -> Iterator[ListedEntry]:
         """Yield what `resource` returns for each of many: in a third of the time for plain ones.
 
         A plain one is below the mirror's base, and its URI needs no change to be its place. All
@@ -242,7 +242,7 @@ class ResourceSelection:
         """
         mapping = self.mapping
         if self._scope.has_filters or not isinstance(mapping, TreeMapping | NameMapping):
-            yield from filter(None, map(self.resource, run))
+            yield from filter(None, map(self.resource_row, run))
             return
         is_plain = mapping.plain_name.fullmatch
         start, home, folder = "", "", None
@@ -251,7 +251,7 @@ class ResourceSelection:
         for uri, lastmod, length, digests in columns:
             head, _, name = uri.rpartition("/")
             if head != start:
-                start, home = head, self.at_home(f"{head}/")[:-1]
+                start, home = head, self.mirror_uri(f"{head}/")[:-1]
                 folder = self._plain_folder(mapping, home)
             if lastmod != when or (lastmod is not None and lastmod.fold):
                 moment = lastmod_microseconds(lastmod)
@@ -259,8 +259,8 @@ class ResourceSelection:
             if folder is not None and is_plain(name):
                 path = f"{folder}{name}" if "." in name else f"{folder}{name}{mapping.ending}"
                 known = uri if home == head else f"{home}/{name}"
-                yield _new_row((known, uri, path, digests, length, moment, "", *_NO_MORE))
-            elif (row := self.resource(Resource(uri=uri))) is not None:
+                yield _new_row((known, uri, path, digests, length, moment, "", *_ROW_DEFAULTS))
+            elif (row := self.resource_row(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
 
     def _plain_folder(self, mapping: TreeMapping | NameMapping, head: str) -> str | None:
@@ -268,7 +268,7 @@ class ResourceSelection:
         folder = mapping.plain_folder(head)
         return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
-    def change(self, change: Change) -> ListedEntry | None:
+    def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` when it cannot be used."""
         lastmod = lastmod_microseconds(change.resource.lastmod or change.time)
         row = self._row(change.resource, lastmod, change.kind.value)
@@ -278,7 +278,7 @@ class ResourceSelection:
 
     def _withdraw(self, *uris: str) -> None:
         """Take back that an address is refused, in whichever of its forms it was."""
-        for uri in dict.fromkeys((*uris, *map(self.at_home, uris))):
+        for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 
     @property
@@ -286,7 +286,7 @@ class ResourceSelection:
         """Whether what entries link to may be wanted too."""
         return self._links is not None
 
-    def linked(self, target: LinkFields, via: str) -> ListedEntry | None:
+    def linked_row(self, target: LinkFields, via: str) -> ListedEntry | None:
         """Return the row for what an entry links to; ``None`` when it cannot be used.
 
         Args:
@@ -295,8 +295,8 @@ class ResourceSelection:
         """
         assert self._links is not None, "no links are followed"
         link = LinkTarget._make(target)
-        link = link._replace(href=encoded(link.href))
-        home = self.at_home(link.href)
+        link = link._replace(href=percent_encode(link.href))
+        home = self.mirror_uri(link.href)
         resource = Resource(uri=home, length=link.length)
         try:
             verdict = self._links.scope.judge(resource)
@@ -318,11 +318,11 @@ class ResourceSelection:
     def _refuse_link(self, error: OutOfScopeError) -> None:
         """Refuse a target once, whoever links to it."""
         if error.uri not in self._foreign:
-            if len(self._foreign) < MOST_REFUSED:
+            if len(self._foreign) < MAX_REFUSED:
                 self._foreign.add(error.uri)
             self.refusals.add(error.uri, error.code, error.message)
 
-    def rename(self, mapping: PathMapping, changed: frozenset[str]) -> None:
+    def change_mapping(self, mapping: PathMapping, changed: frozenset[str]) -> None:
         """Give resources their paths by another mapping from now on.
 
         Args:
@@ -332,7 +332,7 @@ class ResourceSelection:
         self.mapping = mapping
         self._renamed |= changed
 
-    def named(self, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
+    def with_current_paths(self, rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows that were read before with the paths that they have now."""
         if not self._renamed:
             return iter(rows)
@@ -345,9 +345,9 @@ class ResourceSelection:
         """Return the URIs whose copy may belong at ``path``, the likeliest first."""
         return uris_at(self.mapping, path)
 
-    def protected(self, uri: str) -> ListedEntry | None:
+    def retained_row(self, uri: str) -> ListedEntry | None:
         """Return a row that keeps the copy of ``uri`` as it is; ``None`` when there can be none."""
-        home = self.at_home(encoded(uri))
+        home = self.mirror_uri(percent_encode(uri))
         try:
             return ListedEntry(
                 uri=normalise(home),
@@ -362,11 +362,11 @@ class ResourceSelection:
             return None
 
     def _row(self, resource: Resource, lastmod: int | None, change: str) -> ListedEntry | None:
-        written, uri = resource.uri, encoded(resource.uri)
+        written, uri = resource.uri, percent_encode(resource.uri)
         if uri is not resource.uri:
             self.refusals.note_encoded(resource.uri)
             resource = replace(resource, uri=uri)
-        home, verdict = self.at_home(uri), None
+        home, verdict = self.mirror_uri(uri), None
         try:
             verdict = self._scope.judge(resource if home == uri else replace(resource, uri=home))
             known = normalise(home)
@@ -394,12 +394,12 @@ class ResourceSelection:
         """Return the row of an entry with what its links lead to."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
-        entry = entry_of(resource)
+        entry = encode_entry_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
             mirrors=mirrors_of(resource, self._scope.origins),
             memento=memento_of(resource),
-            patch=patch_of(resource, self._patches) if patched else None,
-            links=() if self._links is None else self._links.of(resource),
+            patch=usable_patch_of(resource, self._patches) if patched else None,
+            links=() if self._links is None else self._links.targets_of(resource),
             entry=entry,
         )

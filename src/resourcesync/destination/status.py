@@ -9,8 +9,8 @@ from resourcesync.destination.plan import (
     EDITED,
     EDITED_REASON,
     LOCAL_CHANGE,
-    NOT_GIVEN_CODES,
     SKIPPED_CODES,
+    UNAVAILABLE_CODES,
 )
 from resourcesync.destination.reports import Failing, MirrorStatus
 from resourcesync.destination.reports import MirrorState as Word
@@ -19,7 +19,7 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import MirrorStateStore, PendingTask
 
 _ALL = (1 << 63) - 1
-_SHOWN = 100
+_MAX_SHOWN_FAILURES = 100
 
 
 def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorStatus:
@@ -35,13 +35,13 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
     """
     memory, resources = SyncState(state), state.count()
     identity, last = memory.identity, state.last_run()
-    absent, skipped = not_given(state, memory)
+    absent, skipped = count_unavailable(state, memory)
     waiting = state.pending_count(PendingTask.FETCH, met_before=_ALL, listed_before=_ALL)
     pending = waiting - absent - skipped
     unknown = (
-        state.pending_with_copy(PendingTask.FETCH, NOT_GIVEN_CODES) if absent or skipped else 0
+        state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES) if absent or skipped else 0
     )
-    edited = state.pending_coded(EDITED)
+    edited = state.pending_with_code(EDITED)
     held = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL) - edited
     resting, due = (0, 0) if last is None else state.pending_after(PendingTask.FETCH, last.ended)
     return MirrorStatus(
@@ -53,10 +53,10 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         outdated=state.pending_with_copy(PendingTask.FETCH) - unknown
         if resources and pending
         else 0,
-        contradicting=state.pending_coded(CONTRADICTING),
+        contradicting=state.pending_with_code(CONTRADICTING),
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        refused=memory.refused,
+        refused=memory.refused_count,
         absent=absent,
         skipped=skipped,
         unknown=unknown,
@@ -68,8 +68,8 @@ def status_of(folder: str, state: MirrorStateStore, *, running: bool) -> MirrorS
         last_run=None if last is None else from_microseconds(last.ended),
         outcome="" if last is None else last.outcome,
         failed=read_failed(last),
-        failures=failures_of(state, _SHOWN),
-        is_counted=not (memory.is_begun or memory.is_unsettled),
+        failures=failures_of(state, _MAX_SHOWN_FAILURES),
+        is_counted=not (memory.is_first_pull_incomplete or memory.is_reading_incomplete),
     )
 
 
@@ -77,19 +77,19 @@ def _current_state(memory: SyncState, pending: int) -> Word:
     """Return the state after the last run, or what an audit made of it since."""
     word = memory.last_state
     # A run was killed, or other filters were chosen.
-    is_behind = pending or memory.is_unsettled or memory.hole or memory.refused
+    is_behind = pending or memory.is_reading_incomplete or memory.has_gap or memory.refused_count
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 
 
-def not_given(state: MirrorStateStore, memory: SyncState) -> tuple[int, int]:
+def count_unavailable(state: MirrorStateStore, memory: SyncState) -> tuple[int, int]:
     """Return how many listed resources are absent at the Source, and how many are skipped.
 
     None are where that is not accepted: then they failed.
     """
     if not memory.accepts_missing:
         return 0, 0
-    absent = sum(map(state.pending_coded, ABSENT_CODES))
-    return absent, sum(map(state.pending_coded, SKIPPED_CODES))
+    absent = sum(map(state.pending_with_code, ABSENT_CODES))
+    return absent, sum(map(state.pending_with_code, SKIPPED_CODES))
 
 
 def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
@@ -99,7 +99,7 @@ def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
         state: The mirror's memory.
         most: How many to return at most.
     """
-    accepted = NOT_GIVEN_CODES if SyncState(state).accepts_missing else ()
+    accepted = UNAVAILABLE_CODES if SyncState(state).accepts_missing else ()
     waiting = (row for row in state.pending(PendingTask.FETCH) if row.code not in accepted)
     edited = (row for row in state.pending(PendingTask.DELETE) if row.code == EDITED)
     rows = islice(chain(edited, waiting), most)

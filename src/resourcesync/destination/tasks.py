@@ -6,16 +6,16 @@ from heapq import merge
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.patch_links import line_of, of_line
+from resourcesync.destination.patch_links import decode_patch, encode_patch
 from resourcesync.destination.plan import ListedEntry
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 
-_CONTRADICTION: Final = "lists "
+_CONTRADICTION_PREFIX: Final = "lists "
 """What the line begins with that says how lists contradict each other: no URI does."""
-_PATIENT_TRIES: Final = 5
+_IMMEDIATE_TRIES: Final = 5
 _MINUTE: Final = 60_000_000
-_LONGEST_WAIT: Final = 24 * 60 * _MINUTE
+_MAX_WAIT: Final = 24 * 60 * _MINUTE
 
 
 def next_try(tries: int, now: int) -> int:
@@ -23,15 +23,15 @@ def next_try(tries: int, now: int) -> int:
 
     The first five tries come with the next runs; then the wait doubles, from a minute to a day.
     """
-    if tries < _PATIENT_TRIES:
+    if tries < _IMMEDIATE_TRIES:
         return now
-    doublings = min(tries - _PATIENT_TRIES, 16)
-    return now + min(_LONGEST_WAIT, _MINUTE << doublings)
+    doublings = min(tries - _IMMEDIATE_TRIES, 16)
+    return now + min(_MAX_WAIT, _MINUTE << doublings)
 
 
-def rests(row: Pending) -> bool:
+def is_resting(row: Pending) -> bool:
     """Whether a resource failed so often that not every run tries it again."""
-    return row.task == PendingTask.FETCH and row.tries >= _PATIENT_TRIES
+    return row.task == PendingTask.FETCH and row.tries >= _IMMEDIATE_TRIES
 
 
 def pending_fetch(  # noqa: PLR0913 - a row has that many columns
@@ -64,24 +64,31 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
         first_at=at,
         generation=generation,
         elsewhere="\n".join(
-            (listed.memento, *listed.mirrors, *contradiction_of(listed), *line_of(listed.patch))
+            (
+                listed.memento,
+                *listed.mirrors,
+                *encode_contradiction(listed),
+                *encode_patch(listed.patch),
+            )
         ),
     )
 
 
-def contradiction_of(listed: ListedEntry) -> tuple[str, ...]:
+def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
     """Return how lists contradict each other as a line to be remembered; none where they do not."""
     if not listed.undated:
         return ()
-    return (_CONTRADICTION + json.dumps([listed.change, listed.rivals], separators=(",", ":")),)
+    return (
+        _CONTRADICTION_PREFIX + json.dumps([listed.change, listed.rivals], separators=(",", ":")),
+    )
 
 
-def contradicting_again(listed: ListedEntry) -> ListedEntry:
+def decode_contradiction(listed: ListedEntry) -> ListedEntry:
     """Return a row whose last mirror is such a line with what that says in its place."""
-    if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION):
+    if not listed.mirrors or not listed.mirrors[-1].startswith(_CONTRADICTION_PREFIX):
         return listed
     *mirrors, line = listed.mirrors
-    change, rivals = json.loads(line.removeprefix(_CONTRADICTION))
+    change, rivals = json.loads(line.removeprefix(_CONTRADICTION_PREFIX))
     contents = tuple((digest, length) for digest, length in rivals)
     return listed._replace(change=change, mirrors=tuple(mirrors), undated=True, rivals=contents)
 
@@ -125,10 +132,10 @@ def quarantine_warning(path: str, place: str) -> dict[str, object]:
     return {"code": "set-aside", "message": message}
 
 
-def listed_again(pending: Pending) -> ListedEntry:
+def listed_from_task(pending: Pending) -> ListedEntry:
     """Return what the Source lists of a resource that is pending."""
     memento, *mirrors = pending.elsewhere.split("\n")
-    patch = of_line(mirrors[-1]) if mirrors else None
+    patch = decode_patch(mirrors[-1]) if mirrors else None
     listed = ListedEntry(
         uri=pending.uri,
         loc=pending.loc,
@@ -141,4 +148,4 @@ def listed_again(pending: Pending) -> ListedEntry:
         memento=memento,
         patch=patch,
     )
-    return contradicting_again(listed)
+    return decode_contradiction(listed)

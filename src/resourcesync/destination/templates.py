@@ -17,16 +17,16 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError
 ARROW: Final = "=>"
 _FIELD: Final = re.compile(r"\{([a-z][a-z0-9_]*)(\*?)\}")
 _LITERAL: Final = re.compile(r"[^{}\s?#]*")
-_PARTING: Final = re.compile(r"[/?]")
-_MOST_FIELDS: Final = 20
+_SEPARATOR: Final = re.compile(r"[/?]")
+_MAX_FIELDS: Final = 20
 
 
-def is_template(mapper: str) -> bool:
+def is_rule(mapper: str) -> bool:
     """Whether a mapper is a rule, and not the name of one."""
     return ARROW in mapper
 
 
-def tidy(text: str) -> str:
+def normalise_rule(text: str) -> str:
     """Return a rule as it is remembered, however its blanks are written."""
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
@@ -34,22 +34,22 @@ def tidy(text: str) -> str:
 
 def _fields(part: str, text: str) -> list[str]:
     names = [match[1] for match in _FIELD.finditer(part)]
-    if not part or len(text) > MAX_URI or len(names) > _MOST_FIELDS:
-        raise _wrong(
-            text, f"a pattern and a template are needed, with at most {_MOST_FIELDS} names"
+    if not part or len(text) > MAX_URI or len(names) > _MAX_FIELDS:
+        raise _invalid_rule(
+            text, f"a pattern and a template are needed, with at most {_MAX_FIELDS} names"
         )
     if len(set(names)) != len(names):
-        raise _wrong(text, "a name may stand only once on each side")
+        raise _invalid_rule(text, "a name may stand only once on each side")
     if not all(_LITERAL.fullmatch(literal) for literal in _FIELD.split(part)[::3]):
-        raise _wrong(
+        raise _invalid_rule(
             text, "it has a blank, ? or #, or braces with no name of small letters in them"
         )
     if "}{" in part:
-        raise _wrong(text, "something must stand between two names")
+        raise _invalid_rule(text, "something must stand between two names")
     return names
 
 
-def _wrong(text: str, why: str) -> ConfigurationError:
+def _invalid_rule(text: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"{text[:200]!r} is no rule for places: {why}",
         hint="write it as --map 'bitstream/{item}/{name} => {item}/{name}'",
@@ -72,10 +72,10 @@ class TemplateMapping:
     """
 
     def __init__(self, rule: str, base: str, profile: FileSystemProfile) -> None:
-        self._rule = tidy(rule)
+        self._rule = normalise_rule(rule)
         pattern, _, template = self._rule.partition(f" {ARROW} ")
         if sorted(_fields(pattern, rule)) != sorted(_fields(template, rule)):
-            raise _wrong(rule, "both sides must have the same names, each of them once")
+            raise _invalid_rule(rule, "both sides must have the same names, each of them once")
         self._base = base
         self._tree = TreeMapping(base=base, profile=profile)
         wide = {match[1] for match in _FIELD.finditer(pattern) if match[2]}
@@ -90,7 +90,7 @@ class TemplateMapping:
         """
         normal = normalise(uri)
         to = self._rewritten(normal)
-        first = self._original(to)
+        first = self._original_of(to)
         if first != normal:
             why = f"belongs to {first}" if first else "cannot be undone"
             raise OutOfScopeError(
@@ -101,23 +101,23 @@ class TemplateMapping:
     def uri(self, path: str) -> str | None:
         """Return the normalised URI whose place this is; ``None`` when there is none."""
         found = self._tree.uri(path)
-        return None if found is None else self._original(found)
+        return None if found is None else self._original_of(found)
 
-    def _original(self, to: str) -> str | None:
+    def _original_of(self, to: str) -> str | None:
         """Return the one URI that becomes this one; what the pattern fits comes first."""
-        before = self._template.to(self._pattern, to, self._base)
-        if before is not None and self._leads(before, to):
+        before = self._template.rewrite(self._pattern, to, self._base)
+        if before is not None and self._leads_to(before, to):
             return before
-        return to if self._leads(to, to) else None
+        return to if self._leads_to(to, to) else None
 
-    def _leads(self, uri: str, to: str) -> bool:
+    def _leads_to(self, uri: str, to: str) -> bool:
         try:
             return normalise(uri) == uri and self._rewritten(uri) == to
         except OutOfScopeError:
             return False
 
     def _rewritten(self, uri: str) -> str:
-        found = self._pattern.to(self._template, uri, self._base)
+        found = self._pattern.rewrite(self._template, uri, self._base)
         if found is not None and normalise(found) != found:
             raise OutOfScopeError(
                 f"what the rule {self._rule!r} makes of it is no address", uri=uri, code="mapper"
@@ -141,12 +141,12 @@ class _RuleSide:
         self._after = pieces[3::3]
         self._wide = wide
 
-    def to(self, other: "_RuleSide", uri: str, base: str) -> str | None:
+    def rewrite(self, other: "_RuleSide", uri: str, base: str) -> str | None:
         """Return a URI that fits this side as the other has it; ``None`` if it does not fit."""
         if not uri.startswith(base + self._begin):
             return None
         found = self._read(uri, len(base) + len(self._begin))
-        return None if found is None else base + other.filled(found)
+        return None if found is None else base + other.fill(found)
 
     def _read(self, text: str, at: int) -> dict[str, str] | None:
         if not self._names:
@@ -157,13 +157,13 @@ class _RuleSide:
             is_last = number == last
             end = len(text) - len(after) if is_last else text.find(after, at + 1)
             value = text[at:end] if end > at and text.startswith(after, end) else ""
-            if not value or (name not in self._wide and _PARTING.search(value)):
+            if not value or (name not in self._wide and _SEPARATOR.search(value)):
                 return None
             found[name] = value
             at = end + len(after)
         return found
 
-    def filled(self, found: Mapping[str, str]) -> str:
+    def fill(self, found: Mapping[str, str]) -> str:
         """Return this side with what the names stand for."""
         pairs = zip(self._names, self._after, strict=True)
         return self._begin + "".join(found[name] + after for name, after in pairs)

@@ -25,13 +25,13 @@ from resourcesync.destination.places import (
 )
 from resourcesync.destination.plan import (
     CONTRADICTING,
-    LEADS_AWAY,
+    REDIRECTED,
     Fetch,
     algorithms_for,
-    difference,
+    describe_mismatch,
     has_bytes,
-    judge_bytes,
-    whole,
+    verify_bytes,
+    without_patch,
 )
 from resourcesync.destination.uris import origin
 from resourcesync.errors import (
@@ -57,9 +57,9 @@ from resourcesync.ports import (
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
 from resourcesync.ports.patching import PatchFormat
 
-_LATE: Final = 1_000
+_MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
-_PATIENCE: Final = 16
+_MAX_FAILED_PATCHES: Final = 16
 """Patches of no use after which no more of them are tried in a run: they cost time."""
 _PROGRESS_SECONDS: Final = 1.0
 _ANSWER_LABELS: Final = frozenset({"got", "tried"})
@@ -97,15 +97,15 @@ class ResourceTransfer:
         self._policy = policy
         self._report = report
         self._under_way: dict[FetchRequest, FetchAttempt] = {}
-        self._landing = CommitBatch(
+        self._commit_batch = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
         self._patching = PatchApplication(
             copies, {} if patches is None else patches, policy.own_algorithm
         )
         self._progress_at = 0.0
-        self._soon: deque[FetchAttempt] = deque()
-        self._late: list[FetchAttempt] = []
+        self._retries: deque[FetchAttempt] = deque()
+        self._deferred: list[FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
         self._totals = (0, 0)
@@ -117,7 +117,7 @@ class ResourceTransfer:
         """Whether it ended early: a failure was to end it, or its budget is spent."""
         return self._stop or bool(self._policy.budget.spent)
 
-    def carry_out(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
+    def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
         """Carry out the fetches; return what was done.
 
         Args:
@@ -133,68 +133,70 @@ class ResourceTransfer:
         try:
             self._progress_at = self._clock.monotonic()
             self._run(map(first_attempt, fetches))
-            while (self._soon or self._late) and not self.stopped:
-                self._landing.flush()  # some wait for bytes that others brought
-                late, self._late = self._late, []
+            while (self._retries or self._deferred) and not self.stopped:
+                self._commit_batch.flush()  # some wait for bytes that others brought
+                late, self._deferred = self._deferred, []
                 self._run(iter(late))
         except BudgetError:
-            self._policy.budget.end_of_time()
+            self._policy.budget.expire()
         except StorageError:
             self._abandon(keep=False)  # what was begun would only take room away
             raise
         finally:
             self._abandon(keep=True)
-            self._landing.flush()
+            self._commit_batch.flush()
         self._progress(force=True)
-        return self._landing.tally
+        return self._commit_batch.tally
 
     def _run(self, attempts: Iterator[FetchAttempt]) -> None:
         outcomes = self._fetcher.fetch(self._requests(attempts))
         with closing(_closable(outcomes)) as ends:
             for outcome in ends:
                 attempt = self._under_way.pop(outcome.request)
-                self._policy.budget.end(attempt.fetch.listed.length)
+                self._policy.budget.release(attempt.fetch.listed.length)
                 match outcome:
                     case FetchFailure():
                         self._handle_failure(attempt, outcome)
                     case FetchResponse(status=304):
                         self._handle_unchanged(attempt.fetch, outcome)
-                    case FetchResponse() if attempt.place.is_patch:
+                    case FetchResponse() if attempt.location.is_patch:
                         self._handle_patch(attempt, _staged(outcome.request))
                     case FetchResponse():
                         self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
-                self._landing.flush_when_due()
+                self._commit_batch.flush_when_due()
                 self._progress()
                 if self._stop:
                     return
 
     def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
-        for attempt in self._in_turn(attempts):
+        for attempt in self._retries_first(attempts):
             if self.stopped:
                 return
             request = self._begin(attempt)
             if request is None:
-                self._landing.flush_when_due()
+                self._commit_batch.flush_when_due()
                 continue
             self._under_way[request] = attempt
-            if not self._policy.budget.begin(attempt.fetch.listed.length):
+            if not self._policy.budget.reserve(attempt.fetch.listed.length):
                 return
             yield request
 
-    def _in_turn(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchAttempt]:
+    def _retries_first(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchAttempt]:
         """Yield attempts, but first those whose last place failed, so that few ever wait."""
         for attempt in attempts:
-            while self._soon:
-                yield self._soon.popleft()
+            while self._retries:
+                yield self._retries.popleft()
             yield attempt
-        while self._soon:
-            yield self._soon.popleft()
+        while self._retries:
+            yield self._retries.popleft()
 
     def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt; ``None`` when it needs none."""
-        fetch, place = attempt.fetch, attempt.place
+        fetch, place = attempt.fetch, attempt.location
         listed, before = fetch.listed, fetch.before
-        is_asked = bool(attempt.at) or listed.undated  # the Source itself has to say what it has
+        is_asked = (
+            bool(attempt.position) or listed.undated
+        )  # the Source itself has to say what it has
         if not is_asked and (self._adopt(fetch) or self._use_local_copy(attempt)):
             return None
         if place.is_patch:
@@ -215,19 +217,19 @@ class ResourceTransfer:
             limit=None if self._policy.lenient and place.is_own else listed.length,
             uncached=place.uncached,
             part=staged.part,
-            on_start=staged.begin if of else None,
+            on_start=staged.record_validator if of else None,
         )
 
     def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` when our copy is not what it begins with."""
-        if self._landing.tally.unpatched >= _PATIENCE:
-            fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
-            self._go_on(replace(attempt, fetch=fetch))
+        if self._commit_batch.tally.unpatched >= _MAX_FAILED_PATCHES:
+            fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
+            self._try_next_location(replace(attempt, fetch=fetch))
             return None
         try:
             return self._patching.request(attempt.fetch)
         except PatchError as error:
-            self._go_on(self._unpatched(attempt, error, tries=0))
+            self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
 
     # --- how a fetch may end ---
@@ -246,8 +248,10 @@ class ResourceTransfer:
         found = self._copies.digest(listed.path, algorithms_for(listed, self._policy.own_algorithm))
         if found is None or not agree(found[1], claims):
             return False
-        copy = self._landing.copy(listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED)
-        self._landing.add(StagedResource(fetch, copy._replace(signature=signature), None))
+        copy = self._commit_batch.new_copy(
+            listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED
+        )
+        self._commit_batch.add(StagedResource(fetch, copy._replace(signature=signature), None))
         return True
 
     def _use_local_copy(self, attempt: FetchAttempt) -> bool:
@@ -258,11 +262,15 @@ class ResourceTransfer:
         digest = digest_by(listed, own)
         if not digest:
             return False
-        known = self._state.copy_with(digest, listed.length)
+        known = self._state.copy_by_digest(digest, listed.length)
         if known is not None:
             return self._copy_local(attempt.fetch, known)
-        if digest in self._expected and not attempt.waited and len(self._late) < _LATE:
-            self._late.append(replace(attempt, waited=True))
+        if (
+            digest in self._expected
+            and not attempt.has_waited
+            and len(self._deferred) < _MAX_DEFERRED
+        ):
+            self._deferred.append(replace(attempt, has_waited=True))
             return True
         self._expected[digest] = None
         if len(self._expected) > _MAX_EXPECTED:
@@ -277,110 +285,116 @@ class ResourceTransfer:
             return False
         length, found = staged.seal()
         digests = format_digests(found)
-        fixity, wrong = judge_bytes(listed, length, digests)
+        fixity, wrong = verify_bytes(listed, length, digests)
         if wrong is not None:
             staged.discard()  # somebody changed that copy
             return False
-        copy = self._landing.copy(listed, length, digests, {}, fixity)
-        self._landing.add(StagedResource(fetch, copy, staged, local=True))
+        copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
+        self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
     def _handle_failure(self, attempt: FetchAttempt, outcome: FetchFailure) -> None:
         error: ResourceSyncError = outcome.error
         staged = _staged(outcome.request)
         if isinstance(error, SourceUnavailableError):
-            staged.leave()
+            staged.suspend()
         else:
             staged.discard()
         if isinstance(error, StorageError):
             raise error
-        if attempt.place.is_patch:
-            self._go_on(self._unpatched(attempt, error, tries=outcome.tries))
+        if attempt.location.is_patch:
+            self._try_next_location(self._without_patch(attempt, error, tries=outcome.tries))
             return
-        code, reason, length = error.code, _reason(error), attempt.fetch.listed.length
-        if attempt.place.is_own and (site := _dead_end(error, outcome.request.uri)):
-            code, reason = LEADS_AWAY, f"it leads to another site, {site}: {error.message}"
+        code, reason, length = error.code, _failure_reason(error), attempt.fetch.listed.length
+        if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
+            code, reason = REDIRECTED, f"it leads to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
-            reason = f"the list says {length} B, the Source served more ({_got(error)})"
-        self._go_on(attempt.failed(code, reason, mismatch=mismatch, tries=outcome.tries))
+            reason = f"the list says {length} B, the Source served more ({_answer_of(error)})"
+        self._try_next_location(
+            attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
+        )
 
-    def _go_on(self, attempt: FetchAttempt) -> None:
+    def _try_next_location(self, attempt: FetchAttempt) -> None:
         """Try the next place that may help; where there is none, the resource is not to be had."""
-        following = attempt.next()
+        following = attempt.next_attempt()
         if following is None:
-            self._fail(attempt.fetch, *attempt.why, attempt.tries)
-        elif not following.place.after_mismatch:
-            self._soon.append(following)
-        elif len(self._late) < _LATE:
-            self._late.append(following)
+            self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
+        elif not following.location.after_mismatch:
+            self._retries.append(following)
+        elif len(self._deferred) < _MAX_DEFERRED:
+            self._deferred.append(following)
         else:
-            self._fail(attempt.fetch, *attempt.why, attempt.tries)
+            self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
 
     def _handle_unchanged(self, fetch: Fetch, outcome: FetchResponse) -> None:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
-        self._landing.tally.same += 1
-        lastmod = self._landing.proving(fetch.listed, outcome.headers)
+        self._commit_batch.tally.same += 1
+        lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
         if fetch.before.lastmod != lastmod:
             copy = fetch.before._replace(lastmod=lastmod)
-            self._landing.add(StagedResource(fetch, copy, None, counts=False))
+            self._commit_batch.add(StagedResource(fetch, copy, None, counts=False))
         else:
-            self._landing.add_unchanged(fetch)
+            self._commit_batch.add_unchanged(fetch)
 
     def _handle_bytes(
         self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> None:
-        fetch, own = attempt.fetch, attempt.place.is_own
+        fetch, own = attempt.fetch, attempt.location.is_own
         length, found = staged.seal()
         digests = format_digests(found)
-        fixity, wrong = judge_bytes(fetch.listed, length, digests)
+        fixity, wrong = verify_bytes(fetch.listed, length, digests)
         if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
-            self._go_on(attempt.failed(wrong[0], difference(wrong), mismatch=True, tries=1))
+            self._try_next_location(
+                attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
+            )
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # What another server said of its copy means nothing to this one.
-        copy = self._landing.copy(listed, length, digests, headers if own else {}, fixity)
-        contradicts = "" if wrong is None else f"{difference(wrong)}; kept (--verify lenient)"
+        copy = self._commit_batch.new_copy(listed, length, digests, headers if own else {}, fixity)
+        contradicts = (
+            "" if wrong is None else f"{describe_mismatch(wrong)}; kept (--verify lenient)"
+        )
         if contradicts and has_bytes(fetch.before, digests):
             staged.discard()
-            self._landing.fail(fetch, CONTRADICTING, contradicts, 1)
+            self._commit_batch.add_failure(fetch, CONTRADICTING, contradicts, 1)
         else:
-            self._landing.add(StagedResource(fetch, copy, staged, contradicts=contradicts))
+            self._commit_batch.add(StagedResource(fetch, copy, staged, contradicts=contradicts))
 
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
-            staged, length, digests = self._patching.result(fetch, patch)
+            staged, length, digests = self._patching.apply(fetch, patch)
             size = patch.seal()[0]
         except PatchError as error:
-            self._go_on(self._unpatched(attempt, error, tries=1))
+            self._try_next_location(self._without_patch(attempt, error, tries=1))
             return
         finally:
             patch.discard()
-        copy = self._landing.copy(fetch.listed, length, digests, {}, Fixity.VERIFIED)
-        self._landing.add(StagedResource(fetch, copy, staged, patched=size))
+        copy = self._commit_batch.new_copy(fetch.listed, length, digests, {}, Fixity.VERIFIED)
+        self._commit_batch.add(StagedResource(fetch, copy, staged, patched=size))
 
-    def _unpatched(
+    def _without_patch(
         self, attempt: FetchAttempt, error: ResourceSyncError, *, tries: int
     ) -> FetchAttempt:
         """Tell why a patch was of no use; return the attempt, without it from now on."""
-        self._landing.patch_failed(attempt.fetch, error.message)
-        fetch = attempt.fetch._replace(listed=whole(attempt.fetch.listed))
-        failed = attempt.failed("patch", error.message, mismatch=False, tries=tries)
+        self._commit_batch.add_failed_patch(attempt.fetch, error.message)
+        fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
+        failed = attempt.after_failure("patch", error.message, mismatch=False, tries=tries)
         return replace(failed, fetch=fetch)
 
     def _fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
-        failed = self._landing.fail(fetch, code, reason, tries)
+        failed = self._commit_batch.add_failure(fetch, code, reason, tries)
         self._stop = self._stop or (failed and self._policy.fail_fast)
 
     def _abandon(self, *, keep: bool) -> None:
         for request in self._under_way:
             staged = _staged(request)
             if keep:
-                staged.leave()
+                staged.suspend()
             else:
                 staged.discard()
         self._under_way.clear()
@@ -394,16 +408,16 @@ class ResourceTransfer:
         self._report(
             "progress",
             {
-                "done": self._landing.tally.done,
+                "done": self._commit_batch.tally.done,
                 "total": total,
-                "bytes_done": self._landing.tally.useful,
+                "bytes_done": self._commit_batch.tally.useful,
                 "bytes_total": size,
-                "failed": self._landing.tally.failed,
+                "failed": self._commit_batch.tally.failed,
             },
         )
 
 
-def _dead_end(error: ResourceSyncError, asked: str) -> str:
+def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
     """Return the other site that a redirect leads to, and that has no address for us.
 
     Whether a site has one at all, and one that may be reached, is no question of a later time.
@@ -414,13 +428,13 @@ def _dead_end(error: ResourceSyncError, asked: str) -> str:
     return "" if site == origin(asked) else site
 
 
-def _reason(error: ResourceSyncError) -> str:
+def _failure_reason(error: ResourceSyncError) -> str:
     """Return what went wrong, with what the server gave: it is all that is kept of the error."""
-    got = _got(error)
+    got = _answer_of(error)
     return f"{error.message} ({got})" if got else error.message
 
 
-def _got(error: ResourceSyncError) -> str:
+def _answer_of(error: ResourceSyncError) -> str:
     return next((text for label, text in error.evidence if label in _ANSWER_LABELS), "")
 
 

@@ -84,8 +84,8 @@ class Trash:
     """
 
     def __init__(self, tools: TrashDependencies) -> None:
-        self._tools = tools
-        self._done = TrashResult()
+        self._dependencies = tools
+        self._result = TrashResult()
 
     # --- bring back ---
 
@@ -104,12 +104,12 @@ class Trash:
             StorageError: The mirror cannot be written; the same holds.
         """
         if dry_run:
-            for row in _newest(rows):
-                self._would_restore(row)
-            return self._done
+            for row in _newest_of_each_path(rows):
+                self._count_restorable(row)
+            return self._result
         group: list[_StagedRestore] = []
         try:
-            for row in _newest(rows):
+            for row in _newest_of_each_path(rows):
                 self._prepare(row, group)
                 if len(group) >= _GROUP or sum(it.copy.length for it in group) >= _GROUP_BYTES:
                     self._install(group)
@@ -119,24 +119,24 @@ class Trash:
             for ready in group:
                 ready.staged.discard()
             raise
-        return self._done
+        return self._result
 
-    def _would_restore(self, row: TrashRow) -> None:
-        size, copies = self._tools.size(row.place), self._tools.copies
+    def _count_restorable(self, row: TrashRow) -> None:
+        size, copies = self._dependencies.size(row.place), self._dependencies.copies
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
             self._fail(row, *_GONE)
         elif copies.signature(row.path) is not None:
             self._fail(row, *_OCCUPIED)
-        elif self._tools.state.copy(row.uri) is not None:
+        elif self._dependencies.state.copy(row.uri) is not None:
             self._fail(row, *_NEWER)
         else:
             self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
         """Take a file into a group to be put in place, or say why it cannot be."""
-        copies, state = self._tools.copies, self._tools.state
+        copies, state = self._dependencies.copies, self._dependencies.state
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
@@ -150,7 +150,7 @@ class Trash:
         length, digests = staged.seal()
         if disagree(parse_digests(row.digests), digests):
             staged.discard()
-            self._fail(row, _ALTERED, f"{_NOT_THOSE}: .resourcesync/trash/{row.place}")
+            self._fail(row, _ALTERED, f"{_WRONG_BYTES}: .resourcesync/trash/{row.place}")
             return
         there, known = copies.signature(row.path), state.copy(row.uri)
         is_same = there is not None and copies.digest(row.path, algorithms) == (length, digests)
@@ -171,10 +171,10 @@ class Trash:
 
     def _is_of_another(self, row: TrashRow) -> bool:
         """Whether the copy of another resource is at its path, such as another spelling."""
-        identity = SyncState(self._tools.state).identity
+        identity = SyncState(self._dependencies.state).identity
         base = "" if identity is None else identity.base
-        near = self._tools.state.neighbours(base, [row.path], None)
-        return any(path == row.path and self._tools.state.copy(uri) for uri, path in near)
+        near = self._dependencies.state.path_conflicts(base, [row.path], None)
+        return any(path == row.path and self._dependencies.state.copy(uri) for uri, path in near)
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(
@@ -188,15 +188,15 @@ class Trash:
             last_modified="",
             signature="",
             fixity=Fixity.RESTORED,
-            installed=to_microseconds(self._tools.clock.now()),
+            installed=to_microseconds(self._dependencies.clock.now()),
         )
 
     def _install(self, group: list[_StagedRestore]) -> None:
-        tools = self._tools
+        tools = self._dependencies
         results = tools.copies.install(
             [CopyInstallation(staged=it.staged, path=it.copy.path) for it in group]
         )
-        for path, place in tools.copies.made_way():
+        for path, place in tools.copies.newly_quarantined():
             tools.report("warning", quarantine_warning(path, place))
         installed: list[tuple[TrashRow, Copy]] = []
         broken: StorageError | None = None
@@ -219,10 +219,10 @@ class Trash:
 
     def _task(self, copy: Copy) -> Pending:
         """Return what is to be done for a copy: to fetch what is listed, else to keep it."""
-        known = self._tools.state.pending_of(copy.uri)
+        known = self._dependencies.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known
-        now, generation = copy.installed, SyncState(self._tools.state).generation
+        now, generation = copy.installed, SyncState(self._dependencies.state).generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
@@ -241,38 +241,38 @@ class Trash:
         rest = iter(rows)
         while group := list(islice(rest, _GROUP)):
             for row in group:
-                self._count(row, self._tools.size(row.place) or 0, action="empty")
+                self._count(row, self._dependencies.size(row.place) or 0, action="empty")
             if not dry_run:
                 self._drop(group)
-        return self._done
+        return self._result
 
     def _drop(self, rows: list[TrashRow]) -> None:
         for row in rows:
-            self._tools.purge(row.place)
-        self._tools.state.commit(StateTransaction(purged=[row.place for row in rows]))
+            self._dependencies.purge(row.place)
+        self._dependencies.state.commit(StateTransaction(purged=[row.place for row in rows]))
 
     # --- say so ---
 
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
-        self._done.files += 1
-        self._done.size += size
-        self._tools.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
+        self._result.files += 1
+        self._result.size += size
+        self._dependencies.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
 
     def _fail(self, row: TrashRow, code: str, reason: str) -> None:
-        self._done.failed += 1
+        self._result.failed += 1
         told = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
-        self._tools.report("item", {"status": "error", **told})
+        self._dependencies.report("item", {"status": "error", **told})
 
 
 _ALTERED: Final = "hash-mismatch"
-_NOT_THOSE: Final = "its bytes are not those that were deleted; it stays, take it by hand"
+_WRONG_BYTES: Final = "its bytes are not those that were deleted; it stays, take it by hand"
 _NO_PLACE: Final = ("no-place", "it is not known where it was: take it from the trash by hand")
 _GONE: Final = ("missing", "it is not in the trash any more")
 _OCCUPIED: Final = ("occupied", "something is at its place, and nothing is overwritten")
 _NEWER: Final = ("occupied", "the mirror has a later copy, whose file is gone: repair fetches that")
 
 
-def _newest(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
+def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
     """Yield the first row of each path, and each of which the path is not known."""
     last = ""
     for row in rows:

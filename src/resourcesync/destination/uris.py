@@ -64,7 +64,7 @@ def normalise(uri: str) -> str:
     return _normalise(uri)
 
 
-def encoded(uri: str) -> str:
+def percent_encode(uri: str) -> str:
     """Return a URI with what no URI may hold written as browsers send it; else the very same.
 
     Characters beyond ASCII and blanks become %XX of their UTF-8, a host beyond ASCII its ``xn--``
@@ -107,7 +107,7 @@ def origin(uri: str) -> str:
     return normal[: normal.index("/", normal.index("://") + 3)]
 
 
-def twin(home: str) -> str:
+def tls_counterpart(home: str) -> str:
     """Return the origin that is this one with TLS, or without; empty where a port is named."""
     scheme, _, authority = home.partition("://")
     if ":" in authority.rpartition("]")[2]:

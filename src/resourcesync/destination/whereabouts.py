@@ -55,7 +55,7 @@ class CapabilityListProbe:
         """
         known = self._pull.discovered
         uri = known.capability_list
-        if uri is None or known != self._sync_state.found or self._is_early(known):
+        if uri is None or known != self._sync_state.discovered or self._is_recent(known):
             return False
         try:
             found = self._read_capability_list(uri, known)
@@ -68,7 +68,7 @@ class CapabilityListProbe:
         self.found = found
         return True
 
-    def _is_early(self, known: SourceLists) -> bool:
+    def _is_recent(self, known: SourceLists) -> bool:
         """Whether an index and its open lists were asked less than an hour ago."""
         open_lists = open_lists_of(known.change_list or "", self._pull.state)
         asked = self._last_probe(known.capability_list or "")
@@ -76,7 +76,7 @@ class CapabilityListProbe:
 
     def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
         """Read the Capability List; ``None`` when it did not change."""
-        equipment, before = self._pull.equipment, self._last_probe(uri)
+        equipment, before = self._pull.dependencies, self._last_probe(uri)
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         fetched = documents.get(
             uri,
@@ -85,12 +85,12 @@ class CapabilityListProbe:
         )
         if fetched is None:
             assert before is not None, "only a conditional request is answered with 304"
-            self._remember(before.etag, before.last_modified, uri)
+            self._record_probe(before.etag, before.last_modified, uri)
             return None
         with fetched:
             found = offered_by(fetched.open(), known)
         if found == known:  # what is not followed yet is to be read again
-            self._remember(fetched.etag, fetched.last_modified, uri)
+            self._record_probe(fetched.etag, fetched.last_modified, uri)
         return found
 
     def _last_probe(self, uri: str) -> _ProbeRecord | None:
@@ -102,7 +102,7 @@ class CapabilityListProbe:
             return None  # it is only read once more
         return asked if asked is not None and asked.uri == uri else None
 
-    def _remember(self, etag: str, last_modified: str, uri: str) -> None:
+    def _record_probe(self, etag: str, last_modified: str, uri: str) -> None:
         if self._pull.options.dry_run:
             return
         asked = _ProbeRecord(uri=uri, etag=etag, last_modified=last_modified, at=self._pull.now)
@@ -113,7 +113,7 @@ def report_source(pull: SyncSession) -> None:
     """Say where the Source's lists are, and how far the mirror knows it."""
     found, as_of = pull.found, pull.sync_state.as_of
     resource_dump, change_dump = found.resource_dump, found.change_dump
-    pull.equipment.report(
+    pull.dependencies.report(
         "source",
         {
             "entry": found.entry,

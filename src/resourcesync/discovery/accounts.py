@@ -30,7 +30,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 _MAX_PARTS: Final = 50_000
 _MAX_DIGITS: Final = 19
 _LISTS: Final = frozenset({None, Capability.RESOURCE_LIST})
-_WHOLE: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_ENTRY_POINTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 
 
 class ListingRow(NamedTuple):
@@ -110,7 +110,7 @@ class ListingReader:
     def _begin(self, document: Document, fetched: FetchedDocument) -> SourceLists | ListingSummary:
         """Read a list at once; of a Source, return where its lists are."""
         kind = document.header.capability
-        if kind in _WHOLE:
+        if kind in _ENTRY_POINTS:
             if "://" not in fetched.uri:
                 return discover_locally(self._documents, fetched.uri)
             return discover(self._documents, fetched.uri, allowed=self._allowed)
@@ -150,7 +150,7 @@ class ListingReader:
                 self._add_resources(inner)
 
     def _add_resources(self, document: Document) -> None:
-        self._remember(document)
+        self._record_document(document)
         if document.header.capability in _LISTS:
             for row in document.rows():
                 self._add_row(
@@ -191,7 +191,7 @@ class ListingReader:
                 self._add_changes(inner, at)
 
     def _add_changes(self, document: Document, at: int) -> None:
-        self._remember(document)
+        self._record_document(document)
         for entry in document.entries():
             assert isinstance(entry, Change), "a Change List that is no index has changes"
             moment = entry.time or entry.resource.lastmod
@@ -206,7 +206,7 @@ class ListingReader:
         self._telling.entries += 1
         self._add(told)
 
-    def _remember(self, document: Document) -> None:
+    def _record_document(self, document: Document) -> None:
         if len(self._telling.documents) < 1_000:  # noqa: PLR2004 - enough to be shown
             self._telling.documents.append(document.uri)
 
@@ -248,7 +248,7 @@ class ListingComparison(StrEnum):
     UNPROVEN = "unproven"
 
 
-def judge(left: ListingRow, right: ListingRow) -> tuple[ListingComparison, str]:
+def compare_rows(left: ListingRow, right: ListingRow) -> tuple[ListingComparison, str]:
     """Compare two tellings of one resource; return the verdict and its reason.
 
     A shared hash decides. Without one, another length or another ``lastmod`` is a difference, and
@@ -260,7 +260,7 @@ def judge(left: ListingRow, right: ListingRow) -> tuple[ListingComparison, str]:
         return ListingComparison.DIFFERENT, f"{left.length:,} B in A, {right.length:,} B in B"
     one, other = parse_digests(left.hash), parse_digests(right.hash)
     if disagree(one, other):
-        names = ", ".join(_unlike(one, other))
+        names = ", ".join(_differing_algorithms(one, other))
         return ListingComparison.DIFFERENT, f"{names} differs"
     if agree(one, other):
         return ListingComparison.SAME, ""
@@ -270,7 +270,9 @@ def judge(left: ListingRow, right: ListingRow) -> tuple[ListingComparison, str]:
     return ListingComparison.UNPROVEN, "no hash in common"
 
 
-def _unlike(one: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]) -> list[str]:
+def _differing_algorithms(
+    one: Iterable[tuple[str, str]], other: Iterable[tuple[str, str]]
+) -> list[str]:
     known = dict(other)
     return [name for name, value in one if known.get(name, value) != value]
 

@@ -137,13 +137,16 @@ class _SourceResolver:
         self._chose = False
 
     def find(self) -> SourceLists:
-        found = self._search.find(self._address, self.begin, self._one_of)
-        if not self._chose and (self._choice.wanted or self._choice.pinned) not in found.documents:
+        found = self._search.find(self._address, self.begin, self._choose_document)
+        if (
+            not self._chose
+            and (self._choice.requested or self._choice.pinned) not in found.documents
+        ):
             self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
-        return replace(found, road=self._search.road)
+        return replace(found, road=self._search.found_by)
 
     def sets(self) -> tuple[OfferedSet, ...]:
-        return self._search.find(self._address, self._sets_of, self._apart)
+        return self._search.find(self._address, self._sets_of, self._distinct_sets)
 
     def _choose(self, offered: tuple[OfferedSet, ...]) -> OfferedSet:
         self._chose = True
@@ -253,11 +256,11 @@ class _SourceResolver:
                 continue
             seen.add(target)
             if document.header.is_index and not is_known:
-                yield from self._below(target, hops + 1)
+                yield from self._sets_of_part(target, hops + 1)
             else:
                 yield OfferedSet(uri=target, described_by=described_by)
 
-    def _below(self, uri: str, hops: int) -> Iterator[OfferedSet]:
+    def _sets_of_part(self, uri: str, hops: int) -> Iterator[OfferedSet]:
         """Yield the sets of one part of an index of Source Descriptions."""
         self._descriptions += 1
         if self._descriptions > _MAX_DESCRIPTIONS:
@@ -289,11 +292,11 @@ class _SourceResolver:
         found = self.begin(fetched.open(), fetched)
         return (OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),)
 
-    def _one_of(self, offered: tuple[OfferedSet, ...]) -> SourceLists:
+    def _choose_document(self, offered: tuple[OfferedSet, ...]) -> SourceLists:
         """Return the lists of one of several documents that a page or ``robots.txt`` names."""
-        return self._follow(self._choose(self._apart(offered)).uri, 0)
+        return self._follow(self._choose(self._distinct_sets(offered)).uri, 0)
 
-    def _apart(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
+    def _distinct_sets(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
         """Return the sets that documents belong to: several may be of one.
 
         Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
-from resourcesync.documents.reading import Document, read
+from resourcesync.documents.reading import Document, read_stream
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import known_microseconds
@@ -84,7 +84,7 @@ class FetchedDocument:
             DocumentError: It is not a document that can be used.
         """
         self.stream.seek(0)
-        return read(self.stream, uri=self.final_uri, on_refused=on_refused)
+        return read_stream(self.stream, uri=self.final_uri, on_refused=on_refused)
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +202,7 @@ class DocumentFetcher:
             assert document is not None, "only a conditional request is answered with 304"
             yield document
 
-    def changed(
+    def fetch_changed(
         self,
         known: Mapping[str, CacheValidators],
         on_missing: Callable[[str, ResourceSyncError], None],
@@ -236,7 +236,7 @@ class DocumentFetcher:
     ) -> Generator[FetchedDocument | None, None, None]:
         asked: set[_FileSink] = set()
         with (
-            closing(_noted(requests, asked)) as noted,
+            closing(_track_sinks(requests, asked)) as noted,
             closing(_generator(self._fetcher.fetch(noted))) as outcomes,
         ):
             try:
@@ -252,7 +252,7 @@ class DocumentFetcher:
                     sink.close()
 
 
-def _noted(
+def _track_sinks(
     requests: Iterable[FetchRequest], asked: set[_FileSink]
 ) -> Generator[FetchRequest, None, None]:
     """Give the requests on, and note where the answer of each will be."""

@@ -96,7 +96,7 @@ class Search:
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
-        self.road = ""
+        self.found_by = ""
         self._documents = documents
         self._allowed = tuple(allowed)
         self._tried: list[_Try] = []
@@ -131,7 +131,7 @@ class Search:
         for road, candidate in _candidates(address):
             if any(candidate == tried.uri for tried in self._tried):
                 continue
-            self.road = road
+            self.found_by = road
             if road.startswith(_ROBOTS):
                 found = self._search_robots(candidate, errand)
             else:
@@ -159,7 +159,7 @@ class Search:
             try:
                 document = _open(fetched, is_page=is_page)
             except NotAListError as error:
-                roads = self._roads_from(uri, fetched, error)
+                roads = self._page_links(uri, fetched, error)
             else:
                 return errand.use(document, fetched)
         for road, targets in roads:
@@ -178,7 +178,7 @@ class Search:
             self.note(uri, error)
             return None
 
-    def _roads_from(
+    def _page_links(
         self, uri: str, page: FetchedDocument, error: NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
@@ -214,7 +214,7 @@ class Search:
         self, road: str, targets: tuple[str, ...], errand: "_SearchGoal[T]", hops: int
     ) -> T | None:
         """Go where a page leads; ``None`` when nothing is there."""
-        self.road = road
+        self.found_by = road
         if len(targets) > 1:
             return errand.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
         for target in targets:

@@ -46,7 +46,7 @@ class SetChoice:
         folder: The mirror's folder, for the commands that an error shows; empty shows none.
     """
 
-    wanted: str = ""
+    requested: str = ""
     pinned: str = ""
     is_bound: bool = False
     folder: str = ""
@@ -63,9 +63,9 @@ def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
     both; else a number.
     """
     places = [_place(one.uri) for one in offered]
-    folders = [_plain(folder) for folder, _ in places]
-    files = [_plain(file) for _, file in places]
-    both = [_plain(f"{folder}-{file}") for folder, file in places]
+    folders = [_safe_name(folder) for folder, _ in places]
+    files = [_safe_name(file) for _, file in places]
+    both = [_safe_name(f"{folder}-{file}") for folder, file in places]
     for names in (folders, files, both):
         if all(names) and len({name.lower() for name in names}) == len(names):
             return tuple(names)
@@ -82,7 +82,7 @@ def _place(uri: str) -> tuple[str, str]:
     return folders.rpartition("/")[2], _ENDING.sub("", file, count=1)
 
 
-def _plain(text: str) -> str:
+def _safe_name(text: str) -> str:
     name = _UNPLAIN.sub("-", text).strip(".-")[:_MAX_NAME].strip(".-")
     return f"set-{name}" if _DEVICE.match(name) else name
 
@@ -98,7 +98,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
     Raises:
         ConfigurationError: There are several and none is chosen, or there is none as was said.
     """
-    if choice.wanted and not (choice.is_bound and choice.wanted == choice.pinned):
+    if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)
     for one in offered:
         if one.uri == choice.pinned:
@@ -125,7 +125,7 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
 
 
 def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
-    word = choice.wanted
+    word = choice.requested
     for one in offered:
         if one.uri == word:
             return one

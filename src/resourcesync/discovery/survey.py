@@ -65,7 +65,7 @@ class DocumentSurvey:
         self.algorithms.update(other.algorithms)
         for name, number in other.media_types.items():
             self.media_types[_bounded(name, self.media_types)] += number
-        self._meet(other.newest)
+        self._update_newest(other.newest)
 
     def add_row(self, row: TextRow) -> None:
         """Count one entry of a list."""
@@ -78,7 +78,7 @@ class DocumentSurvey:
             self._add_hash(usable_algorithms(row.hash_text))
         if row.change is not None:
             self.changes[row.change] += 1
-        self._meet_text(row.datetime_text or row.lastmod_text)
+        self._update_newest_text(row.datetime_text or row.lastmod_text)
 
     def add_entry(self, entry: Entry) -> None:
         """Count one entry of any document."""
@@ -87,15 +87,15 @@ class DocumentSurvey:
             case Change():
                 self.changes[entry.kind.value] += 1
                 self._add_described(entry.resource)
-                self._meet(entry.time or entry.resource.lastmod)
+                self._update_newest(entry.time or entry.resource.lastmod)
             case DocumentChange():
                 self.changes[entry.kind.value] += 1
-                self._meet(entry.time or entry.lastmod)
+                self._update_newest(entry.time or entry.lastmod)
             case CapabilityEntry():
-                self._meet(entry.lastmod)
+                self._update_newest(entry.lastmod)
             case Resource() | Package() | Part():
                 self._add_described(entry)
-                self._meet(entry.lastmod)
+                self._update_newest(entry.lastmod)
 
     def _add_described(self, entry: Resource | Package | Part) -> None:
         if entry.length is not None:
@@ -121,7 +121,7 @@ class DocumentSurvey:
         for name in algorithms:
             self.algorithms[name] += 1
 
-    def _meet_text(self, text: str | None) -> None:
+    def _update_newest_text(self, text: str | None) -> None:
         # Times of one form are compared as texts: parsing millions of them takes its time.
         if text is None or (len(text) == len(self._newest_text) and text <= self._newest_text):
             return
@@ -134,7 +134,7 @@ class DocumentSurvey:
             is_plain = text.endswith("Z")
             self._newest_text = text if is_plain else ""
 
-    def _meet(self, moment: datetime | None) -> None:
+    def _update_newest(self, moment: datetime | None) -> None:
         if moment is not None and (self.newest is None or moment > self.newest):
             self.newest, self._newest_text = moment, ""
 

@@ -92,7 +92,7 @@ class SourceNode:
     reading: DocumentReading | None = None
     error: ResourceSyncError | None = None
     skipped: Skipped = ""
-    road: str = ""
+    found_by: str = ""
     package: Package | None = None
 
     @property
@@ -154,9 +154,9 @@ class SourceTree:
             ConfigurationError: The address is none.
             StorageError: A file could not be kept or read.
         """
-        first = use_first(self._documents, address, read_whole, self._search)
+        first = use_first(self._documents, address, read_document, self._search)
         self._visited.update((first.uri, first.final_uri))
-        yield SourceNode(uri=first.uri, reading=first, road=self._search.road)
+        yield SourceNode(uri=first.uri, reading=first, found_by=self._search.found_by)
         yield from self._below(first, ())
 
     def _below(
@@ -212,7 +212,7 @@ class SourceTree:
         try:
             with fetch(self._documents, child.uri) as fetched:
                 self._visited.add(fetched.final_uri)
-                reading = read_whole(fetched.open(), fetched)
+                reading = read_document(fetched.open(), fetched)
         except UnexpectedDocumentError as error:  # what it offers is not known here
             label = dict(error.evidence).get("got", child.label)
             return SourceNode(uri=child.uri, branches=branches, label=label, skipped="unread")
@@ -230,7 +230,7 @@ class SourceTree:
         return "budget" if len(self._visited) >= _MAX_DOCUMENTS else ""
 
 
-def read_whole(document: Document, fetched: FetchedDocument) -> DocumentReading:
+def read_document(document: Document, fetched: FetchedDocument) -> DocumentReading:
     """Read a document to its end: count its entries, keep the documents that it lists.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import Final
 
 from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.dumps import together
-from resourcesync.destination.entries import write_entries
+from resourcesync.destination.dumps import combine_tallies
+from resourcesync.destination.entries import store_entry_links
 from resourcesync.destination.history import ChangeHistory
 from resourcesync.destination.plan import (
     ABSENT,
@@ -19,22 +19,22 @@ from resourcesync.destination.plan import (
     ListedEntry,
     Retain,
     apply_deletion_policy,
+    as_unknown,
     decide,
+    decide_unlisted,
     deduplicate,
-    forgotten,
     policy_retains,
-    unlisted,
 )
 from resourcesync.destination.pulling import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.resource_lists import ListSnapshot
-from resourcesync.destination.tasks import listed_again
+from resourcesync.destination.tasks import listed_from_task
 from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.lists import DistributedLists
 from resourcesync.distributed.packages import PackageFetcher
 from resourcesync.distributed.rows import listed_of, row_of
 from resourcesync.distributed.slices import SliceQueue
-from resourcesync.distributed.terms import terms_of
+from resourcesync.distributed.terms import unit_options
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.mirror import Pending, PendingTask, ProcessedDocument, StateTransaction
 from resourcesync.ports.tables import DoneRow, JoinResult
@@ -55,7 +55,7 @@ class SharedBaseline(Baseline):
 
     def __init__(self, pull: SyncSession, crew: WorkerContext) -> None:
         super().__init__(pull)
-        self._crew = crew
+        self._workers = crew
         self._join_again: Callable[[], JoinResult]
         self._listed_files: tuple[list[str], list[str]] = ([], [])
 
@@ -67,34 +67,36 @@ class SharedBaseline(Baseline):
         Raises:
             ResourceSyncError: It cannot be done now; what was here is still here.
         """
-        pull, crew = self._pull, self._crew
+        pull, crew = self._pull, self._workers
         if pull.selection.follows_links:
             raise ConfigurationError(
                 "links are not followed where the copies are a table",
                 hint="leave out --link, or keep this mirror in a folder",
             )
-        lists = DistributedLists(pull, crew, terms_of(pull, crew, at=0))
+        lists = DistributedLists(pull, crew, unit_options(pull, crew, at=0))
         with ExitStack() as held:
             snapshot = lists.read(self._resource_list(), known)
             if snapshot is None or (newer and not self._is_newer(snapshot)):
                 return None
             self._check_time(snapshot, gap=gap)
-            history = self._since(snapshot, held)
+            history = self._read_changes(snapshot, held)
             joined = self._compare(snapshot, history, lists.files)
             # What is read again may be a newer list, with clashes of its own.
-            while (joined.create or pull.sync_state.yielding) and self._names_change():
+            while (joined.create or pull.sync_state.relocated_uris) and self._names_change():
                 lists, snapshot = self._read_again()
                 joined = self._compare(snapshot, history, lists.files)
             return self._carry_out(snapshot, history, joined)
 
     def _names_change(self) -> bool:
-        listed = self._crew.tables.read_listed
+        listed = self._workers.tables.read_listed
         told = chain.from_iterable(map(listed, chain.from_iterable(self._listed_files)))
-        return self._pull.naming.name_all(map(listed_of, told))
+        return self._pull.path_assignment.assign_all(map(listed_of, told))
 
     def _read_again(self) -> tuple[DistributedLists, ListSnapshot]:
         """Read the lists with the names that resources have now."""
-        lists = DistributedLists(self._pull, self._crew, terms_of(self._pull, self._crew, at=0))
+        lists = DistributedLists(
+            self._pull, self._workers, unit_options(self._pull, self._workers, at=0)
+        )
         snapshot = lists.read(self._resource_list(), None)
         assert snapshot is not None, "an unconditional reading always returns a snapshot"
         return lists, snapshot
@@ -116,27 +118,27 @@ class SharedBaseline(Baseline):
         """Write the last change of each URI, or how it contradicts the Resource List."""
         if history is None:
             return []
-        file = f"{self._crew.folder()}/changed"
-        told = merge(self._contradicted(history, listed), history.spool, key=attrgetter("uri"))
+        file = f"{self._workers.folder()}/changed"
+        told = merge(self._contradicted(history, listed), history.sorter, key=attrgetter("uri"))
         # What the Resource List has the last word on needs no row here.
         rows = (row for row in deduplicate(told, ignore_conflict) if row.change)
-        named = self._pull.selection.named(self._without_undated_deletions(rows))
-        written = self._crew.tables.write_listed(file, map(row_of, named))
+        named = self._pull.selection.with_current_paths(self._without_undated_deletions(rows))
+        written = self._workers.tables.write_listed(file, map(row_of, named))
         return [file] if written else []
 
     def _contradicted(self, history: ChangeHistory, listed: list[str]) -> Iterator[ListedEntry]:
         """Yield what the Resource List says of resources with changes of unknown age."""
-        tables, file = self._crew.tables, f"{self._crew.folder()}/undated"
-        undated = (row_of(row) for row in history.spool if row.undated)
+        tables, file = self._workers.tables, f"{self._workers.folder()}/undated"
+        undated = (row_of(row) for row in history.sorter if row.undated)
         if tables.write_listed(file, undated):
             yield from map(listed_of, tables.find_listed(listed, [file]))
 
     def _rows(self, snapshot: ListSnapshot) -> int:
         """Return the most rows of a slice: few enough that all workers have some."""
-        return min(self._crew.slice_rows, max(_LEAST_ROWS, snapshot.entries // _SLICES))
+        return min(self._workers.slice_rows, max(_LEAST_ROWS, snapshot.entries // _SLICES))
 
     def _join(self, listed: list[str], changed: list[str], rows: int) -> JoinResult:
-        crew = self._crew
+        crew = self._workers
         crew.fold()
         resting = f"{crew.folder()}/resting"
         is_resting = crew.tables.write_listed(resting, map(row_of, self._resting()))
@@ -150,41 +152,43 @@ class SharedBaseline(Baseline):
         )
         for row in crew.tables.read_listed(joined.conflicts):
             listed_row = listed_of(row)
-            self._conflict(listed_row, listed_row)
+            self._refuse_conflict(listed_row, listed_row)
         return joined
 
     def _table_files(self) -> list[str]:
         """Return the table; in a baseline that was asked for, with what is not there forgotten."""
-        state = self._crew.state
+        state = self._workers.state
         if self._pull.options.mode != "baseline":
             return state.files
-        folder = self._crew.folder()
+        folder = self._workers.folder()
         lost = f"{folder}/lost"
-        if not self._crew.tables.write_done(lost, self._lost()):
+        if not self._workers.tables.write_done(lost, self._lost()):
             return state.files
         parts = list(zip(state.parts, state.files, strict=True))
-        merged = self._crew.tables.merge(parts, [lost], into=folder, stem="looked", rows=_PART_ROWS)
+        merged = self._workers.tables.merge(
+            parts, [lost], into=folder, stem="looked", rows=_PART_ROWS
+        )
         return [file for _, file in merged]
 
     def _lost(self) -> Iterator[DoneRow]:
-        with self._pull.equipment.copies.inspect() as look:
-            for copy in self._crew.state.copies():
+        with self._pull.dependencies.copies.inspect() as look:
+            for copy in self._workers.state.copies():
                 if look.signature(copy.path) != copy.signature:
-                    yield DoneRow(copy.uri, forgotten(copy), None)
+                    yield DoneRow(copy.uri, as_unknown(copy), None)
 
     def _resting(self) -> Iterator[ListedEntry]:
         """Yield what failed often and is not due yet."""
         for row in self._pull.state.pending(PendingTask.FETCH):
             if row.due > self._pull.now:
-                yield listed_again(row)
+                yield listed_from_task(row)
 
     def _carry_out(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, joined: JoinResult
     ) -> SyncOutcome:
         pull = self._pull
-        through, sweeping = self._judge(snapshot, history)
+        through, sweeping = self._assess(snapshot, history)
         pulled = self._planned(joined, sweeping=sweeping)
-        pulled.unread = snapshot.unread
+        pulled.unread_parts = snapshot.unread_parts
         if pull.options.dry_run:
             return pulled
         pull.begin(baseline=True)
@@ -194,19 +198,22 @@ class SharedBaseline(Baseline):
             raise AssertionError("what nothing lists is not fetched")
         self._carry_over_resting(joined)
         if pull.options.lists_only:
-            pulled.is_swept = False
-            self._write_down(self._in_slices(joined), through)
+            pulled.are_deletions_done = False
+            self._store_tasks(self._in_slices(joined), through)
         else:
             self._fetch_slices(pulled, joined, through)
-        self._note_unread(pulled)
+        self._postpone_unread(pulled)
         self._is_undecided = pulled.tally.undecided > 0
-        if pulled.complete:
+        if pulled.is_complete:
             self._finish(
-                snapshot, history, through, unsure=joined.unsure or pulled.tally.open_dates > 0
+                snapshot,
+                history,
+                through,
+                unsure=joined.has_unprovable or pulled.tally.open_dates > 0,
             )
-            pulled.complete = not snapshot.outdated
-        if pulled.is_swept:
-            pull.sweep(pulled)
+            pulled.is_complete = not snapshot.outdated_parts
+        if pulled.are_deletions_done:
+            pull.delete_pending(pulled)
         return pulled
 
     def _write_listed_entries(self) -> None:
@@ -214,9 +221,9 @@ class SharedBaseline(Baseline):
         pull = self._pull
         for files, anew in zip(self._listed_files, (True, False), strict=True):
             for file in files if pull.selection.has_entries else ():
-                rows = map(listed_of, self._crew.tables.read_listed(file))
+                rows = map(listed_of, self._workers.tables.read_listed(file))
                 generation = pull.generation
-                write_entries(pull.state, rows, generation=generation, now=pull.now, anew=anew)
+                store_entry_links(pull.state, rows, generation=generation, now=pull.now, anew=anew)
 
     def _planned(self, joined: JoinResult, *, sweeping: bool) -> SyncOutcome:
         pull = self._pull
@@ -229,7 +236,7 @@ class SharedBaseline(Baseline):
             create=joined.create,
             update=joined.update,
             delete=joined.unlisted_rows * sweeping + deleted * obeying,
-            untold=joined.unlisted_rows * sweeping,
+            unsignalled=joined.unlisted_rows * sweeping,
             size=joined.size,
             unsized=joined.unsized,
         )
@@ -238,11 +245,11 @@ class SharedBaseline(Baseline):
             decide_all = self._reviewed(joined, sweeping=sweeping)
             pull.options.review(Mode.BASELINE, decide_all, joined.same)
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
-        pulled.unlisted = joined.unlisted_rows * (not sweeping) + deleted * (not obeying)
-        pulled.selected = plan.same + plan.create + plan.update + joined.resting_rows
-        pulled.refused = pull.selection.refusals.count
+        pulled.retained_count = joined.unlisted_rows * (not sweeping) + deleted * (not obeying)
+        pulled.selected_count = plan.same + plan.create + plan.update + joined.deferred_rows
+        pulled.refused_count = pull.selection.refusals.count
         pulled.is_written = not pull.options.dry_run
-        pulled.swept = foreseen
+        pulled.deletions = foreseen
         return pulled
 
     def _reviewed(self, joined: JoinResult, *, sweeping: bool) -> Callable[[], Iterator[Decision]]:
@@ -254,26 +261,26 @@ class SharedBaseline(Baseline):
 
     def _in_slices(self, joined: JoinResult) -> Iterator[Decision]:
         for one in joined.slices:
-            for row in self._crew.tables.read_work(one.file):
+            for row in self._workers.tables.read_work(one.file):
                 copies = () if row.copy is None else (row.copy,)
                 decisions = decide(copies, (listed_of(row.listed),), sweeping=False)
                 yield from apply_deletion_policy(decisions, self._pull.options.delete)
 
     def _unlisted(self, joined: JoinResult, *, sweeping: bool) -> Iterator[Decision]:
-        tables = self._crew.tables
+        tables = self._workers.tables
         for copy in tables.read_copies([joined.filtered] if joined.filtered_rows else []):
             yield Retain(copy, listed=True)
         for copy in tables.read_copies([joined.unlisted] if joined.unlisted_rows else []):
             yield from apply_deletion_policy(
-                [unlisted(copy, sweeping=sweeping)], self._pull.options.delete
+                [decide_unlisted(copy, sweeping=sweeping)], self._pull.options.delete
             )
 
     def _carry_over_resting(self, joined: JoinResult) -> None:
         """Let what rests be of this reading, too."""
-        if not joined.resting_rows:
+        if not joined.deferred_rows:
             return
         rows: list[Pending] = []
-        for listed in self._crew.tables.read_listed(joined.resting):
+        for listed in self._workers.tables.read_listed(joined.deferred):
             known = self._pull.state.pending_of(listed.uri)
             if known is not None:
                 rows.append(known._replace(generation=self._pull.generation))
@@ -283,14 +290,14 @@ class SharedBaseline(Baseline):
         self._pull.state.commit(StateTransaction(pending=rows))
 
     def _fetch_slices(self, pulled: SyncOutcome, joined: JoinResult, through: int) -> None:
-        pull, crew = self._pull, self._crew
-        terms = terms_of(pull, crew, at=through)
-        slices = SliceQueue(crew, pull.equipment.clock, pull.equipment.report)
+        pull, crew = self._pull, self._workers
+        terms = unit_options(pull, crew, at=through)
+        slices = SliceQueue(crew, pull.dependencies.clock, pull.dependencies.report)
         packed = PackageFetcher(pull, crew, slices).fetch(joined, terms)
         if packed is not None:
             joined = self._join_again()
         ended = slices.fetch(joined.slices, terms, pull.budget, fail_fast=pull.options.fail_fast)
-        tally = ended.tally if packed is None else together(packed.tally, ended.tally)
+        tally = ended.tally if packed is None else combine_tallies(packed.tally, ended.tally)
         pulled.tally = tally
-        pulled.complete = pulled.is_swept = ended.complete
+        pulled.is_complete = pulled.are_deletions_done = ended.complete
         pulled.spent = pull.budget.spent

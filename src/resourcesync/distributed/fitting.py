@@ -4,7 +4,7 @@ from resourcesync.destination.budget import Budget
 from resourcesync.ports.tables import Tables, WorkRow, WorkSlice
 
 
-def fitting(one: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
+def fit_to_budget(one: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
     """Return a slice, or its first rows when a run may not fetch all; at least one row.
 
     Args:

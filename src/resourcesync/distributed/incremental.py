@@ -12,7 +12,7 @@ from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.slices import SliceQueue
-from resourcesync.distributed.terms import terms_of
+from resourcesync.distributed.terms import unit_options
 from resourcesync.ports.mirror import Pending, PendingTask
 from resourcesync.ports.tables import WorkRow, WorkSlice
 
@@ -33,17 +33,17 @@ class SharedIncremental(Incremental):
         self, pull: SyncSession, are_others: Callable[[], bool], crew: WorkerContext
     ) -> None:
         super().__init__(pull, are_others)
-        self._crew = crew
+        self._workers = crew
 
     def _from_baseline(self, *, gap: bool = True) -> SyncOutcome:
-        pulled = SharedBaseline(self._pull, self._crew).run(gap=gap)
+        pulled = SharedBaseline(self._pull, self._workers).run(gap=gap)
         assert pulled is not None, "only a conditional reading finds nothing new"
         return pulled
 
-    def _news(self, history: ChangeHistory) -> Iterator[ListedEntry]:
-        return self._recalled(super()._news(history))
+    def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
+        return self._recalled(super()._new_rows(history))
 
-    def _due(self) -> Generator[Fetch, None, None]:
+    def _due_fetches(self) -> Generator[Fetch, None, None]:
         now = self._pull.now
         due = (row for row in self._pull.state.pending(PendingTask.FETCH) if row.due <= now)
         for row in self._recalled(due):
@@ -52,17 +52,17 @@ class SharedIncremental(Incremental):
     def _recalled(self, rows: Iterator[_Row]) -> Iterator[_Row]:
         """Yield rows; what the table has of them was looked up, many at once."""
         while group := list(islice(rows, _AT_ONCE)):
-            self._crew.state.recall([row.uri for row in group])
+            self._workers.state.recall([row.uri for row in group])
             yield from group
 
     def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
         """Fetch what is due: a little of it here, much of it by workers."""
-        if pulled.plan.create + pulled.plan.update <= self._crew.slice_rows:
+        if pulled.plan.create + pulled.plan.update <= self._workers.slice_rows:
             super()._fetch_due(pulled, through)
             return
-        pull, crew = self._pull, self._crew
-        terms = terms_of(pull, crew, at=through)
-        slices = SliceQueue(crew, pull.equipment.clock, pull.equipment.report)
+        pull, crew = self._pull, self._workers
+        terms = unit_options(pull, crew, at=through)
+        slices = SliceQueue(crew, pull.dependencies.clock, pull.dependencies.report)
         ended = slices.fetch(
             self._slices(),
             terms,
@@ -75,15 +75,15 @@ class SharedIncremental(Incremental):
             unsure=True if ended.tally.open_dates else None,
             baseline_due=True if ended.tally.undecided else None,
         )
-        pulled.complete = ended.complete
+        pulled.is_complete = ended.complete
         pulled.spent = pull.budget.spent
 
     def _slices(self) -> Iterator[WorkSlice]:
-        folder, due = self._crew.folder(), self._due()
+        folder, due = self._workers.folder(), self._due_fetches()
         number = 0
-        while group := list(islice(due, self._crew.slice_rows)):
+        while group := list(islice(due, self._workers.slice_rows)):
             file = f"{folder}/slice-{number:06}"
             rows = [WorkRow(row_of(one.listed), one.before) for one in group]
-            self._crew.tables.write_work(file, rows)
+            self._workers.tables.write_work(file, rows)
             yield WorkSlice(file, len(rows), sum(one.listed.length or 0 for one in group))
             number += 1

@@ -11,11 +11,11 @@ from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.resource_lists import (
     ListSnapshot,
     ListVersion,
+    check_capability,
     count_outdated,
-    expect,
     fits_index,
-    is_at_home,
-    list_head,
+    is_same_host,
+    list_version,
     parts_of,
     refuse_part,
     with_parts,
@@ -29,7 +29,7 @@ from resourcesync.distributed.units import (
     ListDocumentUnit,
     ListRead,
     UnitOptions,
-    error_of,
+    restore_error,
 )
 from resourcesync.errors import DocumentError, EngineError, ResourceSyncError, SourceError
 from resourcesync.model.capabilities import Header, Part
@@ -38,7 +38,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import ProcessedDocument
 
-READ: Final = "read/"
+READ_PREFIX: Final = "read/"
 """What the names of lists begin with that were read."""
 
 
@@ -56,7 +56,7 @@ class DistributedLists:
 
     def __init__(self, pull: SyncSession, crew: WorkerContext, terms: UnitOptions) -> None:
         self._pull = pull
-        self._crew = crew
+        self._workers = crew
         self._terms = terms
         self.files: list[str] = []
 
@@ -72,7 +72,7 @@ class DistributedLists:
             DocumentError: A document cannot be used.
             EngineError: The workers cannot read.
         """
-        equipment = self._pull.equipment
+        equipment = self._pull.dependencies
         documents = DocumentFetcher(
             equipment.fetcher, equipment.scratch, uncached=known is None
         )  # a copy of a cache may be from before the Source was set back
@@ -87,9 +87,9 @@ class DistributedLists:
             index = fetched.open()
             if index.header.capability is Capability.RESOURCE_DUMP or not index.header.is_index:
                 return self._read_locally(uri)
-            expect(index, Capability.RESOURCE_LIST)
+            check_capability(index, Capability.RESOURCE_LIST)
             parts, header, dialect = parts_of(index), index.header, index.dialect
-            at_home, head = is_at_home(fetched), list_head(fetched)
+            at_home, head = is_same_host(fetched), list_version(fetched)
         unread: list[ResourceSyncError] = []
         found = list(self._read_parts(parts, unread))
         if not found and unread:
@@ -100,23 +100,23 @@ class DistributedLists:
         snapshot = ListSnapshot(
             at=min(stated) if stated else None,
             entries=sum(one.entries for _, one in found),
-            complete=at_home
+            proves_absence=at_home
             and not unread
             and all(one.complete and _fits(parts[part], one, header) for part, one in found),
             dialect=dialect,
             documents=(),
-            unread=len(unread),
-            outdated=count_outdated(sent),
-            head=with_parts(head, sent),
+            unread_parts=len(unread),
+            outdated_parts=count_outdated(sent),
+            version=with_parts(head, sent),
         )
         return self._pull.with_plausible_time(snapshot)
 
     def _read_locally(self, uri: str) -> ListSnapshot | None:
         """Read what is no index on this machine."""
-        with closing(self._pull.new_spool()) as spool:
+        with closing(self._pull.new_sorter()) as spool:
             snapshot = self._pull.read_list(uri, spool)
-            file = f"{self._crew.folder()}/listed"
-            self._crew.tables.write_listed(file, map(row_of, spool))
+            file = f"{self._workers.folder()}/listed"
+            self._workers.tables.write_listed(file, map(row_of, spool))
         self.files.append(file)
         return snapshot
 
@@ -124,12 +124,12 @@ class DistributedLists:
         self, parts: dict[str, Part], unread: list[ResourceSyncError]
     ) -> Iterator[tuple[str, ListRead]]:
         """Have the parts read; those that cannot be read are refused, and go to ``unread``."""
-        names = {f"{READ}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
+        names = {f"{READ_PREFIX}{self._terms.run}-{n:05}": uri for n, uri in enumerate(parts)}
         units = (
-            ListDocumentUnit(name=name, host=host_of(uri), uri=uri, terms=self._terms)
+            ListDocumentUnit(name=name, host=host_of(uri), uri=uri, options=self._terms)
             for name, uri in names.items()
         )
-        for outcome in self._crew.read(units):
+        for outcome in self._workers.read(units):
             try:
                 told = self._decode_outcome(outcome)
             except (SourceError, DocumentError) as error:
@@ -138,14 +138,14 @@ class DistributedLists:
                 unread.append(error)
                 refuse_part(self._pull.selection, names[outcome.name], error)
                 continue
-            file = self._crew.exchange.receive(told.file)
+            file = self._workers.exchange.receive(told.file)
             if file is None:
                 raise EngineError(
                     f"a worker read {names[outcome.name]}, and its rows are not there",
                     evidence=(("kept", "nothing was changed"),),
                     hint="see that all workers reach the same store, then run the same command",
                 )
-            self._crew.exchange.remove(told.file)
+            self._workers.exchange.remove(told.file)
             self.files.append(file)
             self._refuse(told)
             self._pull.selection.has_entries |= told.has_entries
@@ -154,10 +154,10 @@ class DistributedLists:
     def _decode_outcome(self, outcome: UnitOutcome) -> ListRead:
         if outcome.failed is None:
             told = msgspec.json.decode(outcome.details, type=ListRead)
-            self._crew.traffic.add(told.requests, told.received)
+            self._workers.traffic.add(told.requests, told.received)
             return told
         if outcome.details is not None:
-            raise error_of(msgspec.json.decode(outcome.details, type=ErrorReport))
+            raise restore_error(msgspec.json.decode(outcome.details, type=ErrorReport))
         raise EngineError(
             f"a list could not be read: {outcome.failed[1]}",
             evidence=(("kept", "nothing was changed"),),
@@ -171,7 +171,7 @@ class DistributedLists:
             refusals.add(one.uri, one.code, one.reason)
         unnamed = told.refused - len(told.kept)
         refusals.count = max(refusals.count, before) + unnamed
-        refusals.news += unnamed
+        refusals.new_count += unnamed
         refusals.dropped += told.dropped
         refusals.example = refusals.example or told.example
         refusals.encoded += told.encoded

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.destination.dumps import DumpTransfer
-from resourcesync.destination.holdings import new_manifest_sorter, new_wanted, read_manifest
-from resourcesync.destination.memory import encode
+from resourcesync.destination.holdings import new_fetch_sorter, new_manifest_sorter, read_manifest
+from resourcesync.destination.memory import encode_notes
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.packages import DumpPackage
@@ -16,7 +16,7 @@ from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.distributed.rows import listed_of
 from resourcesync.distributed.units import PackageUnit, SliceOutcome
-from resourcesync.distributed.work import FencedCopies, WorkerTools, failed, selection_of
+from resourcesync.distributed.work import FencedCopies, WorkerTools, failed_outcome, selection_of
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import StateTransaction
@@ -43,7 +43,7 @@ def unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
     try:
         return _unpack(unit, tools)
     except ResourceSyncError as error:
-        return failed(unit.name, error, tools)
+        return failed_outcome(unit.name, error, tools)
 
 
 def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
@@ -62,8 +62,8 @@ def _unpack(unit: PackageUnit, tools: WorkerTools) -> UnitOutcome:
 
 def _pull(unit: PackageUnit, tools: WorkerTools) -> SyncSession:
     """Return a pull whose mirror is as large as what the package may bring."""
-    terms, state = unit.terms, tools.memory()
-    state.commit(StateTransaction(notes=encode(generation=terms.generation - 1)))
+    terms, state = unit.options, tools.memory()
+    state.commit(StateTransaction(notes=encode_notes(generation=terms.generation - 1)))
     equipment = Dependencies(
         folder=unit.name,
         fetcher=tools.fetcher,
@@ -88,16 +88,16 @@ class _PackageFetch(DumpTransfer):
     """One package, and what is wanted of it."""
 
     def __init__(self, pull: SyncSession, unit: PackageUnit, tools: WorkerTools) -> None:
-        super().__init__(pull, PlanSummary(mode=Mode.BASELINE), lambda: (), unit.terms.at)
+        super().__init__(pull, PlanSummary(mode=Mode.BASELINE), lambda: (), unit.options.at)
         self._unit = unit
         self._tools = tools
         self._matched: list[WorkRow] = []
 
     def fetch_package(self) -> None:
         """Fetch the package and install what is wanted of it; whatever is wrong with it, is."""
-        with new_wanted(self._spill) as nothing:
+        with new_fetch_sorter(self._open_temporary) as nothing:
             self._fetch_package(self._unit.offered, None, nothing)
-        self.tally = self._landing.tally
+        self.tally = self._commit_batch.tally
 
     def _unpack(
         self, offered: DumpPackage, reader: "PackageReader", wanted: ExternalSorter[Fetch]
@@ -105,7 +105,7 @@ class _PackageFetch(DumpTransfer):
         """Find out what is wanted of it, then take it."""
         del wanted
         self._match(offered, reader)
-        with new_wanted(self._spill) as found:
+        with new_fetch_sorter(self._open_temporary) as found:
             for row in self._matched:
                 copies = () if row.copy is None else (row.copy,)
                 for decision in decide(copies, (listed_of(row.listed),), sweeping=False):
@@ -117,13 +117,13 @@ class _PackageFetch(DumpTransfer):
     def _match(self, offered: DumpPackage, reader: "PackageReader") -> None:
         """Note the wanted rows that the manifest lists; the coordinator may have to doubt them."""
         manifest = reader.manifest()
-        with new_manifest_sorter(self._spill) as listing:
-            for held in read_manifest(manifest, 0, self._terms(offered, manifest.header)):
+        with new_manifest_sorter(self._open_temporary) as listing:
+            for held in read_manifest(manifest, 0, self._trust_of(offered, manifest.header)):
                 listing.add(held)
             uris = dict.fromkeys(held.uri for held in listing)
         ordered = list(uris)
         if ordered:
-            rows = self._wanted_between(ordered[0], ordered[-1])
+            rows = self._wanted_rows(ordered[0], ordered[-1])
             self._matched = [row for row in rows if row.listed.uri in uris]
         copies = [row.copy for row in self._matched if row.copy is not None]
         for start in range(0, len(copies), _GROUP):
@@ -133,7 +133,7 @@ class _PackageFetch(DumpTransfer):
         self._tools.tables.write_work(file, self._matched)
         self._tools.exchange.send(name, file)
 
-    def _wanted_between(self, first: str, last: str) -> Iterator[WorkRow]:
+    def _wanted_rows(self, first: str, last: str) -> Iterator[WorkRow]:
         exchange = self._tools.exchange
         file = exchange.receive(INDEX)
         if file is None:

@@ -12,9 +12,9 @@ from resourcesync.destination.pulling import SyncSession
 from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.lists import host_of
 from resourcesync.distributed.package_work import INDEX, PERMIT, WANTED
-from resourcesync.distributed.slices import PACKAGE, SliceQueue, SliceResults, closable
+from resourcesync.distributed.slices import PACKAGE_PREFIX, SliceQueue, SliceResults, closable
 from resourcesync.distributed.units import PackageUnit, UnitOptions
-from resourcesync.distributed.work import write
+from resourcesync.distributed.work import write_file
 from resourcesync.errors import BudgetError, DocumentError, SourceError
 from resourcesync.ports.tables import JoinResult, WorkSlice
 
@@ -30,7 +30,7 @@ class PackageFetcher:
 
     def __init__(self, pull: SyncSession, crew: WorkerContext, slices: SliceQueue) -> None:
         self._pull = pull
-        self._crew = crew
+        self._workers = crew
         self._slices = slices
 
     def fetch(self, joined: JoinResult, terms: UnitOptions) -> SliceResults | None:
@@ -53,59 +53,59 @@ class PackageFetcher:
         ):
             return None
         try:
-            packages = self._pull.packages.at(uri)
+            packages = self._pull.packages.packages_at(uri)
         except (SourceError, DocumentError) as error:
             self._pull.warn("bad-dump", f"the dump at {uri} is of no use: {error.message}")
             return None
         self._send_wanted(joined.slices)
         try:
-            return self._unpacked(packages, terms)
+            return self._unpack_all(packages, terms)
         finally:
-            for name in (INDEX, *self._crew.exchange.names(WANTED)):
-                self._crew.exchange.remove(name)
+            for name in (INDEX, *self._workers.exchange.names(WANTED)):
+                self._workers.exchange.remove(name)
 
     def _send_wanted(self, slices: Sequence[WorkSlice]) -> None:
         """Let workers see what is wanted."""
         index: list[tuple[str, str]] = []
         for number, one in enumerate(slices):
             name = f"{WANTED}{number:06}"
-            first = next(iter(self._crew.tables.read_work(one.file)))
-            self._crew.exchange.send(name, one.file)
+            first = next(iter(self._workers.tables.read_work(one.file)))
+            self._workers.exchange.send(name, one.file)
             index.append((name, first.listed.uri))
-        file = f"{self._crew.folder()}/index"
-        write(file, msgspec.json.encode(index))
-        self._crew.exchange.send(INDEX, file)
+        file = f"{self._workers.folder()}/index"
+        write_file(file, msgspec.json.encode(index))
+        self._workers.exchange.send(INDEX, file)
 
-    def _unpacked(self, packages: Iterable[DumpPackage], terms: UnitOptions) -> SliceResults:
+    def _unpack_all(self, packages: Iterable[DumpPackage], terms: UnitOptions) -> SliceResults:
         ended, waiting = SliceResults(TransferTally()), dict[str, int | None]()
         units = self._units(packages, terms, waiting)
         try:
-            with closing(closable(self._crew.unpack(units))) as outcomes:
+            with closing(closable(self._workers.unpack(units))) as outcomes:
                 for outcome in outcomes:
-                    self._pull.budget.end(waiting.pop(outcome.name, None))
+                    self._pull.budget.release(waiting.pop(outcome.name, None))
                     if outcome.failed is None:
                         self._slices.accept_package(outcome.name)
                         ended = ended.plus(self._slices.decode_outcome(outcome))
                     else:
                         message = f"a package is of no use: {outcome.failed[1]}"
                         self._pull.warn("bad-package", message)
-                        self._slices.forget_package(outcome.name)
+                        self._slices.discard_package(outcome.name)
         except BudgetError:
-            self._pull.budget.end_of_time()
+            self._pull.budget.expire()
         for name in waiting:
-            self._slices.forget_package(name)
+            self._slices.discard_package(name)
         return ended
 
     def _units(
         self, packages: Iterable[DumpPackage], terms: UnitOptions, waiting: dict[str, int | None]
     ) -> Iterator[PackageUnit]:
-        token = f"{self._crew.folder()}/token"
-        write(token, b"wanted")
+        token = f"{self._workers.folder()}/token"
+        write_file(token, b"wanted")
         for number, offered in enumerate(packages):
-            if not self._pull.budget.begin(offered.entry.length):
+            if not self._pull.budget.reserve(offered.entry.length):
                 return
-            name = f"{PACKAGE}{terms.run}-{number:06}"
-            self._crew.exchange.send(f"{name}{PERMIT}", token)
+            name = f"{PACKAGE_PREFIX}{terms.run}-{number:06}"
+            self._workers.exchange.send(f"{name}{PERMIT}", token)
             waiting[name] = offered.entry.length
             host, found = host_of(offered.uri), self._pull.discovered
-            yield PackageUnit(name=name, host=host, offered=offered, found=found, terms=terms)
+            yield PackageUnit(name=name, host=host, offered=offered, found=found, options=terms)

@@ -109,9 +109,9 @@ class TurnQueue:
         self, units: Iterable[WorkUnit], manners: HostLimits, *, ahead: int = _AHEAD
     ) -> None:
         self._units = iter(units)
-        self._manners = manners
+        self._limits = manners
         self._ahead = ahead
-        self._lanes: dict[str, _HostQueue] = {}
+        self._hosts: dict[str, _HostQueue] = {}
         self._ring: deque[str] = deque()
         self._idle: dict[str, None] = {}
         self._waiting = 0
@@ -125,12 +125,12 @@ class TurnQueue:
         """Whether no unit is left, neither to be given a turn nor under way."""
         return self._read_all and not self._waiting and not self._running
 
-    def next(self, now: float, slots: int) -> Turn | None:
+    def next_attempt(self, now: float, slots: int) -> Turn | None:
         """Give a unit its turn, if there is room and one whose host may be asked now.
 
         Room is for one unit more than are done at a time, so that no worker waits for us.
         """
-        self._parts = self._manners.parts(slots)
+        self._parts = self._limits.parts(slots)
         if self._running > slots:
             return None
         while self._waiting < min(self._parts + 1, self._ahead) and self._read():
@@ -142,37 +142,37 @@ class TurnQueue:
 
     def try_unit(self, unit: WorkUnit, now: float) -> Turn | None:
         """Give this unit its turn, if its host may be asked now; it is not one of those kept."""
-        lane = self._lane(unit.host)
+        lane = self._host_queue(unit.host)
         return self._give(lane, unit, now, len(lane.waiting) + 1)
 
-    def again(self, unit: WorkUnit) -> None:
+    def requeue(self, unit: WorkUnit) -> None:
         """Keep a unit that was lost for another turn, before the others of its host."""
         self._enqueue(unit, first=True)
 
-    def ended(self, turn: Turn, outcome: UnitOutcome | None, now: float) -> None:
+    def finish(self, turn: Turn, outcome: UnitOutcome | None, now: float) -> None:
         """Take note that a turn is over; ``None`` when what became of the unit is not known."""
-        lane = self._lanes[turn.unit.host]
+        lane = self._hosts[turn.unit.host]
         del lane.running[turn.number]
         self._running -= 1
         if outcome is not None and turn.unit.host:
             self._learn(lane, turn, outcome, now)
         if not lane.running and not lane.waiting:
-            self._rest(turn.unit.host, lane, now)
+            self._retire_host(turn.unit.host, lane, now)
 
     def ready_at(self, now: float) -> float | None:
         """Return when the next host has been left alone for long enough; ``None`` for none."""
-        quiet = (self._lanes[host].quiet_until for host in self._ring)
+        quiet = (self._hosts[host].quiet_until for host in self._ring)
         return min((moment for moment in quiet if moment > now), default=None)
 
     def quiet_until(self, host: str) -> float:
         """Return until when a host is left alone; in the past when it is not."""
-        lane = self._lanes.get(host)
+        lane = self._hosts.get(host)
         return -inf if lane is None else lane.quiet_until
 
     def _next_waiting(self, now: float) -> Turn | None:
         for _ in range(len(self._ring)):
             host = self._ring.popleft()
-            lane = self._lanes[host]
+            lane = self._hosts[host]
             turn = self._give(lane, lane.waiting[0], now, len(lane.waiting))
             if turn is not None:
                 self._waiting -= 1
@@ -193,7 +193,7 @@ class TurnQueue:
         return True
 
     def _enqueue(self, unit: WorkUnit, *, first: bool) -> None:
-        lane = self._lane(unit.host)
+        lane = self._host_queue(unit.host)
         if not lane.waiting:
             self._ring.append(unit.host)
         if first:
@@ -202,9 +202,9 @@ class TurnQueue:
             lane.waiting.append(unit)
         self._waiting += 1
 
-    def _lane(self, host: str) -> _HostQueue:
+    def _host_queue(self, host: str) -> _HostQueue:
         self._idle.pop(host, None)
-        return self._lanes.setdefault(host, _HostQueue())
+        return self._hosts.setdefault(host, _HostQueue())
 
     def _give(self, lane: _HostQueue, unit: WorkUnit, now: float, left: int) -> Turn | None:
         """Give a unit of a host its turn, if it may be asked now; so many are left to be given."""
@@ -212,7 +212,7 @@ class TurnQueue:
         if unit.host:
             others = len(lane.running)
             parts = min(self._parts, others + left) if self._read_all else self._parts
-            share = self._manners.share(parts)
+            share = self._limits.share(parts)
             full = others >= min(parts, lane.limit) or not self._fits(lane, share)
             if full or now < lane.quiet_until:
                 return None
@@ -226,7 +226,7 @@ class TurnQueue:
         shares = (share, *lane.running.values())
         rate = sum(it.rate or 0 for it in shares)
         jobs = sum(it.jobs or 0 for it in shares)
-        return rate <= (self._manners.rate or 0) * _ROUNDING and jobs <= (self._manners.jobs or 0)
+        return rate <= (self._limits.rate or 0) * _ROUNDING and jobs <= (self._limits.jobs or 0)
 
     def _learn(self, lane: _HostQueue, turn: Turn, outcome: UnitOutcome, now: float) -> None:
         if outcome.wait is not None:
@@ -239,16 +239,16 @@ class TurnQueue:
             lane.clean += 1
             if lane.clean >= lane.limit:
                 lane.clean = 0
-                lane.limit = lane.limit + 1 if lane.limit + 1 < self._manners.units else inf
+                lane.limit = lane.limit + 1 if lane.limit + 1 < self._limits.units else inf
 
-    def _rest(self, host: str, lane: _HostQueue, now: float) -> None:
+    def _retire_host(self, host: str, lane: _HostQueue, now: float) -> None:
         if lane.limit == inf and lane.quiet_until <= now:
-            del self._lanes[host]
+            del self._hosts[host]
             return
         self._idle[host] = None
         if len(self._idle) > _REMEMBERED:
             oldest = next(iter(self._idle))
-            del self._idle[oldest], self._lanes[oldest]
+            del self._idle[oldest], self._hosts[oldest]
 
 
 def _bounded(wait: float) -> float:

@@ -1,11 +1,11 @@
 """Listed resources as rows of files, and back; pure."""
 
 from resourcesync.destination.plan import DISPUTED, FILTERED, ListedEntry
-from resourcesync.destination.tasks import contradicting_again, contradiction_of
+from resourcesync.destination.tasks import decode_contradiction, encode_contradiction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow
 
-_OF_AN_ENTRY = "["
+_ENTRY_PREFIX = "["
 """What the links of an entry begin with, as they are remembered: no URI does."""
 
 
@@ -16,7 +16,7 @@ def row_of(listed: ListedEntry) -> ListedRow:
     takes a copy for what is listed.
     """
     entry = (listed.entry,) if listed.entry else ()
-    how = contradiction_of(listed)
+    how = encode_contradiction(listed)
     row = ListedRow(*listed[:7], "\n".join((listed.memento, *listed.mirrors, *how, *entry)))
     is_open = how and listed.change not in (ChangeKind.DELETED, FILTERED)
     return row._replace(change=DISPUTED) if is_open else row
@@ -25,6 +25,6 @@ def row_of(listed: ListedEntry) -> ListedRow:
 def listed_of(row: ListedRow) -> ListedEntry:
     """Return what is listed in a row."""
     memento, *mirrors = row.elsewhere.split("\n")
-    entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_OF_AN_ENTRY) else ""
+    entry = mirrors.pop() if mirrors and mirrors[-1].startswith(_ENTRY_PREFIX) else ""
     listed = ListedEntry(*row[:7], mirrors=tuple(mirrors), memento=memento, entry=entry)
-    return contradicting_again(listed)
+    return decode_contradiction(listed)

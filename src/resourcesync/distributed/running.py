@@ -24,13 +24,13 @@ TRIES: Final = 3
 
 _POLL_SECONDS: Final = 1.0
 """Seconds between two looks at whether to stop and how many workers there are."""
-_IN_VAIN: Final = 30
+_MOST_FAILURES: Final = 30
 _LONGEST: Final = 500
 
 _log = logging.getLogger(__name__)
 
 
-def run(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
+def run_units(  # noqa: PLR0913 - whom to tell of losses is nobody's in most runs
     engine: ExecutionEngine,
     work: UnitFunction,
     units: Iterable[WorkUnit],
@@ -91,7 +91,7 @@ class _UnitRun:
         self._ready: list[UnitOutcome] = []
         self._losses: Counter[str] = Counter()
         self._breaks: Counter[str] = Counter()
-        self._in_vain = 0
+        self._failures_in_a_row = 0
 
     def outcomes(self, stop: Callable[[], bool]) -> Iterator[UnitOutcome]:
         try:
@@ -118,7 +118,7 @@ class _UnitRun:
             if alone:
                 turn = self._turns.try_unit(self._suspects[-1], now)
             else:
-                turn = self._turns.next(now, self._engine.slots)
+                turn = self._turns.next_attempt(now, self._engine.slots)
             if turn is None:
                 return
             if alone:
@@ -131,12 +131,12 @@ class _UnitRun:
         try:
             promise = self._engine.submit(self._work, turn.unit, turn.share)
         except EngineError as error:
-            self._turns.ended(turn, None, self._clock.monotonic())
+            self._turns.finish(turn, None, self._clock.monotonic())
             if alone:
                 self._suspects.append(turn.unit)
             else:
-                self._turns.again(turn.unit)
-            self._mend(error)
+                self._turns.requeue(turn.unit)
+            self._repair_engine(error)
             return
         self._under_way[turn.number] = _RunningUnit(turn, promise, alone)
         number, told = turn.number, self._finished
@@ -151,14 +151,14 @@ class _UnitRun:
             self._clock.sleep(seconds)
             return
         with suppress(Empty):
-            self._hear(self._finished.get(timeout=seconds))
+            self._handle_finished(self._finished.get(timeout=seconds))
 
     def _next_moment(self, now: float) -> float | None:
         if not self._suspects:
             return self._turns.ready_at(now)
         return None if self._under_way else self._turns.quiet_until(self._suspects[-1].host)
 
-    def _hear(self, number: int) -> None:
+    def _handle_finished(self, number: int) -> None:
         """Take note that a turn is over, if it is not one that was lost before."""
         task = self._under_way.get(number)
         if task is None:
@@ -166,49 +166,49 @@ class _UnitRun:
         try:
             outcome = task.promise.result()
         except BrokenExecutor as error:
-            self._mend(error)
+            self._repair_engine(error)
         except Exception as error:  # noqa: BLE001 - the edge of a worker: it may raise anything
-            self._over(task, None)
-            self._lose(task.turn.unit, error)
+            self._end_turn(task, None)
+            self._handle_loss(task.turn.unit, error)
         else:
-            self._did(task, outcome)
+            self._complete(task, outcome)
 
-    def _hear_all(self) -> None:
+    def _drain_finished(self) -> None:
         """Take what was done before the engine broke, so that it is not done again."""
         with suppress(Empty):
             while True:
                 task = self._under_way.get(self._finished.get_nowait())
                 with suppress(Exception):
                     if task is not None:
-                        self._did(task, task.promise.result())
+                        self._complete(task, task.promise.result())
 
-    def _did(self, task: _RunningUnit, outcome: UnitOutcome) -> None:
-        self._over(task, outcome)
-        self._in_vain = 0
+    def _complete(self, task: _RunningUnit, outcome: UnitOutcome) -> None:
+        self._end_turn(task, outcome)
+        self._failures_in_a_row = 0
         self._forget(task.turn.unit.name)
         self._ready.append(outcome)
 
-    def _over(self, task: _RunningUnit, outcome: UnitOutcome | None) -> None:
+    def _end_turn(self, task: _RunningUnit, outcome: UnitOutcome | None) -> None:
         del self._under_way[task.turn.number]
-        self._turns.ended(task.turn, outcome, self._clock.monotonic())
+        self._turns.finish(task.turn, outcome, self._clock.monotonic())
 
-    def _lose(self, unit: WorkUnit, error: Exception) -> None:
+    def _handle_loss(self, unit: WorkUnit, error: Exception) -> None:
         self._losses[unit.name] += 1
-        self._tried_in_vain(error, _IN_VAIN + TRIES * self._engine.slots)
+        self._count_failure(error, _MOST_FAILURES + TRIES * self._engine.slots)
         _log.warning("unit %s was lost: %s", unit.name, _error_text(error))
         self._report(f"a worker did not end its piece of the work: {_error_text(error)}")
         if self._losses[unit.name] < TRIES:
-            self._turns.again(unit)
+            self._turns.requeue(unit)
         else:
             self._fail(unit, _error_text(error))
 
-    def _mend(self, error: Exception) -> None:
+    def _repair_engine(self, error: Exception) -> None:
         """Begin anew with an engine that takes no more work, and all that was under way."""
-        self._hear_all()
-        self._tried_in_vain(error, _IN_VAIN)
+        self._drain_finished()
+        self._count_failure(error, _MOST_FAILURES)
         for task in list(self._under_way.values()):
             task.promise.cancel()
-        if not self._engine.mend():
+        if not self._engine.restart_workers():
             raise EngineError(
                 "the engine takes no more work",
                 evidence=(("got", _error_text(error)),),
@@ -222,16 +222,16 @@ class _UnitRun:
         pieces = "a piece" if len(lost) == 1 else f"{len(lost)} pieces"
         self._report(f"a worker died while {pieces} of work {was} under way: {_error_text(error)}")
         for task in reversed(lost):
-            self._over(task, None)
-            self._broke(task, error)
+            self._end_turn(task, None)
+            self._requeue_broken(task, error)
 
-    def _broke(self, task: _RunningUnit, error: Exception) -> None:
+    def _requeue_broken(self, task: _RunningUnit, error: Exception) -> None:
         unit = task.turn.unit
         self._breaks[unit.name] += 1
         if task.alone:
             self._fail(unit, f"its worker died each time: {_error_text(error)}")
         elif self._breaks[unit.name] < TRIES - 1:
-            self._turns.again(unit)
+            self._turns.requeue(unit)
         else:
             self._suspects.append(unit)
 
@@ -243,12 +243,12 @@ class _UnitRun:
         self._losses.pop(name, None)
         self._breaks.pop(name, None)
 
-    def _tried_in_vain(self, error: Exception, most: int) -> None:
-        self._in_vain += 1
-        if self._in_vain < most:
+    def _count_failure(self, error: Exception, most: int) -> None:
+        self._failures_in_a_row += 1
+        if self._failures_in_a_row < most:
             return
         raise EngineError(
-            f"nothing came of {self._in_vain} tries: the engine cannot do this work",
+            f"nothing came of {self._failures_in_a_row} tries: the engine cannot do this work",
             evidence=(("got", _error_text(error)),),
             hint="each worker needs this Python, this version of resourcesync, and the store",
         ) from error

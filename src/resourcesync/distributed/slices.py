@@ -11,14 +11,14 @@ import msgspec
 
 from resourcesync.destination.budget import Budget
 from resourcesync.destination.landing import TransferTally
-from resourcesync.destination.plan import forgotten
+from resourcesync.destination.plan import as_unknown
 from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.crew import WorkerContext
-from resourcesync.distributed.fitting import fitting
-from resourcesync.distributed.lists import READ, host_of
+from resourcesync.distributed.fitting import fit_to_budget
+from resourcesync.distributed.lists import READ_PREFIX, host_of
 from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import SliceOutcome, SliceUnit, UnitOptions
-from resourcesync.distributed.work import BEGUN, REPORT_SUFFIX
+from resourcesync.distributed.work import BEGUN_SUFFIX, REPORT_SUFFIX
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
@@ -26,9 +26,9 @@ from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, WorkRow, WorkSlice
 
-_WORK: Final = "work/"
-_DONE: Final = "done/"
-PACKAGE: Final = "package/"
+_WORK_PREFIX: Final = "work/"
+_DONE_PREFIX: Final = "done/"
+PACKAGE_PREFIX: Final = "package/"
 """What the names of packages that are units begin with."""
 _CHUNK: Final = 1_000
 _SAMPLE: Final = 100
@@ -65,8 +65,10 @@ class _AbandonedUnit(NamedTuple):
     sign: str
 
 
-def _of_slice(work: str) -> _AbandonedUnit:
-    return _AbandonedUnit(work, work, f"{_DONE}{work.removeprefix(_WORK)}{BEGUN}")
+def _abandoned_slice(work: str) -> _AbandonedUnit:
+    return _AbandonedUnit(
+        work, work, f"{_DONE_PREFIX}{work.removeprefix(_WORK_PREFIX)}{BEGUN_SUFFIX}"
+    )
 
 
 class SliceQueue:
@@ -79,7 +81,7 @@ class SliceQueue:
     """
 
     def __init__(self, crew: WorkerContext, clock: Clock, report: Reporter) -> None:
-        self._crew = crew
+        self._workers = crew
         self._clock = clock
         self._report = report
 
@@ -90,23 +92,23 @@ class SliceQueue:
 
         What they are still about to put in place, they cannot: their slices are gone.
         """
-        exchange = self._crew.exchange
-        done = set(exchange.names(_DONE))
-        for name in sorted(exchange.names(_WORK)):
-            outcome = f"{_DONE}{name.removeprefix(_WORK)}"
-            if outcome not in done or not self._took_whole(partial(self.accept, name, outcome)):
-                self._forget(_of_slice(name))
-        packages = sorted(exchange.names(PACKAGE))
+        exchange = self._workers.exchange
+        done = set(exchange.names(_DONE_PREFIX))
+        for name in sorted(exchange.names(_WORK_PREFIX)):
+            outcome = f"{_DONE_PREFIX}{name.removeprefix(_WORK_PREFIX)}"
+            if outcome not in done or not self._try_accept(partial(self.accept, name, outcome)):
+                self._abandon(_abandoned_slice(name))
+        packages = sorted(exchange.names(PACKAGE_PREFIX))
         for base in dict.fromkeys(name.partition(".")[0] for name in packages):
             is_done = base in packages and f"{base}{PERMIT}" in packages
-            if not (is_done and self._took_whole(partial(self.accept_package, base))):
-                self.forget_package(base)
-        for prefix in (_DONE, WANTED, READ):
+            if not (is_done and self._try_accept(partial(self.accept_package, base))):
+                self.discard_package(base)
+        for prefix in (_DONE_PREFIX, WANTED, READ_PREFIX):
             for name in list(exchange.names(prefix)):
                 exchange.remove(name)
 
     @staticmethod
-    def _took_whole(take: Callable[[], None]) -> bool:
+    def _try_accept(take: Callable[[], None]) -> bool:
         """Take what a unit did; whether it could be read. Else nothing is known of its rows."""
         try:
             take()
@@ -119,23 +121,23 @@ class SliceQueue:
         self.accept(f"{base}{PAIRS}", base, f"{base}{PERMIT}")
         self._drop_package(base)
 
-    def forget_package(self, base: str) -> None:
+    def discard_package(self, base: str) -> None:
         """Hold nothing for known of what a package may have brought; it brings no more."""
         matched = f"{base}{MATCHED}"
-        self._forget(_AbandonedUnit(matched, f"{base}{PERMIT}", matched))
+        self._abandon(_AbandonedUnit(matched, f"{base}{PERMIT}", matched))
         self._drop_package(base)
 
     def _drop_package(self, base: str) -> None:
-        for name in [*self._crew.exchange.names(f"{base}."), base]:
-            self._crew.exchange.remove(name)
+        for name in [*self._workers.exchange.names(f"{base}."), base]:
+            self._workers.exchange.remove(name)
 
-    def _forget(self, left: "_AbandonedUnit") -> None:
+    def _abandon(self, left: "_AbandonedUnit") -> None:
         """Hold nothing for known of what a unit may have put in place, and let it do no more.
 
         It may be at it: it says that it begins, then looks whether it still may. So it is asked
         for both before it may no more, and after.
         """
-        exchange = self._crew.exchange
+        exchange = self._workers.exchange
         file = exchange.receive(left.rows)
         was_begun = self._exists(left.sign)
         if was_begun and file is not None:
@@ -147,19 +149,21 @@ class SliceQueue:
                 self._mark_suspect(file)
 
     def _exists(self, name: str) -> bool:
-        return name in self._crew.exchange.names(name)
+        return name in self._workers.exchange.names(name)
 
     def _mark_suspect(self, file: str) -> None:
-        rows = self._crew.tables.read_work(file)
+        rows = self._workers.tables.read_work(file)
         while group := list(islice(rows, _CHUNK)):
-            self._crew.state.commit(StateTransaction(suspect=[_unknown(row) for row in group]))
+            self._workers.state.commit(
+                StateTransaction(suspect=[_suspect_copy(row) for row in group])
+            )
 
     # --- bringing ---
 
     def decode_outcome(self, outcome: UnitOutcome) -> SliceOutcome:
         """Return what a unit tells of what it did; what the network took is counted."""
         told = msgspec.json.decode(outcome.details, type=SliceOutcome)
-        self._crew.traffic.add(told.requests, told.received)
+        self._workers.traffic.add(told.requests, told.received)
         return told
 
     def fetch(
@@ -189,19 +193,19 @@ class SliceQueue:
         total = _Total()
         units = self._units(slices, terms, budget, waiting, total, is_decided=is_decided)
         try:
-            with closing(closable(self._crew.fetch(units))) as outcomes:
+            with closing(closable(self._workers.fetch(units))) as outcomes:
                 for outcome in outcomes:
                     unit = waiting.pop(outcome.name)
-                    budget.end(unit.size)
-                    ended = self._took(unit, outcome, ended)
+                    budget.release(unit.size)
+                    ended = self._accept_outcome(unit, outcome, ended)
                     self._report_progress(ended, total)
                     if fail_fast and ended.tally.failed:
                         ended = ended._replace(complete=False)
                         break
         except BudgetError:
-            budget.end_of_time()
+            budget.expire()
         for unit in waiting.values():
-            self._forget(_of_slice(unit.work))
+            self._abandon(_abandoned_slice(unit.work))
         return ended._replace(complete=ended.complete and not waiting and not budget.spent)
 
     def _units(
@@ -215,20 +219,20 @@ class SliceQueue:
         is_decided: bool,
     ) -> Iterator[SliceUnit]:
         for number, whole in enumerate(slices):
-            one = fitting(whole, budget, self._crew.tables)
-            if not budget.begin(one.size):
+            one = fit_to_budget(whole, budget, self._workers.tables)
+            if not budget.reserve(one.size):
                 return
             if one is not whole:
                 budget.spent = budget.spent or "bytes"
             name = f"{terms.run}-{number:06}"
-            self._crew.exchange.send(f"{_WORK}{name}", one.file)
+            self._workers.exchange.send(f"{_WORK_PREFIX}{name}", one.file)
             unit = SliceUnit(
-                name=f"{_DONE}{name}",
+                name=f"{_DONE_PREFIX}{name}",
                 host=self._host(one),
-                work=f"{_WORK}{name}",
+                work=f"{_WORK_PREFIX}{name}",
                 rows=one.rows,
                 size=one.size,
-                terms=terms,
+                options=terms,
                 is_decided=is_decided,
             )
             total.rows += one.rows
@@ -238,13 +242,15 @@ class SliceQueue:
 
     def _host(self, one: WorkSlice) -> str:
         """Return the host that most of a slice is asked of, by its first rows."""
-        rows = islice(self._crew.tables.read_work(one.file), _SAMPLE)
+        rows = islice(self._workers.tables.read_work(one.file), _SAMPLE)
         hosts = Counter(host_of(row.listed.loc) for row in rows)
         return hosts.most_common(1)[0][0] if hosts else ""
 
-    def _took(self, unit: SliceUnit, outcome: UnitOutcome, before: SliceResults) -> SliceResults:
+    def _accept_outcome(
+        self, unit: SliceUnit, outcome: UnitOutcome, before: SliceResults
+    ) -> SliceResults:
         if outcome.failed is not None:
-            self._forget(_of_slice(unit.work))
+            self._abandon(_abandoned_slice(unit.work))
             code, reason = outcome.failed
             message = f"{unit.rows} resources were not fetched: {reason}"
             self._report("warning", {"code": code, "message": message})
@@ -260,7 +266,7 @@ class SliceQueue:
             done: That of what became of them.
             token: That without which both are nobody's; empty for the first.
         """
-        exchange, tables = self._crew.exchange, self._crew.tables
+        exchange, tables = self._workers.exchange, self._workers.tables
         slice_, outcome = exchange.receive(work), exchange.receive(done)
         if slice_ is None or outcome is None:
             raise StateError(
@@ -273,13 +279,13 @@ class SliceQueue:
             same = list(islice(ended, _CHUNK))
             if [row.listed.uri for row in group] != [row.uri for row in same]:
                 raise StateError(f"what became of {work} is not of these rows")
-            self._remember(list(zip(group, same, strict=True)))
+            self._store(list(zip(group, same, strict=True)))
         exchange.remove(token or work)  # first: without it, the others are nobody's
-        for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN}"):
+        for name in (work, done, f"{done}{REPORT_SUFFIX}", f"{done}{BEGUN_SUFFIX}"):
             exchange.remove(name)
 
-    def _remember(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
-        state = self._crew.state
+    def _store(self, pairs: list[tuple[WorkRow, DoneRow]]) -> None:
+        state = self._workers.state
         # Not what the slice says of them: it may be taken again after the table was made anew.
         state.recall([done.uri for _, done in pairs])
         changed = [(w, d.copy) for w, d in pairs if d.copy is not None and d.copy != w.copy]
@@ -289,7 +295,9 @@ class SliceQueue:
                 suspect=[copy for _, copy in changed if copy.length < 0],
                 removed=[d.uri for w, d in pairs if d.copy is None and w.copy is not None],
                 completed=[d.uri for _, d in pairs if d.pending is None],
-                pending=[self._again(d.pending) for _, d in pairs if d.pending is not None],
+                pending=[
+                    self._with_earlier_tries(d.pending) for _, d in pairs if d.pending is not None
+                ],
                 now=to_microseconds(self._clock.now()),
             )
         )
@@ -300,9 +308,9 @@ class SliceQueue:
             if done.pending is not None and done.pending.task == PendingTask.FETCH:
                 self._report_failed(work, done.pending)
 
-    def _again(self, row: Pending) -> Pending:
+    def _with_earlier_tries(self, row: Pending) -> Pending:
         """Return a task that failed, with the tries of earlier runs: a worker knows of none."""
-        known = self._crew.state.pending_of(row.uri)
+        known = self._workers.state.pending_of(row.uri)
         if known is None or known.task != row.task or row.task != PendingTask.FETCH:
             return row
         tries = known.tries + row.tries
@@ -363,12 +371,12 @@ class _Total:
         self.size = 0
 
 
-def _unknown(row: WorkRow) -> Copy:
+def _suspect_copy(row: WorkRow) -> Copy:
     """Return the copy at the place of a row of which nothing is known; it may not be there."""
     listed, copy = row.listed, row.copy
     if copy is None:
         copy = Copy(listed.uri, listed.path, 0, "", "", None, "", "", "", Fixity.UNVERIFIED, 0)
-    return forgotten(copy)
+    return as_unknown(copy)
 
 
 def closable(outcomes: Iterator[UnitOutcome]) -> Generator[UnitOutcome, None, None]:

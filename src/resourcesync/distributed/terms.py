@@ -2,12 +2,12 @@
 
 from resourcesync.destination.options import Filters
 from resourcesync.destination.pulling import SyncSession
-from resourcesync.destination.runs import new_run
+from resourcesync.destination.runs import new_run_id
 from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.units import UnitOptions
 
 
-def terms_of(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
+def unit_options(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
     """Return what all units of a pull have in common.
 
     Args:
@@ -19,10 +19,10 @@ def terms_of(pull: SyncSession, crew: WorkerContext, *, at: int) -> UnitOptions:
     assert identity is not None, "a pull has found its Source"
     return UnitOptions(
         identity=identity,
-        yielding=pull.sync_state.yielding,
+        yielding=pull.sync_state.relocated_uris,
         filters=pull.options.filters or pull.sync_state.filters or Filters(),
         site=crew.site,
-        run=new_run(),
+        run=new_run_id(),
         generation=pull.generation,
         at=at,
         lenient=pull.options.verify == "lenient",

@@ -73,7 +73,7 @@ class ListDocumentUnit:
     name: str
     host: str
     uri: str
-    terms: UnitOptions
+    options: UnitOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class SliceUnit:
     work: str
     rows: int
     size: int
-    terms: UnitOptions
+    options: UnitOptions
     is_decided: bool = False
 
 
@@ -116,7 +116,7 @@ class PackageUnit:
     host: str
     offered: DumpPackage
     found: SourceLists
-    terms: UnitOptions
+    options: UnitOptions
 
 
 class ListRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ class ErrorReport(msgspec.Struct, frozen=True, kw_only=True):
     wait: float | None = None
 
 
-def fault_of(error: ResourceSyncError) -> ErrorReport:
+def report_error(error: ResourceSyncError) -> ErrorReport:
     """Return what can be told of an error."""
     return ErrorReport(
         kind=type(error).__name__,
@@ -175,7 +175,7 @@ def fault_of(error: ResourceSyncError) -> ErrorReport:
     )
 
 
-def error_of(fault: ErrorReport) -> ResourceSyncError:
+def restore_error(fault: ErrorReport) -> ResourceSyncError:
     """Return the error that a worker had."""
     kind: Any = getattr(errors, fault.kind, None)
     if not (isinstance(kind, type) and issubclass(kind, _TRANSFERABLE)):

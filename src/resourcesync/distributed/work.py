@@ -25,7 +25,7 @@ from resourcesync.destination.plan import (
     match_copy,
 )
 from resourcesync.destination.resource_lists import ResourceListReader
-from resourcesync.destination.runs import new_run
+from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.destination.transfer import ResourceTransfer
@@ -37,7 +37,7 @@ from resourcesync.distributed.units import (
     SliceOutcome,
     SliceUnit,
     UnitOptions,
-    fault_of,
+    report_error,
 )
 from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
@@ -49,7 +49,7 @@ from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 
 REPORT_SUFFIX: Final = ".told"
 """What the name of the file ends with that has what a unit told, beside its rows."""
-BEGUN: Final = ".begun"
+BEGUN_SUFFIX: Final = ".begun"
 """The same for the mark that a slice was begun: then some of it may be in place."""
 _GROUP: Final = 1_000
 
@@ -101,11 +101,11 @@ def read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
     try:
         return _read_list(unit, tools)
     except ResourceSyncError as error:
-        return failed(unit.name, error, tools)
+        return failed_outcome(unit.name, error, tools)
 
 
 def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
-    selection = selection_of(unit.terms, tools.mappers)
+    selection = selection_of(unit.options, tools.mappers)
     documents = DocumentFetcher(tools.fetcher, tools.scratch)
     spool: ExternalSorter[ListedEntry] = ExternalSorter(
         key=attrgetter("uri"), dump=_dump, load=_load, spill=tools.scratch
@@ -119,7 +119,7 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
                 uri=unit.uri,
                 hint="tell the Source; look at its lists with: resourcesync validate URL",
             )
-        name = f"{unit.name}-{new_run()}"
+        name = f"{unit.name}-{new_run_id()}"
         file = tools.file(name)
         rows = tools.tables.write_listed(file, map(row_of, spool))
     tools.exchange.send(name, file)
@@ -128,12 +128,12 @@ def _read_list(unit: ListDocumentUnit, tools: WorkerTools) -> UnitOutcome:
         file=name,
         at=snapshot.at,
         entries=snapshot.entries,
-        complete=snapshot.complete,
+        complete=snapshot.proves_absence,
         dialect=snapshot.dialect,
         refused=selection.refusals.count,
         kept=selection.refusals.stored,
         has_entries=selection.has_entries,
-        head=snapshot.head,
+        head=snapshot.version,
         dropped=selection.refusals.dropped,
         example=selection.refusals.example,
         encoded=selection.refusals.encoded,
@@ -155,23 +155,23 @@ def fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     try:
         known = tools.exchange.receive(f"{unit.name}{REPORT_SUFFIX}")
         if known is not None and tools.exchange.receive(unit.name) is not None:
-            return UnitOutcome(unit.name, unit.rows, details=_read(known))
+            return UnitOutcome(unit.name, unit.rows, details=_read_file(known))
         return _fetch_slice(unit, tools)
     except ResourceSyncError as error:
-        return failed(unit.name, error, tools)
+        return failed_outcome(unit.name, error, tools)
 
 
 def _fetch_slice(unit: SliceUnit, tools: WorkerTools) -> UnitOutcome:
     work = tools.exchange.receive(unit.work)
     if work is None:
-        raise run_over(unit.work)
+        raise run_over_error(unit.work)
     rows = list(tools.tables.read_work(work))
     slice_ = _SliceMirror(unit, tools, rows)
     told = slice_.carry_out()
     done, words = tools.file(unit.name), tools.file(f"{unit.name}{REPORT_SUFFIX}")
     count = tools.tables.write_done(done, slice_.done())
     encoded = msgspec.json.encode(told)
-    write(words, encoded)
+    write_file(words, encoded)
     tools.exchange.send(f"{unit.name}{REPORT_SUFFIX}", words)
     tools.exchange.send(unit.name, done)
     return UnitOutcome(unit.name, count, wait=tools.wait(), details=encoded)
@@ -191,7 +191,7 @@ class _SliceMirror:
             self._state.commit(StateTransaction(suspect=copies[start : start + _GROUP]))
 
     def carry_out(self) -> SliceOutcome:
-        terms, tools, unit = self._unit.terms, self._tools, self._unit
+        terms, tools, unit = self._unit.options, self._tools, self._unit
         policy = TransferPolicy(
             lenient=terms.lenient,
             deletes=terms.applies_deletions,
@@ -209,18 +209,18 @@ class _SliceMirror:
             policy=policy,
             report=lambda _event, _fields: None,
         )
-        tally = transfer.carry_out(self._fetches(), total=unit.rows, size=unit.size)
+        tally = transfer.execute(self._fetches(), total=unit.rows, size=unit.size)
         tally.same += self._tally.same
         requests, received = tools.traffic()
         return SliceOutcome(tally=tally, requests=requests, received=received)
 
     def _is_begun(self) -> bool:
         """Whether the slice was begun before; from now on it was."""
-        name = f"{self._unit.name}{BEGUN}"
+        name = f"{self._unit.name}{BEGUN_SUFFIX}"
         if self._tools.exchange.receive(name) is not None:
             return True
         mark = self._tools.file(name)
-        write(mark, b"begun")
+        write_file(mark, b"begun")
         self._tools.exchange.send(name, mark)
         return False
 
@@ -245,7 +245,7 @@ class _SliceMirror:
         self._state.commit(StateTransaction(pending=tasks))
 
     def _task(self, copy: Copy, reason: str) -> Pending:
-        terms = self._unit.terms
+        terms = self._unit.options
         now = to_microseconds(self._tools.clock.now())
         row = pending_delete(copy, reason=reason, now=now, at=terms.at, generation=terms.generation)
         return row if terms.applies_deletions else row._replace(task=PendingTask.RETAIN)
@@ -293,7 +293,7 @@ class FencedCopies:
         if batch and next(self._exchange.names(self._token), None) is None:
             for one in batch:
                 one.staged.discard()
-            raise run_over(self._token)
+            raise run_over_error(self._token)
         return self._copies.install(batch)
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
@@ -301,7 +301,7 @@ class FencedCopies:
         raise AssertionError(f"a unit of {self._token} takes nothing away: {reason}, {len(batch)}")
 
 
-def run_over(token: str) -> StorageError:
+def run_over_error(token: str) -> StorageError:
     """Return the error of a unit whose run is over."""
     return StorageError(
         f"the run that {token} is of is over",
@@ -310,21 +310,21 @@ def run_over(token: str) -> StorageError:
     )
 
 
-def failed(name: str, error: ResourceSyncError, tools: WorkerTools) -> UnitOutcome:
+def failed_outcome(name: str, error: ResourceSyncError, tools: WorkerTools) -> UnitOutcome:
     """Return the outcome of a unit that had an error."""
-    fault = fault_of(error)
+    fault = report_error(error)
     wait = fault.wait if fault.wait is not None else tools.wait()
     told = msgspec.json.encode(fault)
     return UnitOutcome(name, 0, wait=wait, failed=(error.code, error.message), details=told)
 
 
-def write(file: str, data: bytes) -> None:
+def write_file(file: str, data: bytes) -> None:
     """Write a file of this machine."""
     with open(file, "wb") as stream:  # noqa: PTH123 - paths are plain text here
         stream.write(data)
 
 
-def _read(file: str) -> bytes:
+def _read_file(file: str) -> bytes:
     with open(file, "rb") as stream:  # noqa: PTH123 - paths are plain text here
         return stream.read()
 

@@ -5,10 +5,11 @@ from typing import Final
 
 from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._expat import MAX_TOKEN
-from resourcesync.documents._layouts import EntryColumns, EntryLayout, is_end, is_text, learn
-from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._layouts import EntryColumns, EntryLayout, is_end, is_text, learn_layout
+from resourcesync.documents._limits import Limits, limit_error
 from resourcesync.documents._tokens import (
     CHANGEFREQ,
+    DRAFT_ELEMENTS,
     ENTRY,
     GIVEN,
     LASTMOD,
@@ -16,7 +17,6 @@ from resourcesync.documents._tokens import (
     LOC,
     MD,
     MISPLACED,
-    OLD,
     PRIORITY,
     Token,
 )
@@ -25,12 +25,12 @@ from resourcesync.errors import MalformedDocumentError
 MAX_LINKS: Final = 1_000
 """Links of one entry or of one root: nothing real has as many."""
 
-UNKNOWN: Final = "entry-unknown"
+UNKNOWN_ENTRY: Final = "entry-unknown"
 """The code of what stands among the entries and is none."""
 _MOST_UNKNOWN: Final = 100
 _MAX_LAYOUTS: Final = 8
 _MAX_LESSONS: Final = 64
-_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *OLD})
+_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *DRAFT_ELEMENTS})
 _HINTS: Final = frozenset({LASTMOD, CHANGEFREQ, PRIORITY})
 """What an entry can be used without."""
 _REPEATED: Final = {
@@ -64,7 +64,7 @@ class RawEntry:
     foreign: list[str] = field(default_factory=list)
     fault: tuple[str, str, str] | None = None
 
-    def blame(self, code: str, reason: str, rule: str = "G12") -> None:
+    def mark_faulty(self, code: str, reason: str, rule: str = "G12") -> None:
         """Note a fault; the first one counts."""
         self.fault = self.fault or (code, reason, rule)
 
@@ -119,9 +119,9 @@ class EntryAssembler:
         at = 0
         while at < len(tokens):
             if tokens[at] is ENTRY and self.depth == 1:
-                after = self._regular(tokens, at)
+                after = self._match_layouts(tokens, at)
                 if after == at:
-                    after = self._general(tokens, at)
+                    after = self._read_entry(tokens, at)
                 at = after
             else:
                 at = self._step(tokens, at)
@@ -135,7 +135,7 @@ class EntryAssembler:
         if entry is None:
             return self.foreign if self.depth == 1 and not self.began else None
         if self._leaf in _TEXT_ELEMENTS:
-            entry.blame("entry-invalid", _CHILDREN)
+            entry.mark_faulty("entry-invalid", _CHILDREN)
         return entry.foreign if self.depth == 2 else None  # noqa: PLR2004 - a child of the entry
 
     def refuse(self, line: int, column: int) -> None:
@@ -147,21 +147,23 @@ class EntryAssembler:
         if self._unknown > _MOST_UNKNOWN:
             return
         entry = RawEntry(line, column)
-        entry.blame(UNKNOWN, "An element stands among the entries that is no entry", "G03")
+        entry.mark_faulty(
+            UNKNOWN_ENTRY, "An element stands among the entries that is no entry", "G03"
+        )
         self.items.append(entry)
 
     # --- the fast road -------------------------------------------------------------------------
 
-    def _regular(self, tokens: list[Token], at: int) -> int:
+    def _match_layouts(self, tokens: list[Token], at: int) -> int:
         for index, layout in enumerate(self._layouts):
-            after = self._repeat(layout, tokens, at)
+            after = self._match_layout(layout, tokens, at)
             if after > at:
                 if index:
                     self._layouts.insert(0, self._layouts.pop(index))
                 return after
         return at
 
-    def _repeat(self, layout: EntryLayout, tokens: list[Token], at: int) -> int:
+    def _match_layout(self, layout: EntryLayout, tokens: list[Token], at: int) -> int:
         """Take entries as long as they repeat the layout; return where the next one starts."""
         count, growth = 1, 4  # few at first, so that a short run costs little
         while count := min(count, (len(tokens) - at) // layout.size):
@@ -183,7 +185,7 @@ class EntryAssembler:
             and (run.priorities is None or max(map(len, run.priorities)) <= longest)
         )
 
-    def _general(self, tokens: list[Token], start: int) -> int:
+    def _read_entry(self, tokens: list[Token], start: int) -> int:
         """Take one entry step by step, as far as its tokens are here; learn from it."""
         at = self._step(tokens, start)
         while at < len(tokens) and self._entry is not None:
@@ -192,16 +194,16 @@ class EntryAssembler:
         if self._entry is None and at < len(tokens) and self.attributes is not None:
             at += is_text(tokens[at])
             if self._lessons < _MAX_LESSONS:
-                self._learn(tokens[start:at], self.attributes)
+                self._learn_layout(tokens[start:at], self.attributes)
         return at
 
-    def _learn(self, tokens: list[Token], attributes: frozenset[str]) -> None:
+    def _learn_layout(self, tokens: list[Token], attributes: frozenset[str]) -> None:
         entry = self.items[-1]
         assert isinstance(entry, RawEntry)
         if entry.fault is not None or LOC not in entry.texts:
             return
         self._lessons += 1
-        layout = learn(tokens, attributes)
+        layout = learn_layout(tokens, attributes)
         if layout is not None:
             self._layouts.insert(0, layout)
             del self._layouts[_MAX_LAYOUTS:]
@@ -237,29 +239,29 @@ class EntryAssembler:
         return at + 1
 
     def _start_entry(self, line: int, column: int, *, misplaced: bool) -> None:
-        self._deeper(line, column)
+        self._enter_element(line, column)
         self.began = True
         if self._entry is not None:
-            self._entry.blame("entry-invalid", "An entry stands inside the entry", "G03")
+            self._entry.mark_faulty("entry-invalid", "An entry stands inside the entry", "G03")
         elif self.depth == 2:  # noqa: PLR2004 - a child of the root
             self._entry = RawEntry(line, column)
             if misplaced:
-                self._entry.blame(
+                self._entry.mark_faulty(
                     "entry-misplaced", "url and sitemap do not stand in one document", "G03"
                 )
 
     def _start(self, mark: int, attributes: list[str]) -> None:
         entry = self._entry
         if entry is None:
-            self._deeper(0, 0)
+            self._enter_element(0, 0)
             if self.depth == 2:  # noqa: PLR2004 - a child of the root
                 self._start_in_root(mark, attributes)
             return
-        self._deeper(entry.line, entry.column)
+        self._enter_element(entry.line, entry.column)
         if self.depth == 3:  # noqa: PLR2004 - a child of the entry
             self._start_in_entry(entry, mark, attributes)
         elif self._leaf in _TEXT_ELEMENTS:
-            entry.blame("entry-invalid", _CHILDREN)
+            entry.mark_faulty("entry-invalid", _CHILDREN)
 
     def _start_in_entry(self, entry: RawEntry, mark: int, attributes: list[str]) -> None:
         self._leaf = mark
@@ -271,7 +273,7 @@ class EntryAssembler:
         elif mark == MD and entry.metadata is None:
             entry.metadata = attributes
         elif mark == MD or (mark in entry.texts and mark in _REPEATED):
-            entry.blame("entry-invalid", *_REPEATED[mark])
+            entry.mark_faulty("entry-invalid", *_REPEATED[mark])
         if self._given:
             entry.given.setdefault(mark, self._given)
             self._given = []
@@ -279,8 +281,8 @@ class EntryAssembler:
     def _start_in_root(self, mark: int, attributes: list[str]) -> None:
         if mark == LN:
             if self.began:  # the header is already in use
-                self._context.at(0, 0)
-                self._context.note("link-late")
+                self._context.set_place(0, 0)
+                self._context.tolerate("link-late")
                 return
             self.links.append(attributes)
             if len(self.links) > MAX_LINKS:
@@ -302,7 +304,7 @@ class EntryAssembler:
             return
         if self.depth == 1:
             if LOC not in entry.texts:
-                entry.blame("entry-invalid", "The entry has no loc")
+                entry.mark_faulty("entry-invalid", "The entry has no loc")
             self.items.append(entry)
             self._entry = None
         elif self.depth == 2:  # noqa: PLR2004 - an element of the entry ended
@@ -313,12 +315,12 @@ class EntryAssembler:
     def _end_text(self, entry: RawEntry, leaf: int) -> None:
         is_long = self._length > self._limits.text
         if is_long and leaf in _HINTS:
-            self._context.at(entry.line, entry.column)
-            self._context.drop("value-long", about=self._pieces[0])
+            self._context.set_place(entry.line, entry.column)
+            self._context.drop_value("value-long", about=self._pieces[0])
             return
         if is_long:
             code = "uri-too-long" if leaf == LOC else "entry-invalid"
-            entry.blame(code, f"A text has more than {self._limits.text:,} characters", "G13")
+            entry.mark_faulty(code, f"A text has more than {self._limits.text:,} characters", "G13")
         entry.texts.setdefault(leaf, "".join(self._pieces))
 
     def _text(self, text: str) -> None:
@@ -330,13 +332,13 @@ class EntryAssembler:
         if self._length > MAX_TOKEN:
             self._fail(MAX_TOKEN, "characters in one text", entry)
 
-    def _deeper(self, line: int, column: int) -> None:
+    def _enter_element(self, line: int, column: int) -> None:
         self.depth += 1
         if self.depth > self._limits.depth:
-            raise over(
+            raise limit_error(
                 self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
             )
 
     def _fail(self, limit: int, what: str, entry: RawEntry | None) -> None:
         line, column = (entry.line, entry.column) if entry is not None else (0, 0)
-        raise over(limit, what, uri=self._uri, line=line, column=column)
+        raise limit_error(limit, what, uri=self._uri, line=line, column=column)

@@ -118,7 +118,7 @@ def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
     if len({name for name, _ in extra}) != len(extra):
         raise ValueError("an extra attribute is there twice")
     for name, value in extra:
-        namespace, local = _split(name)
+        namespace, local = _split_name(name)
         if not namespace:
             if local in known or local == "xmlns":
                 raise ValueError(f"{local!r} is no extra attribute here")
@@ -134,7 +134,7 @@ def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
     return "".join(parts)
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     """Part ``{namespace}local``."""
     namespace, _, local = name.removeprefix("{").rpartition("}")
     if name.startswith("{") is not bool(namespace) or namespace in _RESERVED or not is_name(local):

@@ -12,7 +12,7 @@ from itertools import islice, repeat
 from typing import Final, TypeVar
 
 from resourcesync.documents._context import RefusalError, is_absolute
-from resourcesync.documents._entries import priority
+from resourcesync.documents._entries import priority_element
 from resourcesync.documents._layouts import EntryColumns
 from resourcesync.documents._values import (
     BLANKS,
@@ -128,7 +128,7 @@ def uris_of(column: list[str]) -> list[str]:
     Raises:
         RefusalError: One is empty, relative, or holds characters that nobody sees.
     """
-    found = _bare(column)
+    found = _without_blanks(column)
     low, high = min(found), max(found)
     # What stands between two texts with the same beginning begins so, too.
     prefix = _HTTPS if low.startswith(_HTTPS) else _HTTP
@@ -139,7 +139,7 @@ def uris_of(column: list[str]) -> list[str]:
     return found
 
 
-def _bare(column: list[str]) -> list[str]:
+def _without_blanks(column: list[str]) -> list[str]:
     joined = "".join(column)
     if (
         joined.isascii()
@@ -156,7 +156,7 @@ def _stripped(column: list[str]) -> list[str]:
 
 def _foreigns(column: list[str]) -> list[Foreign]:
     """Return what each entry keeps of a sitemap's priority: few values, many entries."""
-    made: dict[str, Foreign] = {text: (priority(text),) for text in set(column)}
+    made: dict[str, Foreign] = {text: (priority_element(text),) for text in set(column)}
     return [made[text] for text in column]
 
 

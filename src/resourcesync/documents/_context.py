@@ -11,7 +11,7 @@ from resourcesync.errors import MalformedDocumentError
 
 _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
-_FORGIVEN: Final = {
+_TOLERATED: Final = {
     "sitemap-namespace": ("G02", "The Sitemap namespace is spelled in another way"),
     "declaration-late": ("G01", "Blanks stand before the XML declaration"),
     "namespace": ("G04", "The ResourceSync namespace is not that of the standard"),
@@ -110,16 +110,16 @@ class ReadingContext:
         self.longest = min(limits.uri, limits.text)
         self.tolerated: dict[str, Tolerated] = {}
         self.dropped = 0
-        self.shows: set[str] = set()
+        self.version_marks: set[str] = set()
         self.line = 0
         self.column = 0
         self._on_tolerated = on_tolerated
 
-    def at(self, line: int, column: int) -> None:
+    def set_place(self, line: int, column: int) -> None:
         """Note where the entry stands that is read next."""
         self.line, self.column = line, column
 
-    def note(self, code: str, *, rule: str = "", about: str = "") -> None:
+    def tolerate(self, code: str, *, rule: str = "", about: str = "") -> None:
         """Forgive a fault at the current place, and tell it when it is the first of its kind.
 
         Args:
@@ -132,7 +132,7 @@ class ReadingContext:
         """
         if code in self.tolerated:
             return
-        own, sentence = _FORGIVEN[code]
+        own, sentence = _TOLERATED[code]
         reason = f"{sentence}: {about[:64]!r}" if about else sentence
         found = Tolerated(
             code=code, rule=rule or own, reason=reason, line=self.line, column=self.column
@@ -143,7 +143,7 @@ class ReadingContext:
         if self._on_tolerated is not None:
             self._on_tolerated(found)
 
-    def drop(self, code: str, *, about: str) -> None:
+    def drop_value(self, code: str, *, about: str) -> None:
         """Forgive a value that cannot be read, and count it: its entry is used without it.
 
         Args:
@@ -153,7 +153,7 @@ class ReadingContext:
         Raises:
             MalformedDocumentError: Reading is strict.
         """
-        self.note(code, about=about)
+        self.tolerate(code, about=about)
         self.dropped += 1
 
     def refuse(self, code: str, rule: str, reason: str) -> None:
@@ -179,7 +179,7 @@ class ReadingContext:
         """
         if is_absolute(uri):
             return uri
-        self.note("uri-relative", about=uri)
+        self.tolerate("uri-relative", about=uri)
         try:
             return urljoin(self.uri, uri)
         except ValueError as error:

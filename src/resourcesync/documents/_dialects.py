@@ -37,11 +37,11 @@ def dialect_of(header: Header, shows: set[str]) -> Dialect:
     if header.capability is None:
         return Dialect.SITEMAP
     if MODIFIED in shows:
-        return Dialect.P2 if ETAG in shows else _of_modified(header)
+        return Dialect.P2 if ETAG in shows else _dialect_of_modified(header)
     return next((dialect for mark, dialect in _NEWER if mark in shows), Dialect.V1_1)
 
 
-def _of_modified(header: Header) -> Dialect:
+def _dialect_of_modified(header: Header) -> Dialect:
     # A manifest that is an index is in 0.5 alone; what shows nothing is as good as 0.6.
     is_nested = header.capability is not None and header.capability.is_manifest
     return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6

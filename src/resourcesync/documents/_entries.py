@@ -8,11 +8,11 @@ from functools import partial
 from itertools import repeat
 from typing import Final
 
-from resourcesync.documents._assembling import UNKNOWN, RawEntry
+from resourcesync.documents._assembling import UNKNOWN_ENTRY, RawEntry
 from resourcesync.documents._context import ReadingContext, RefusalError
-from resourcesync.documents._fragments import simple
+from resourcesync.documents._fragments import text_element
 from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
-from resourcesync.documents._linking import links
+from resourcesync.documents._linking import read_links
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
     CHANGEFREQ,
@@ -33,8 +33,8 @@ from resourcesync.documents._values import (
     digests_or_none,
     length_or_none,
     moment_or_none,
-    parted,
-    split,
+    partition_attributes,
+    split_attributes,
 )
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, parse_digests
@@ -71,7 +71,7 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext)
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, known, context)
+    values, extra = split_attributes(entry.metadata, known, context)
     texts = entry.texts
     length = values.get("length", texts.get(SIZE))
     return Resource(
@@ -82,7 +82,7 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext)
         media_type=values.get("type", ""),
         encoding=values.get("encoding", ""),
         changefreq=texts.get(CHANGEFREQ, "").strip(BLANKS),
-        links=links(entry.links, context),
+        links=read_links(entry.links, context),
         path=path_of(entry) if "path" in known else "",
         extra=extra,
         foreign=foreign_of(entry),
@@ -106,7 +106,7 @@ def change_of(
     resource = resource_of(entry, known, context)
     if EXPIRES in entry.texts:  # here it is no hint, but the change itself
         resource = replace(resource, foreign=tuple(entry.foreign))
-    text = split(entry.metadata, known, context)[0].get("datetime")
+    text = split_attributes(entry.metadata, known, context)[0].get("datetime")
     if text is not None:
         # One that cannot be read is no reason to borrow the time of the resource.
         time = moment_or_none(text, context)
@@ -117,9 +117,9 @@ def change_of(
 
 def _change_time(entry: RawEntry, resource: Resource, context: ReadingContext) -> datetime | None:
     """Return the time of a change that has no ``datetime``."""
-    text = parted(entry.metadata, frozenset({"at"}))[0].get("at")
+    text = partition_attributes(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
-        context.note("change-time-at")
+        context.tolerate("change-time-at")
         return moment_or_none(text.strip(BLANKS), context)
     if resource.lastmod is None and EXPIRES in entry.texts:
         return moment_or_none(entry.texts[EXPIRES].strip(BLANKS), context)
@@ -131,7 +131,7 @@ def row_of(item: RawEntry) -> TextRow:
 
     What a draft says of a change in its own way is in the places of a row as well.
     """
-    values, _ = parted(item.metadata, _ROW_KNOWN)
+    values, _ = partition_attributes(item.metadata, _ROW_KNOWN)
     texts = item.texts
     time = values.get("datetime", values.get("at") if "change" in values else None)
     if time is None and LASTMOD not in texts:
@@ -164,7 +164,7 @@ def _draft_change(item: RawEntry) -> str | None:
 
 def is_package(item: RawEntry) -> bool:
     """Whether an entry of a Change List tells an interval or a package, and not what happened."""
-    values, _ = parted(item.metadata, _INTERVAL)
+    values, _ = partition_attributes(item.metadata, _INTERVAL)
     row = row_of(item)
     is_packed = (row.media_type or "").strip(BLANKS).lower() in _PACKED
     return row.change is None and (is_packed or values.keys() >= _INTERVAL)
@@ -177,16 +177,16 @@ def is_part(item: RawEntry) -> bool:
     about a resource. No resource has either (Appendix A).
     """
     names = (item.metadata or [])[::2]
-    values, _ = parted(item.metadata, _PART)
+    values, _ = partition_attributes(item.metadata, _PART)
     told = values.get("capability", "resourcelist").strip(BLANKS).lower() == "resourcelist"
     is_bare = len(names) == len(values) and item.texts.keys() == {LOC}
     is_alone = not item.links and not item.foreign and item.fault is None
     return is_bare and is_alone and told and bool(values)
 
 
-def names(item: RawEntry, kind: Capability) -> bool:
+def names_capability(item: RawEntry, kind: Capability) -> bool:
     """Whether an entry names this capability, and no change: it leads to such a document."""
-    values, _ = parted(item.metadata, _NAMED)
+    values, _ = partition_attributes(item.metadata, _NAMED)
     return values.get("capability", "").strip(BLANKS).lower() == kind and (
         row_of(item).change is None
     )
@@ -205,18 +205,20 @@ def header_from_entries(
     kind = header.capability
     if not items or len(items) != len(first) or kind is None:
         return header
-    context.at(items[0].line, items[0].column)
-    is_part_of = is_part if kind is Capability.RESOURCE_LIST else partial(names, kind=kind)
+    context.set_place(items[0].line, items[0].column)
+    is_part_of = (
+        is_part if kind is Capability.RESOURCE_LIST else partial(names_capability, kind=kind)
+    )
     if all(map(is_part_of, items)):
-        context.note(_PARTS[kind])
+        context.tolerate(_PARTS[kind])
         return replace(header, is_index=True)
     if kind is not Capability.CHANGE_LIST or not is_package(items[0]):
         return header
-    context.note("packages-in-changelist")
+    context.tolerate("packages-in-changelist")
     return replace(header, capability=Capability.CHANGE_DUMP)
 
 
-def irregular_of(row: TextRow, priority: str | None) -> RawEntry:
+def raw_entry_of(row: TextRow, priority: str | None) -> RawEntry:
     """Return the entry that a row of a run was cut from."""
     texts = {LOC: row.uri}
     if priority is not None:
@@ -236,16 +238,16 @@ def irregular_of(row: TextRow, priority: str | None) -> RawEntry:
 def foreign_of(entry: RawEntry) -> Foreign:
     """Return the elements of other communities in an entry; a sitemap's own hints are, too."""
     hints = [
-        simple(SITEMAP_NS, name, entry.texts[mark])
+        text_element(SITEMAP_NS, name, entry.texts[mark])
         for mark, name in ((PRIORITY, "priority"), (EXPIRES, "expires"))
         if mark in entry.texts
     ]
     return (*hints, *entry.foreign)
 
 
-def priority(text: str) -> str:
-    """Return a sitemap's ``priority``, which means nothing here, as XML."""
-    return simple(SITEMAP_NS, "priority", text)
+def priority_element(text: str) -> str:
+    """Return a sitemap's ``priority_element``, which means nothing here, as XML."""
+    return text_element(SITEMAP_NS, "priority", text)
 
 
 def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
@@ -271,7 +273,7 @@ def _to_hex(text: str) -> str:
 
 def path_of(entry: RawEntry) -> str:
     """Return the place of the entry inside a package, just as written."""
-    return parted(entry.metadata, frozenset({"path"}))[0].get("path", "")
+    return partition_attributes(entry.metadata, frozenset({"path"}))[0].get("path", "")
 
 
 def check_is_entry(entry: RawEntry) -> None:
@@ -280,7 +282,7 @@ def check_is_entry(entry: RawEntry) -> None:
     Raises:
         RefusalError: It is another element.
     """
-    if entry.fault is not None and entry.fault[0] == UNKNOWN:
+    if entry.fault is not None and entry.fault[0] == UNKNOWN_ENTRY:
         raise RefusalError(*entry.fault)
 
 
@@ -308,9 +310,9 @@ def lastmod_of(entry: RawEntry, context: ReadingContext) -> datetime | None:
     return moment_or_none(text, context) if text else None
 
 
-def one_by_one(run: EntryColumns) -> Iterator[RawEntry]:
+def raw_entries(run: EntryColumns) -> Iterator[RawEntry]:
     """Yield the entries of a run as if they had no layout."""
-    return map(irregular_of, run.rows(), run.priorities or repeat(None))
+    return map(raw_entry_of, run.rows(), run.priorities or repeat(None))
 
 
 def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:

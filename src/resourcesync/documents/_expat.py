@@ -20,7 +20,7 @@ MAX_NAMES: Final = 1_000
 MAX_PREFIXES: Final = 100
 """Different namespace prefixes, for the same reason."""
 
-UTF: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
+UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
 """What a declaration may name: what is in UTF-16 has been turned into UTF-8 before."""
 CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
@@ -49,7 +49,7 @@ def new_parser(
     return parser
 
 
-def excess(parser: pyexpat.XMLParserType, fed: int) -> tuple[int, str] | None:
+def exceeded_bound(parser: pyexpat.XMLParserType, fed: int) -> tuple[int, str] | None:
     """Return which bound is passed, as limit and what it counts, after ``fed`` bytes in all."""
     if fed - parser.CurrentByteIndex > MAX_TOKEN:
         return MAX_TOKEN, "bytes in one tag"

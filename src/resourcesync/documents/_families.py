@@ -51,9 +51,9 @@ def family_of(header: Header) -> EntryFamily:
         return EntryFamily(make=lambda entry, _, context: part_of(entry, context))
     path = _PATH if kind is not None and kind.is_manifest else frozenset()
     if kind in _OF_RESOURCES:
-        return _of_resources(REPRESENTATION | path)
+        return _resource_family(REPRESENTATION | path)
     if kind in _OF_CHANGES:
-        return _of_changes(CHANGE_KNOWN | path)
+        return _change_family(CHANGE_KNOWN | path)
     if kind is not None and kind.is_dump:
         return EntryFamily(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
@@ -61,14 +61,14 @@ def family_of(header: Header) -> EntryFamily:
     return EntryFamily(make=lambda entry, _, context: capability_of(entry, context))
 
 
-def _of_resources(known: frozenset[str]) -> EntryFamily:
+def _resource_family(known: frozenset[str]) -> EntryFamily:
     def make(entry: RawEntry, _kind: ChangeKind | None, context: ReadingContext) -> Entry:
         return resource_of(entry, known, context)
 
     return EntryFamily(known=known, is_regular=True, make=make)
 
 
-def _of_changes(known: frozenset[str]) -> EntryFamily:
+def _change_family(known: frozenset[str]) -> EntryFamily:
     def make(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
         assert kind is not None
         return change_of(entry, kind, known, context)

@@ -8,8 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, UTF, excess, new_parser
-from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._expat import (
+    CUT_SHORT,
+    MAX_PREFIXES,
+    UTF_ENCODINGS,
+    exceeded_bound,
+    new_parser,
+)
+from resourcesync.documents._limits import Limits, limit_error
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.errors import (
     DocumentError,
@@ -96,7 +102,7 @@ class FeedScanner:
             self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
             raise self._malformed(error) from error
-        if found := excess(self._parser, self._fed):
+        if found := exceeded_bound(self._parser, self._fed):
             raise self._over(*found)
 
     def close(self) -> None:
@@ -129,7 +135,7 @@ class FeedScanner:
     # --- what expat calls ----------------------------------------------------------------------
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF:
+        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise self._fault("The document is neither in UTF-8 nor in UTF-16", "xml-encoding")
 
     def _doctype(self, *_: object) -> None:
@@ -147,7 +153,7 @@ class FeedScanner:
         namespace, _, local = name.rpartition(SEPARATOR)
         node: FeedNode | None = FeedNode(
             local,
-            _known(attributes, self._limits.text),
+            _known_attributes(attributes, self._limits.text),
             self._parser.CurrentLineNumber,
             self._column(),
         )
@@ -230,7 +236,7 @@ class FeedScanner:
 
     def _over(self, limit: int, what: str) -> DocumentError:
         line, column = self._place()
-        return over(limit, what, uri=self._uri, line=line, column=column)
+        return limit_error(limit, what, uri=self._uri, line=line, column=column)
 
     def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
         return MalformedDocumentError(
@@ -241,7 +247,7 @@ class FeedScanner:
         )
 
 
-def _known(attributes: Mapping[str, str], longest: int) -> dict[str, str]:
+def _known_attributes(attributes: Mapping[str, str], longest: int) -> dict[str, str]:
     """Return the attributes by local name; one with the ResourceSync prefix wins.
 
     One with more than ``longest`` characters counts as not written.

@@ -31,11 +31,11 @@ def foreign_text(foreign: Foreign) -> str:
             that are written from values.
     """
     for fragment in foreign:
-        _check(fragment)
+        _check_fragment(fragment)
     return "".join(foreign)
 
 
-def parted(foreign: Foreign) -> tuple[str, str]:
+def split_priority(foreign: Foreign) -> tuple[str, str]:
     """Return the same as two texts: what stands before ``rs:md``, which is ``priority``, and after.
 
     Raises:
@@ -47,7 +47,7 @@ def parted(foreign: Foreign) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=256)  # a Source says the same of many entries
-def _check(fragment: str) -> None:
+def _check_fragment(fragment: str) -> None:
     look = _FragmentOutline()
     # Inside the default namespace that it will meet, and with no prefix bound around it.
     before, after = _AROUND

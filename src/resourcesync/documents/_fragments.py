@@ -23,7 +23,7 @@ _VALUE: Final = str.maketrans(
 )
 
 
-def simple(namespace: str, local: str, text: str) -> str:
+def text_element(namespace: str, local: str, text: str) -> str:
     """Return an element that holds text alone."""
     start = f'<{local} xmlns="{namespace}"'
     return f"{start}>{text.translate(_TEXT)}</{local}>" if text else f"{start}/>"

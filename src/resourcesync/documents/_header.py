@@ -6,8 +6,14 @@ from typing import Any, Final
 
 from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._dialects import BEFORE_0_9_1, MODIFIED, P1, P2
-from resourcesync.documents._linking import links
-from resourcesync.documents._values import ROOT_KNOWN, TIMES, capability_and_form, lacks_zone, split
+from resourcesync.documents._linking import read_links
+from resourcesync.documents._values import (
+    ROOT_KNOWN,
+    TIMES,
+    capability_and_form,
+    lacks_zone,
+    split_attributes,
+)
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
@@ -52,7 +58,7 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
         header = _without_metadata(root, context)
     else:
         header = _with_metadata(root, root.metadata, context)
-    found = links(root.links, context)
+    found = read_links(root.links, context)
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
 
 
@@ -60,15 +66,15 @@ def _without_metadata(root: RawRoot, context: ReadingContext) -> Header:
     kind = None
     if root.kind:
         kind = _capability(root.kind, context)[0]
-    if P1 in context.shows:
-        context.note("draft")
+    if P1 in context.version_marks:
+        context.tolerate("draft")
     modified = _moment("modified", root.modified, context) if root.modified else None
     at = modified if kind is not None and kind.is_snapshot else None
     return Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
 
 
 def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) -> Header:
-    values, extra = split(metadata, _KNOWN, context)
+    values, extra = split_attributes(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
         raise _malformed("The root's rs:md names no capability", "xml-metadata", context)
@@ -78,7 +84,7 @@ def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) 
         for name in (*TIMES, "modified")
         if name in values
     }
-    _in_new_times(kind, moments, context)
+    _modern_times(kind, moments, context)
     return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
 
 
@@ -94,22 +100,22 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
             hint="resourcesync explore shows what else the Source offers",
         )
     if label.lower() == _OLD_DESCRIPTION:
-        context.shows.add(BEFORE_0_9_1)
+        context.version_marks.add(BEFORE_0_9_1)
     if label != kind.value:
-        context.note("capability-spelled", about=label)
+        context.tolerate("capability-spelled", about=label)
     return kind, says_index
 
 
-def _in_new_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
+def _modern_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
     """Give the times the names they have since 0.9.1 (§3.1 of it)."""
     if moments.keys() == {"modified"}:
-        context.shows.add(MODIFIED)
-        context.note("time-modified")
+        context.version_marks.add(MODIFIED)
+        context.tolerate("time-modified")
         if kind.is_snapshot:
             moments["at"] = moments.pop("modified")
     if kind.is_snapshot and "from_" in moments and "at" not in moments:
-        context.shows.add(BEFORE_0_9_1)
-        context.note("time-from")
+        context.version_marks.add(BEFORE_0_9_1)
+        context.tolerate("time-from")
         moments["at"] = moments.pop("from_")
 
 
@@ -120,14 +126,14 @@ def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple
         if any(link.has_relation(old) for link in found):
             words = {old: "up", "up": "index"}
     if "resourcesync" in words:
-        context.shows.add(BEFORE_0_9_1)
-    if not words and {MODIFIED, P2, BEFORE_0_9_1} & context.shows:
+        context.version_marks.add(BEFORE_0_9_1)
+    if not words and {MODIFIED, P2, BEFORE_0_9_1} & context.version_marks:
         words = {"up": "index"}
     if not words:
         return found
     made = tuple(replace(link, rel=_renamed(link.rel, words)) for link in found)
     if made != found:
-        context.note("relation-old")
+        context.tolerate("relation-old")
     return made
 
 
@@ -149,7 +155,7 @@ def _moment(name: str, text: str, context: ReadingContext) -> datetime:
     except ValueError:
         return _loose_moment(name, text, context)
     if lacks_zone(text):
-        context.note("time-zone", about=text)
+        context.tolerate("time-zone", about=text)
     return found
 
 
@@ -159,7 +165,7 @@ def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
     except ValueError as error:
         reason = f"The document's {name} is no W3C Datetime: {text[:64]!r}"
         raise _malformed(reason, "time-invalid", context) from error
-    context.note("time-spelled", about=text)
+    context.tolerate("time-spelled", about=text)
     return found
 
 

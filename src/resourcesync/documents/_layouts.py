@@ -60,7 +60,7 @@ class TextRow(NamedTuple):
 
 
 # The constructor of a named tuple is Python code; this one is C, and the run has all the fields.
-_new_row: Final[Callable[[tuple[Any, ...]], TextRow]] = partial(tuple.__new__, TextRow)
+_make_row: Final[Callable[[tuple[Any, ...]], TextRow]] = partial(tuple.__new__, TextRow)
 
 
 class EntryColumns(NamedTuple):
@@ -86,7 +86,7 @@ class EntryColumns(NamedTuple):
     def rows(self) -> Iterator[TextRow]:
         """Yield the entries one by one."""
         return map(
-            _new_row,
+            _make_row,
             zip(
                 *(repeat(None) if column is None else column for column in self[:-1]),
                 strict=False,
@@ -140,7 +140,7 @@ class EntryLayout(NamedTuple):
         return EntryColumns._make(columns) if entries == self.shape * count else None
 
 
-def learn(entry: list[Token], attributes: frozenset[str]) -> EntryLayout | None:
+def learn_layout(entry: list[Token], attributes: frozenset[str]) -> EntryLayout | None:
     """Return the layout of a sound entry, or ``None`` when it says more than a `Row` holds.
 
     Args:

@@ -33,7 +33,9 @@ class Limits:
     foreign: int = 65_536
 
 
-def over(limit: int, what: str, *, uri: str, line: int = 0, column: int = 0) -> DocumentLimitError:
+def limit_error(
+    limit: int, what: str, *, uri: str, line: int = 0, column: int = 0
+) -> DocumentLimitError:
     """Return the error for a document that has more than ``limit`` of ``what``."""
     return DocumentLimitError(
         f"The document has more than {limit:,} {what}",

@@ -11,7 +11,7 @@ from resourcesync.documents._values import (
     MAX_PRIORITY,
     digests,
     length_of,
-    split,
+    split_attributes,
 )
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import parse_w3c
@@ -19,31 +19,31 @@ from resourcesync.model.timestamps import parse_w3c
 T = TypeVar("T")
 
 
-def links(found: list[list[str]], context: ReadingContext) -> tuple[Link, ...]:
+def read_links(found: list[list[str]], context: ReadingContext) -> tuple[Link, ...]:
     """Return the links that lead somewhere; a link without ``rel`` or ``href`` does not."""
-    made = tuple(link for flat in found if (link := _link(flat, context)) is not None)
+    made = tuple(link for flat in found if (link := _read_link(flat, context)) is not None)
     if len(made) > 1 and sum(link.has_relation("via") for link in made) > 1:
-        context.shows.add(VIA_CHAIN)
+        context.version_marks.add(VIA_CHAIN)
     return made
 
 
-def _link(flat: list[str], context: ReadingContext) -> Link | None:
-    values, extra = split(flat, LINK_KNOWN, context)
+def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
+    values, extra = split_attributes(flat, LINK_KNOWN, context)
     href, rel = values.get("href", ""), values.get("rel", "")
     target = _target(href, context) if rel else None
     if target is None:
-        context.note("link-incomplete")
+        context.tolerate("link-incomplete")
         return None
     return Link(
         rel=rel,
         href=target,
         media_type=values.get("type", ""),
-        length=_hint(length_of, values.get("length"), "G26", context),
-        digests=_hint(digests, values.get("hash"), "G29", context) or (),
+        length=_read_hint(length_of, values.get("length"), "G26", context),
+        digests=_read_hint(digests, values.get("hash"), "G29", context) or (),
         encoding=values.get("encoding", ""),
-        modified=_hint(parse_w3c, values.get("modified"), "G17", context),
+        modified=_read_hint(parse_w3c, values.get("modified"), "G17", context),
         path=values.get("path", ""),
-        priority=_hint(_priority, values.get("pri"), "G25", context),
+        priority=_read_hint(_priority, values.get("pri"), "G25", context),
         extra=extra,
     )
 
@@ -51,7 +51,7 @@ def _link(flat: list[str], context: ReadingContext) -> Link | None:
 def _target(href: str, context: ReadingContext) -> str | None:
     """Return where a link leads; ``None`` when that is nowhere."""
     if len(href) > context.longest:
-        context.drop("value-long", about=href)
+        context.drop_value("value-long", about=href)
         return None
     if not href or ILLEGAL.search(href):
         return None
@@ -61,7 +61,7 @@ def _target(href: str, context: ReadingContext) -> str | None:
         return None
 
 
-def _hint(
+def _read_hint(
     read: Callable[[str], T | None], text: str | None, rule: str, context: ReadingContext
 ) -> T | None:
     """Return what an attribute of a link says; one that says nothing sound spoils nothing."""
@@ -72,7 +72,7 @@ def _hint(
     except (ValueError, RefusalError):
         found = None
     if found is None:
-        context.note("link-attribute", rule=rule, about=text)
+        context.tolerate("link-attribute", rule=rule, about=text)
     return found
 
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
-from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._limits import Limits, limit_error
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 
 BLOCK: Final = 65_536
@@ -24,7 +24,7 @@ _UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
+def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
     Long comments are parted into short ones; all else keeps its place.
@@ -62,7 +62,7 @@ _SECTION: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
 _ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _LONGEST_MARK: Final = 9
 _PARTED: Final = b"--><!--"
-_ROOM: Final = re.compile(
+_REPLACEABLE: Final = re.compile(
     rb"(?<!-)(?:[ -,.-~]{7}|(?:[\xc2-\xdf][\x80-\xbf]|[\xe1-\xec\xee][\x80-\xbf]{2}){4,7})"
 )
 """Text of a comment that may be written over: some legal characters, and none that matters."""
@@ -90,7 +90,7 @@ def _part_comments(pieces: Iterator[bytes]) -> Iterator[bytes]:
                 break
         half = len(text) // 2
         parted = piece
-        if end == b"-->" and begin < half and (room := _ROOM.search(text, half)):
+        if end == b"-->" and begin < half and (room := _REPLACEABLE.search(text, half)):
             first, last = room.start() - len(tail), room.end() - len(tail)
             parted = piece[:first] + _PARTED.ljust(last - first) + piece[last:]
         tail = text[max(at, len(text) - _LONGEST_MARK) :]
@@ -159,7 +159,7 @@ def _within(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[by
     for piece in pieces:
         total += len(piece)
         if total > limits.bytes:
-            raise over(limits.bytes, "bytes", uri=uri)
+            raise limit_error(limits.bytes, "bytes", uri=uri)
         yield piece
 
 
@@ -174,7 +174,7 @@ def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
                     inflater = zlib.decompressobj(_GZIP_WINDOW)
                     members += 1
                     if members > _MAX_MEMBERS:
-                        raise over(_MAX_MEMBERS, "gzip members", uri=uri)
+                        raise limit_error(_MAX_MEMBERS, "gzip members", uri=uri)
                 yield inflater.decompress(data, BLOCK)
                 data = inflater.unconsumed_tail or inflater.unused_data
         # All input is used, yet the inflater may still hold output that did not fit its step.

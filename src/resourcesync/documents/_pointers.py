@@ -11,7 +11,7 @@ from resourcesync.documents._attributes import (
     moment_text,
 )
 from resourcesync.documents._escaping import escape
-from resourcesync.documents._foreign import parted
+from resourcesync.documents._foreign import split_priority
 from resourcesync.documents._values import REPRESENTATION, TIMES, capability
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange, Package, Part
 from resourcesync.model.digests import format_digests
@@ -97,7 +97,7 @@ def _row(entry: Pointer, element: str, told: str, known: frozenset[str]) -> str:
     told += extra_attributes(entry.extra, known)
     metadata = f"<rs:md{told}/>" if told else ""
     links = "".join(map(link_element, entry.links))
-    before, after = parted(entry.foreign)
+    before, after = split_priority(entry.foreign)
     return (
         f"<{element}><loc>{escape(entry.uri)}</loc>{lastmod}{before}{metadata}{links}{after}"
         f"</{element}>\n"

@@ -5,7 +5,7 @@ from typing import Any, Final, TypedDict
 from resourcesync.documents._assembling import RawEntry
 from resourcesync.documents._context import ReadingContext
 from resourcesync.documents._entries import entry_uri, foreign_of, lastmod_of, path_of
-from resourcesync.documents._linking import links
+from resourcesync.documents._linking import read_links
 from resourcesync.documents._values import (
     REPRESENTATION,
     TIMES,
@@ -13,7 +13,7 @@ from resourcesync.documents._values import (
     entry_capability,
     length_or_none,
     moment_or_none,
-    split,
+    split_attributes,
 )
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange, Package, Part
 from resourcesync.model.digests import Digest
@@ -31,12 +31,12 @@ def part_of(entry: RawEntry, context: ReadingContext) -> Part:
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _PART_KNOWN, context)
+    values, extra = split_attributes(entry.metadata, _PART_KNOWN, context)
     return Part(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
         path=path_of(entry),
-        links=links(entry.links, context),
+        links=read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
@@ -50,11 +50,11 @@ def package_of(entry: RawEntry, context: ReadingContext) -> Package:
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _PACKAGE_KNOWN, context)
+    values, extra = split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
     return Package(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
-        links=links(entry.links, context),
+        links=read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
@@ -68,14 +68,14 @@ def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _CAPABILITY_KNOWN, context)
+    values, extra = split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
     label = values.get("capability", "")
     return CapabilityEntry(
         uri=entry_uri(entry, context),
         capability=entry_capability(label, context),
         label=label,
         lastmod=lastmod_of(entry, context),
-        links=links(entry.links, context),
+        links=read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
     )
@@ -89,7 +89,7 @@ def document_change_of(
     Raises:
         RefusalError: It cannot be used.
     """
-    values, extra = split(entry.metadata, _DOCUMENT_KNOWN, context)
+    values, extra = split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
     label = values.get("capability", "")
     lastmod = lastmod_of(entry, context)
     text = values.get("datetime")
@@ -100,7 +100,7 @@ def document_change_of(
         capability=entry_capability(label, context),
         label=label,
         lastmod=lastmod,
-        links=links(entry.links, context),
+        links=read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),

@@ -13,7 +13,7 @@ from resourcesync.documents._attributes import (
     moment_text,
 )
 from resourcesync.documents._escaping import escape
-from resourcesync.documents._foreign import parted
+from resourcesync.documents._foreign import split_priority
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource, ResourceRun
@@ -53,24 +53,24 @@ def change_rows(
         ValueError: One of them cannot be written.
     """
     table = _RowColumns()
-    table.attribute("change", [change.kind.value for change in changes])
+    table.add_attribute("change", [change.kind.value for change in changes])
     if dated:
-        table.attribute("datetime", _moments([change.time for change in changes]))
+        table.add_attribute("datetime", _moments([change.time for change in changes]))
     known = CHANGE_KNOWN | _PLACES[in_package]
     return _rows(table, [change.resource for change in changes], known)
 
 
 def _rows(table: "_RowColumns", resources: Sequence[Resource], known: frozenset[str]) -> list[str]:
     """Return the entries; the ``rs:md`` of each starts with what is in the table."""
-    table.element("loc", _uris([resource.uri for resource in resources]))
-    table.element("lastmod", _moments([resource.lastmod for resource in resources]))
-    table.element("changefreq", _escaped([resource.changefreq for resource in resources]))
-    table.attribute("hash", _escaped(_hashes(resources)))
-    table.attribute("length", _lengths([resource.length for resource in resources]))
-    table.attribute("type", _escaped([resource.media_type for resource in resources]))
-    table.attribute("encoding", _escaped([resource.encoding for resource in resources]))
+    table.add_element("loc", _uris([resource.uri for resource in resources]))
+    table.add_element("lastmod", _moments([resource.lastmod for resource in resources]))
+    table.add_element("changefreq", _escaped([resource.changefreq for resource in resources]))
+    table.add_attribute("hash", _escaped(_hashes(resources)))
+    table.add_attribute("length", _lengths([resource.length for resource in resources]))
+    table.add_attribute("type", _escaped([resource.media_type for resource in resources]))
+    table.add_attribute("encoding", _escaped([resource.encoding for resource in resources]))
     if "path" in known:
-        table.attribute("path", _escaped([resource.path for resource in resources]))
+        table.add_attribute("path", _escaped([resource.path for resource in resources]))
     extras = [resource.extra for resource in resources]
     if any(extras):
         table.attributes.append(("", [extra_attributes(extra, known) for extra in extras], ""))
@@ -80,11 +80,11 @@ def _rows(table: "_RowColumns", resources: Sequence[Resource], known: frozenset[
 def _run_rows(run: ResourceRun) -> list[str]:
     """Return the entries of resources that are columns already."""
     table = _RowColumns()
-    table.element("loc", _uris(run.uris))
-    table.element("lastmod", _moments(run.lastmods))
-    table.attribute("hash", _escaped(run.hashes))
-    table.attribute("length", _lengths(run.lengths))
-    table.attribute("type", _escaped(run.media_types))
+    table.add_element("loc", _uris(run.uris))
+    table.add_element("lastmod", _moments(run.lastmods))
+    table.add_attribute("hash", _escaped(run.hashes))
+    table.add_attribute("length", _lengths(run.lengths))
+    table.add_attribute("type", _escaped(run.media_types))
     return table.rows()
 
 
@@ -99,11 +99,11 @@ class _RowColumns:
         self.attributes: list[_Column] = []
         self._elements: list[_Column] = []
 
-    def element(self, name: str, texts: Sequence[str]) -> None:
+    def add_element(self, name: str, texts: Sequence[str]) -> None:
         """Add an element; where its text is empty it is left out."""
         self._elements.append((f"<{name}>", texts, f"</{name}>"))
 
-    def attribute(self, name: str, texts: Sequence[str]) -> None:
+    def add_attribute(self, name: str, texts: Sequence[str]) -> None:
         """Add an attribute of ``rs:md``; where its text is empty it is left out."""
         self.attributes.append((f' {name}="', texts, '"'))
 
@@ -170,7 +170,7 @@ def _surroundings(resources: Sequence[Resource]) -> tuple[Sequence[str], Sequenc
         tails = ["".join(map(link_element, found)) for found in links]
     foreigns = [resource.foreign for resource in resources]
     if any(foreigns):
-        pairs = [parted(foreign) for foreign in foreigns]
+        pairs = [split_priority(foreign) for foreign in foreigns]
         heads = [before for before, _ in pairs]
         afters = [after for _, after in pairs]
         tails = list(map(str.__add__, tails, afters)) if tails else afters

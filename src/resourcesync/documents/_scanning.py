@@ -17,14 +17,15 @@ from resourcesync.documents._expat import (
     CUT_SHORT,
     MAX_PREFIXES,
     MAX_TOKEN,
-    UTF,
-    excess,
+    UTF_ENCODINGS,
+    exceeded_bound,
     new_parser,
 )
 from resourcesync.documents._fragments import ForeignFragment
-from resourcesync.documents._limits import Limits, over
+from resourcesync.documents._limits import Limits, limit_error
 from resourcesync.documents._tokens import (
     ALL_RS_NAMESPACES,
+    DRAFT_ELEMENTS,
     FIXITY,
     FOREIGN,
     GIVEN,
@@ -32,7 +33,6 @@ from resourcesync.documents._tokens import (
     LN,
     MD,
     MISPLACED,
-    OLD,
     P0_NAMESPACES,
     P2_NAMESPACE,
     ROOTS,
@@ -115,7 +115,7 @@ class DocumentScanner:
         except pyexpat.ExpatError as error:
             raise self._malformed(error) from error
         self._drain()
-        if found := excess(self._parser, self._fed):
+        if found := exceeded_bound(self._parser, self._fed):
             raise self._over(*found)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class DocumentScanner:
     # --- what expat calls ----------------------------------------------------------------------
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF:
+        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
                 f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
                 uri=self._uri,
@@ -248,7 +248,7 @@ class DocumentScanner:
     def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
         """Take the attributes of an element that seldom has any that matter."""
         if mark is None or mark == MISPLACED:
-            self._note("entry-attributes")
+            self._tolerate("entry-attributes")
         elif mark in (LASTMOD, FIXITY):
             self._tokens += (GIVEN, len(attributes), *attributes)
 
@@ -257,9 +257,9 @@ class DocumentScanner:
             self._tokens += (mark, 0)
         elif mark == MISPLACED:
             self._tokens += (mark, *self.place())
-        elif mark in OLD:
+        elif mark in DRAFT_ELEMENTS:
             if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
-                self.context.shows.add(P1)
+                self.context.version_marks.add(P1)
                 self._inspect_namespace(name)
             self._tokens.append(mark)
         else:
@@ -318,30 +318,30 @@ class DocumentScanner:
             keep.append(text)
             self._room -= len(text)
         elif keep is not None:
-            self.context.at(*place)
-            self.context.note("foreign-dropped")
+            self.context.set_place(*place)
+            self.context.tolerate("foreign-dropped")
 
     # --- versions ------------------------------------------------------------------------------
 
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
         """See in which spelling the root is, and what the root of a draft says."""
         if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
-            self._note("sitemap-namespace")
+            self._tolerate("sitemap-namespace")
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
             namespace, _, local = key.rpartition(SEPARATOR)
             if local == "type" and namespace in ALL_RS_NAMESPACES:
-                self.context.shows.add(P1)
+                self.context.version_marks.add(P1)
                 self._inspect_namespace(key)
                 self.kind = value
 
     def _inspect_namespace(self, name: str) -> None:
         namespace = name.rpartition(SEPARATOR)[0]
         if namespace in P0_NAMESPACES:
-            self.context.shows.add(P0)
+            self.context.version_marks.add(P0)
         elif namespace == P2_NAMESPACE:
-            self.context.shows.add(P2)
+            self.context.version_marks.add(P2)
         if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
-            self._note("namespace", namespace)
+            self._tolerate("namespace", namespace)
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
         """See the time that a draft tells with an element of XHTML."""
@@ -349,13 +349,13 @@ class DocumentScanner:
             return
         told = dict(zip(attributes[::2], attributes[1::2], strict=True))
         if told.get("name", "").lower() == "dcterms.modified":
-            self.context.shows.add(P1)
+            self.context.version_marks.add(P1)
             self.modified = self.modified or told.get("content", "")
             self.header_place = self.place()
 
-    def _note(self, code: str, about: str = "") -> None:
-        self.context.at(*self.place())
-        self.context.note(code, about=about)
+    def _tolerate(self, code: str, about: str = "") -> None:
+        self.context.set_place(*self.place())
+        self.context.tolerate(code, about=about)
 
     # --- faults --------------------------------------------------------------------------------
 
@@ -396,13 +396,13 @@ class DocumentScanner:
             if len(name) <= longest and len(value) <= longest:
                 kept += (name, value)
             elif mark in (MD, LN) and (SEPARATOR not in name or name.startswith(_OURS)):
-                self.context.at(*self.place())
-                self.context.drop("value-long", about=name)
+                self.context.set_place(*self.place())
+                self.context.drop_value("value-long", about=name)
         return kept
 
     def _over(self, limit: int, what: str) -> DocumentError:
         line, column = self.place()
-        return over(limit, what, uri=self._uri, line=line, column=column)
+        return limit_error(limit, what, uri=self._uri, line=line, column=column)
 
     def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
         return MalformedDocumentError(

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from resourcesync.documents._assembling import EntryAssembler
-from resourcesync.documents._entries import irregular_of
+from resourcesync.documents._entries import raw_entry_of
 from resourcesync.documents._layouts import EntryColumns
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._scanning import DocumentScanner
-from resourcesync.documents._stencils import OPENING, Stencil, learn
+from resourcesync.documents._stencils import OPENING, Stencil, learn_stencil
 
 _TRIES: Final = 4
 """Stencils that are learnt from one document."""
@@ -55,7 +55,7 @@ class FastPathReader:
             DocumentError: They cannot be used.
         """
         if self._is_off:
-            self._pass(self._rest() + block)
+            self._feed_scanner(self._rest() + block)
             return
         cut, _ = self._decoder.getstate()
         held, self._buffered = self._buffered, ""
@@ -64,10 +64,10 @@ class FastPathReader:
         except UnicodeDecodeError:  # expat says what is wrong
             self._is_off = True
             self._decoder.reset()
-            self._pass(held.encode() + cut + block)
+            self._feed_scanner(held.encode() + cut + block)
             return
         while text:
-            text = self._sift(text)
+            text = self._process(text)
 
     def finish(self) -> None:
         """Let the scanner read what waits: nothing more comes.
@@ -76,7 +76,7 @@ class FastPathReader:
             DocumentError: It cannot be used.
         """
         self._catch_up()
-        self._pass(self._buffered.encode() + self._rest())
+        self._feed_scanner(self._buffered.encode() + self._rest())
         self._buffered = ""
 
     def _rest(self) -> bytes:
@@ -85,21 +85,23 @@ class FastPathReader:
         self._decoder.reset()
         return cut
 
-    def _sift(self, text: str) -> str:
+    def _process(self, text: str) -> str:
         """Take a text to its end, or to where another stencil is needed; return what is left."""
         start = OPENING.search(text)
         if start is None:
             return self._buffer(text)
-        self._pass(text[: start.start()].encode())
+        self._feed_scanner(text[: start.start()].encode())
         text = text[start.start() :]
         if self._stencil is None and not self._tries:
             self._is_off = True
         if self._is_off or (self._reached is None and not self._scanner.is_between_entries):
-            self._pass(text.encode())  # when it is inside of something, the next block may do
+            self._feed_scanner(
+                text.encode()
+            )  # when it is inside of something, the next block may do
             return ""
         if self._stencil is None:
             return self._learn(text, start[0])
-        return self._cut(text, self._stencil)
+        return self._extract(text, self._stencil)
 
     def _learn(self, text: str, start: str) -> str:
         """Let the scanner read one entry, and see how it is written; return what follows it."""
@@ -108,18 +110,18 @@ class FastPathReader:
             return self._buffer(text)
         self._tries -= 1
         before = len(self._assembler.items)
-        self._pass(text[:after].encode())
+        self._feed_scanner(text[:after].encode())
         found = self._assembler.items[before:]
         if len(found) == 1:
             item = found[0]
             if isinstance(item, EntryColumns):
                 first = None if item.priorities is None else item.priorities[0]
-                item = irregular_of(next(item.rows()), first)
+                item = raw_entry_of(next(item.rows()), first)
             assert self._assembler.attributes is not None
-            self._stencil = learn(text[:after], item, self._assembler.attributes)
+            self._stencil = learn_stencil(text[:after], item, self._assembler.attributes)
         return text[after:]
 
-    def _cut(self, text: str, stencil: Stencil) -> str:
+    def _extract(self, text: str, stencil: Stencil) -> str:
         """Take out the entries that fit, and pass on what stands between them."""
         pieces = stencil.pattern.split(text)
         width = stencil.groups + 1
@@ -131,14 +133,14 @@ class FastPathReader:
             if not gaps:
                 return rest
         if any(max(map(len, texts), default=0) > self._longest for texts in values):
-            self._pass(text.encode())
+            self._feed_scanner(text.encode())
             return ""
         first = at = 0
         for index in (*strays, len(gaps)):
             at += self._append_entries(stencil, [texts[first:index] for texts in values])
             first = index
             if index < len(gaps):
-                self._pass(gaps[index].encode())
+                self._feed_scanner(gaps[index].encode())
                 at += len(gaps[index])
                 if not self._scanner.is_between_entries:
                     return text[at:]
@@ -156,12 +158,12 @@ class FastPathReader:
 
     def _buffer(self, text: str) -> str:
         if len(text) > _MAX_BUFFERED:
-            self._pass(text.encode())
+            self._feed_scanner(text.encode())
         else:
             self._buffered = text
         return ""
 
-    def _pass(self, data: bytes) -> None:
+    def _feed_scanner(self, data: bytes) -> None:
         """Let the scanner read."""
         if data:
             self._catch_up()
@@ -170,12 +172,12 @@ class FastPathReader:
     def _catch_up(self) -> None:
         """Bring the scanner to where the entries end that were taken out."""
         if self._reached is not None:
-            for filling in _filling(self._scanner.place(), self._reached):
+            for filling in _padding(self._scanner.place(), self._reached):
                 self._scanner.feed(filling)
             self._reached = None
 
 
-def _filling(here: tuple[int, int], there: tuple[int, int]) -> Iterator[bytes]:
+def _padding(here: tuple[int, int], there: tuple[int, int]) -> Iterator[bytes]:
     """Yield the blanks and line feeds from one place to a later one."""
     lines, columns = there[0] - here[0], there[1] - here[1]
     if lines:

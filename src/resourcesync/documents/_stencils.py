@@ -86,7 +86,7 @@ _LINE: Final = _FIELDS.index("line")
 _COLUMN: Final = _FIELDS.index("column")
 
 
-def learn(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None:
+def learn_stencil(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None:
     """Return the stencil of an entry, or ``None`` when it says more than a `Row` holds.
 
     Args:
@@ -95,7 +95,7 @@ def learn(sample: str, entry: RawEntry, known: frozenset[str]) -> Stencil | None
         known: The attributes of ``rs:md`` that may be in it.
     """
     written = _EntryParts(known)
-    if len(sample) > _LONGEST or not written.parse(sample) or not _says_the_same(written, entry):
+    if len(sample) > _LONGEST or not written.parse(sample) or not _has_equal_values(written, entry):
         return None
     *before, last = written.literals
     lines = sum(literal.count("\n") for literal in written.literals)
@@ -174,7 +174,7 @@ class _EntryParts:
         self.literals.append("")
 
 
-def _says_the_same(written: _EntryParts, entry: RawEntry) -> bool:
+def _has_equal_values(written: _EntryParts, entry: RawEntry) -> bool:
     """Whether the general road found the very same values, under the same names, and no more."""
     pairs = list(zip(written.names, written.values, strict=True))
     texts = [(_TEXTS[name], value) for name, value in pairs if name in _TEXTS]

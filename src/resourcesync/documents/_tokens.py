@@ -42,7 +42,7 @@ FIXITY: Final = 10
 MD5: Final = 11
 EVENT: Final = 12
 EXPIRES: Final = 13
-OLD: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
+DRAFT_ELEMENTS: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
 FOREIGN: Final = 14
 
 SITEMAP_NAMESPACES: Final = (

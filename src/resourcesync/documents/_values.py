@@ -81,9 +81,9 @@ def entry_capability(label: str, context: ReadingContext) -> Capability | None:
     """Return the capability that an entry's label names; note what is odd about the label."""
     found = capability(label)
     if found is None and label:
-        context.note("capability-unknown", about=label)
+        context.tolerate("capability-unknown", about=label)
     elif found is not None and found.value != label:
-        context.note("capability-spelled", about=label)
+        context.tolerate("capability-spelled", about=label)
     return found
 
 
@@ -150,14 +150,14 @@ def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
         pass
     else:
         if lacks_zone(text):
-            context.note("time-zone", about=text)
+            context.tolerate("time-zone", about=text)
         return found
     try:
         found = parse_loosely(text)
     except ValueError:
-        context.drop("time-invalid", about=text)
+        context.drop_value("time-invalid", about=text)
         return None
-    context.note("time-spelled", about=text)
+    context.tolerate("time-spelled", about=text)
     return found
 
 
@@ -186,7 +186,7 @@ def length_or_none(text: str | None, context: ReadingContext) -> int | None:
     try:
         return length_of(text)
     except RefusalError as refusal:
-        context.drop(refusal.code, about=text)
+        context.drop_value(refusal.code, about=text)
         return None
 
 
@@ -195,7 +195,7 @@ def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
     try:
         return digests(text)
     except RefusalError as refusal:
-        context.drop(refusal.code, about=text)
+        context.drop_value(refusal.code, about=text)
         return ()
 
 
@@ -211,22 +211,22 @@ def digests(text: str) -> tuple[Digest, ...]:
     return found
 
 
-def split(
+def split_attributes(
     flat: list[str] | None, known: frozenset[str], context: ReadingContext
 ) -> tuple[dict[str, str], Extra]:
     """Part the attributes of ``rs:md`` or ``rs:ln`` into those we know, stripped, and the rest."""
-    values, extra = parted(flat, known, context)
+    values, extra = partition_attributes(flat, known, context)
     for name, _ in extra:
         if name == "etag":
-            context.shows.add(ETAG)
+            context.version_marks.add(ETAG)
         if name in _MISPLACED:
-            context.note("attribute-misplaced", rule=_MISPLACED[name], about=name)
+            context.tolerate("attribute-misplaced", rule=_MISPLACED[name], about=name)
         elif not name.startswith("{"):
-            context.note("attribute-unknown", about=name)
+            context.tolerate("attribute-unknown", about=name)
     return {name: value.strip(BLANKS) for name, value in values.items()}, extra
 
 
-def parted(
+def partition_attributes(
     flat: list[str] | None, known: frozenset[str], context: ReadingContext | None = None
 ) -> tuple[dict[str, str], Extra]:
     """Part attributes into those we know and the rest, all as written.
@@ -248,7 +248,7 @@ def parted(
         else:
             extra[f"{{{namespace}}}{local}" if namespace else name] = value
     if late and context is not None:
-        context.note("attribute-prefixed", about=late[0][0])
+        context.tolerate("attribute-prefixed", about=late[0][0])
     for name, value in late:
         (values if name in known else extra).setdefault(name, value)
     return values, tuple(extra.items())

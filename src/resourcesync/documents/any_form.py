@@ -7,7 +7,7 @@ from typing import BinaryIO, Final, Protocol
 from resourcesync.documents._context import Tolerated
 from resourcesync.documents._limits import Limits
 from resourcesync.documents.feeds import read_feed
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import MalformedDocumentError, NotAListError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import Dialect
@@ -66,7 +66,7 @@ def read_any(
     """
     replay = _ReplayStream(stream)
     try:
-        return read(
+        return read_stream(
             replay,
             uri=uri,
             limits=limits,
@@ -77,11 +77,11 @@ def read_any(
     except NotAListError as error:
         if dict(error.evidence).get("root") not in _FEED_ROOTS or not replay.rewind():
             raise
-    told = _refusing(uri) if strict else on_refused
+    told = _raise_refused(uri) if strict else on_refused
     return read_feed(replay, uri=uri, limits=limits, on_refused=told)
 
 
-def _refusing(uri: str) -> Callable[[RefusedEntry], None]:
+def _raise_refused(uri: str) -> Callable[[RefusedEntry], None]:
     """Return what makes an entry that cannot be used the end of its document."""
 
     def refuse(entry: RefusedEntry) -> None:

@@ -62,7 +62,7 @@ def link_row(entry: Resource | Change) -> str:
         + attribute("hash", format_digests(resource.digests))
         + attribute("length", length_text(resource.length))
         + attribute("type", resource.media_type)
-        + _terms(entry)
+        + _extension_attributes(entry)
     )
     return _entry(entry, f'<link rel="canonical alternate"{told}/>')
 
@@ -79,7 +79,7 @@ def content_row(entry: Resource | Change) -> str:
         + attribute("rs:hash", format_digests(resource.digests))
         + attribute("rs:length", length_text(resource.length))
         + attribute("rs:type", resource.media_type)
-        + _terms(entry)
+        + _extension_attributes(entry)
     )
     return _entry(entry, f"<content{told}/><summary>{escape(resource.uri)}</summary>")
 
@@ -102,7 +102,7 @@ def _resource(entry: Resource | Change) -> Resource:
     return entry.resource if isinstance(entry, Change) else entry
 
 
-def _terms(entry: Resource | Change) -> str:
+def _extension_attributes(entry: Resource | Change) -> str:
     resource = _resource(entry)
     return (
         attribute("rs:encoding", resource.encoding)

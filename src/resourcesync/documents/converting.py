@@ -86,7 +86,9 @@ class Conversion:
     def _chunks(self) -> Iterator[bytes]:
         entries = self._document.entries()
         first = next(entries, None)
-        header = self._fitted(_without_strange_times(self.header, self.header.capability), first)
+        header = self._with_required_times(
+            _without_invalid_times(self.header, self.header.capability), first
+        )
         self.left_out_of_header = left_out(self.header, narrow_header(header, self._dialect))
         all_entries = entries if first is None else chain([first], entries)
         yield from write(
@@ -98,7 +100,7 @@ class Conversion:
         if self._document.dialect is Dialect.V1_1:  # it says the time of a change itself
             del self.inferred["datetime"]
 
-    def _fitted(self, header: Header, first: Entry | None) -> Header:
+    def _with_required_times(self, header: Header, first: Entry | None) -> Header:
         """Return the header with the times that the dialect asks for."""
         form = form_of(self._dialect)
         kind = header.capability
@@ -130,7 +132,7 @@ class Conversion:
     def _counted(self, entries: Iterable[Entry], header: Header) -> Iterator[Entry]:
         is_dated = form_of(self._dialect).is_dated
         for entry in entries:
-            fitting = _fitting_entry(entry, header)
+            fitting = _writable_entry(entry, header)
             told = narrow_entry(fitting, header, self._dialect)
             is_named = isinstance(entry, CapabilityEntry | DocumentChange)
             # How a capability is spelled is no loss.
@@ -149,15 +151,15 @@ def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
         yield "datetime"
 
 
-def _fitting_entry(entry: Entry, header: Header) -> Entry:
+def _writable_entry(entry: Entry, header: Header) -> Entry:
     """Return the entry as a strict writer takes it."""
     match entry:
         case CapabilityEntry() | DocumentChange():
             return replace(entry, label="") if entry.capability else entry
         case Part():
-            return _without_strange_times(entry, _listed_capability(header))
+            return _without_invalid_times(entry, _listed_capability(header))
         case Package():
-            return _without_strange_times(entry, _listed_capability(header))
+            return _without_invalid_times(entry, _listed_capability(header))
         case Change():
             resource = _with_slash(entry.resource)
             return entry if resource is entry.resource else replace(entry, resource=resource)
@@ -172,7 +174,7 @@ def _with_slash(resource: Resource) -> Resource:
     return replace(resource, path=f"/{resource.path}")
 
 
-def _without_strange_times(told: T, kind: Capability | None) -> T:
+def _without_invalid_times(told: T, kind: Capability | None) -> T:
     """Return the header or entry without times that such documents do not have (Appendix A)."""
     if (told.at or told.completed) and not (kind and kind.is_snapshot):
         told = replace(told, at=None, completed=None)

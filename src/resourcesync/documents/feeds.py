@@ -10,8 +10,8 @@ from typing import BinaryIO, Final, final
 
 from resourcesync.documents._context import RefusalError
 from resourcesync.documents._feed_scanning import FeedNode, FeedScanner
-from resourcesync.documents._limits import Limits, over
-from resourcesync.documents._octets import blocks
+from resourcesync.documents._limits import Limits, limit_error
+from resourcesync.documents._octets import document_blocks
 from resourcesync.documents._order import oldest_first
 from resourcesync.documents._values import length_of
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
@@ -69,7 +69,7 @@ def read_feed(
         DocumentLimitError: Over one of the limits.
     """
     scanner = FeedScanner(_ROOTS, limits=limits, uri=uri)
-    rest = blocks(stream, limits=limits, uri=uri)
+    rest = document_blocks(stream, limits=limits, uri=uri)
     for block in rest:
         scanner.feed(block)
         if scanner.began:
@@ -125,15 +125,15 @@ class FeedDocument:
         self._is_consumed = True
         kind = self.header.capability
         if kind is not None and kind.is_log:
-            return oldest_first(it for it in self._given() if isinstance(it, Change))
-        return self._given()
+            return oldest_first(it for it in self._read_entries() if isinstance(it, Change))
+        return self._read_entries()
 
-    def _given(self) -> Iterator[Entry]:
+    def _read_entries(self) -> Iterator[Entry]:
         for node in self._nodes():
             self._count += 1
             if self._count > self._limits.entries:
                 most = self._limits.entries
-                raise over(most, "entries", uri=self.uri, line=node.line, column=node.column)
+                raise limit_error(most, "entries", uri=self.uri, line=node.line, column=node.column)
             try:
                 yield self._entry(node)
             except _FaultError as fault:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from resourcesync.documents.reading import Document, Limits, Tolerated
-from resourcesync.documents.reading import read as read_stream
+from resourcesync.documents.reading import read_stream as read_stream
 from resourcesync.model.capabilities import RefusedEntry
 
 

@@ -21,15 +21,15 @@ from resourcesync.documents._entries import (
     check_is_entry,
     entry_uri,
     header_from_entries,
-    one_by_one,
     place_of,
+    raw_entries,
     row_of,
 )
 from resourcesync.documents._families import family_of
 from resourcesync.documents._header import RawRoot, header_of
 from resourcesync.documents._layouts import EntryColumns, TextRow
-from resourcesync.documents._limits import Limits, over
-from resourcesync.documents._octets import blocks, declaration_first, header_first
+from resourcesync.documents._limits import Limits, limit_error
+from resourcesync.documents._octets import declaration_first, document_blocks, header_first
 from resourcesync.documents._order import ChangeOrder
 from resourcesync.documents._scanning import DocumentScanner
 from resourcesync.documents._sieve import FastPathReader
@@ -41,14 +41,14 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
-__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read"]
+__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read_stream"]
 
 T = TypeVar("T")
 
 _MAX_SHOWN: Final = 2_048
 _PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
 _DEFAULT_LIMITS: Final = Limits()
-_MISTAKEN: Final = frozenset(
+_OFTEN_MISLABELLED: Final = frozenset(
     {
         Capability.CHANGE_LIST,
         Capability.CHANGE_DUMP,
@@ -59,7 +59,7 @@ _MISTAKEN: Final = frozenset(
 """What some Sources call documents of another kind."""
 
 
-def read(
+def read_stream(
     stream: BinaryIO,
     *,
     uri: str,
@@ -92,8 +92,8 @@ def read(
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
     scanner = DocumentScanner(assembler, limits=limits, context=context)
-    pieces = blocks(stream, limits=limits, uri=uri)
-    rest = header_first(declaration_first(pieces, partial(context.note, "declaration-late")))
+    pieces = document_blocks(stream, limits=limits, uri=uri)
+    rest = header_first(declaration_first(pieces, partial(context.tolerate, "declaration-late")))
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
         if block is None:
@@ -108,14 +108,14 @@ def read(
         kind=scanner.kind,
         modified=scanner.modified,
     )
-    context.at(*scanner.header_place)
+    context.set_place(*scanner.header_place)
     header = header_of(root, context)
-    if header.capability in _MISTAKEN and not header.is_index:
-        header = _as_met(header, assembler, scanner, rest)
+    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
+        header = _actual_header(header, assembler, scanner, rest)
     return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
-def _as_met(
+def _actual_header(
     header: Header, assembler: EntryAssembler, scanner: DocumentScanner, rest: Iterator[bytes]
 ) -> Header:
     """Return the header of what a list is by its first entries; such lists are met in the wild."""
@@ -170,7 +170,7 @@ class Document:
     @property
     def dialect(self) -> Dialect:
         """Which version the document is written in; certain once all entries were read."""
-        return dialect_of(self.header, self._context.shows)
+        return dialect_of(self.header, self._context.version_marks)
 
     @property
     def version(self) -> str:
@@ -202,26 +202,26 @@ class Document:
                 missing or unknown (§12.1: the order of changes matters, so none may be left out).
         """
         if self._may_be_backwards:
-            yield from self._turned(list(self._given()))
+            yield from self._oldest_first(list(self._read_entries()))
             return
-        yield from self._given()
+        yield from self._read_entries()
         if self._order.is_backwards:
-            self._context.at(*self._scanner.header_place)
-            self._context.note("order-backwards")
+            self._context.set_place(*self._scanner.header_place)
+            self._context.tolerate("order-backwards")
 
     @property
     def _may_be_backwards(self) -> bool:
         return self._has_changes and self.dialect is Dialect.P2
 
-    def _turned(self, entries: list[T]) -> list[T]:
+    def _oldest_first(self, entries: list[T]) -> list[T]:
         """Return the whole list of a draft, oldest first, unless it already is."""
         if self._order.rises or len(entries) < 2:  # noqa: PLR2004 - one has no order
             return entries
-        self._context.at(*self._scanner.header_place)
-        self._context.note("order-reversed")
+        self._context.set_place(*self._scanner.header_place)
+        self._context.tolerate("order-reversed")
         return entries[::-1]
 
-    def _given(self) -> Iterator[Entry]:
+    def _read_entries(self) -> Iterator[Entry]:
         for items in self._items():
             for item in items:
                 if isinstance(item, EntryColumns):
@@ -259,13 +259,13 @@ class Document:
             DocumentError: As `entries` does.
         """
         if self._may_be_backwards:
-            rows = list(self._given_rows())
+            rows = list(self._read_rows())
             self._order.watch(map(_time_of, rows))
-            yield from self._turned(rows)
+            yield from self._oldest_first(rows)
         else:
-            yield from self._given_rows()
+            yield from self._read_rows()
 
-    def _given_rows(self) -> Iterator[TextRow]:
+    def _read_rows(self) -> Iterator[TextRow]:
         for items in self._items():
             for item in items:
                 if isinstance(item, EntryColumns):
@@ -293,7 +293,7 @@ class Document:
             self._count += len(item.lines) if isinstance(item, EntryColumns) else 1
             if self._count > most:
                 line, column = place_of(item, most - self._count)
-                raise over(most, "entries", uri=self.uri, line=line, column=column)
+                raise limit_error(most, "entries", uri=self.uri, line=line, column=column)
         return items
 
     # --- many regular entries ------------------------------------------------------------------
@@ -302,11 +302,11 @@ class Document:
         try:
             return plain_resources_of(run, partial(self._without_zone, run))
         except RefusalError:
-            return chain.from_iterable(map(self._of_entry, one_by_one(run)))
+            return chain.from_iterable(map(self._of_entry, raw_entries(run)))
 
     def _without_zone(self, run: EntryColumns, index: int) -> None:
-        self._context.at(run.lines[index], run.columns[index])
-        self._context.note("time-zone")
+        self._context.set_place(run.lines[index], run.columns[index])
+        self._context.tolerate("time-zone")
 
     def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
         """Make the values of a run at once; if one entry stands in the way, one by one."""
@@ -323,7 +323,7 @@ class Document:
                 return
         except RefusalError:
             pass
-        for entry in one_by_one(run):
+        for entry in raw_entries(run):
             yield from self._of_entry(entry)
 
     def _rows_of_run(self, run: EntryColumns) -> Iterator[TextRow]:
@@ -335,7 +335,7 @@ class Document:
                 return
         except RefusalError:
             pass
-        for entry in one_by_one(run):
+        for entry in raw_entries(run):
             yield from self._row_of_entry(entry)
 
     def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
@@ -348,7 +348,7 @@ class Document:
     # --- one entry of any form -----------------------------------------------------------------
 
     def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
-        self._context.at(entry.line, entry.column)
+        self._context.set_place(entry.line, entry.column)
         try:
             made = self._make(entry)
         except RefusalError as refusal:
@@ -365,7 +365,7 @@ class Document:
         return made
 
     def _row_of_entry(self, entry: RawEntry) -> Iterator[TextRow]:
-        self._context.at(entry.line, entry.column)
+        self._context.set_place(entry.line, entry.column)
         row = row_of(entry)
         try:
             check_is_entry(entry)
@@ -395,18 +395,18 @@ class Document:
                 code="change-unknown",
             )
         if kind.value != row.change:
-            self._context.note("change-spelled", about=row.change or "")
+            self._context.tolerate("change-spelled", about=row.change or "")
         return kind
 
     def _show(self, *, has_lastmod: bool, has_datetime: bool) -> None:
         if has_datetime:
-            self._context.shows.add(DATETIME)
+            self._context.version_marks.add(DATETIME)
         if has_lastmod:
-            self._context.shows.add(LASTMOD)
+            self._context.version_marks.add(LASTMOD)
 
     def _refuse(self, entry: RawEntry, refusal: RefusalError) -> None:
         if self._context.strict:
-            self._context.at(entry.line, entry.column)
+            self._context.set_place(entry.line, entry.column)
             self._context.refuse(refusal.code, refusal.rule, refusal.reason)
         self.refused += 1
         if self._on_refused is not None:

@@ -106,7 +106,7 @@ class CatalogueRecording(Protocol):
         """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
         ...
 
-    def passed(self) -> None:
+    def advance_time(self) -> None:
         """Record that the moment of this recording is over: all later changes are later."""
         ...
 
@@ -123,7 +123,7 @@ class CatalogueSnapshot(Protocol):
         """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
         ...
 
-    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
         """Yield the same, some hundred at a time: as ``ResourceRun`` where that is quicker."""
         ...
 
@@ -155,7 +155,7 @@ class CatalogueSnapshot(Protocol):
 class CatalogueStore(Protocol):
     """The Source's memory: a snapshot of the resources and the log of their changes."""
 
-    def catalogued(self) -> Iterator[CatalogueEntry]:
+    def entries(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order."""
         ...
 
@@ -185,7 +185,7 @@ class CatalogueStore(Protocol):
         """Return the latest moment that was given away, ``None`` before the first."""
         ...
 
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         """Forget the changes dated later than a moment; later ones are dated from there again."""
         ...
 
@@ -215,7 +215,7 @@ class Posted:
     touched: int = 0
 
 
-TOP: Final = "resourcesync-"
+TOP_LEVEL_PREFIX: Final = "resourcesync-"
 """What the names of documents begin with that are in no folder: others' files are there, too."""
 
 

@@ -83,7 +83,7 @@ class MirrorChangeLog(Protocol):
         """Return the numbers of the last change that was forgotten and of the newest one."""
         ...
 
-    def changed_before(self, moment: int) -> int:
+    def sequence_before(self, moment: int) -> int:
         """Return the number after which all changes of ``moment`` and later stand."""
         ...
 

@@ -14,7 +14,7 @@ _OWN: Final = ".resourcesync"
 _NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
-def is_place(path: str) -> bool:
+def is_copy_path(path: str) -> bool:
     """Whether a path leads to a place for a copy: below the root, by names, and not to our own.
 
     The places that lists lead to are judged long before (``destination.scope``); who puts, moves
@@ -32,7 +32,7 @@ class StagedCopy(Protocol):
         """What an earlier run left of it, from the first byte on; ``None`` once restarted."""
         ...
 
-    def begin(self, validator: str) -> None:
+    def record_validator(self, validator: str) -> None:
         """Take note of what will tell that the rest of these bytes is still theirs."""
         ...
 
@@ -48,11 +48,11 @@ class StagedCopy(Protocol):
         """End the writing; return the length in bytes and the digests asked for."""
         ...
 
-    def reading(self) -> BinaryIO:
+    def open_sealed(self) -> BinaryIO:
         """Open the sealed bytes to read and seek; the caller closes what is returned."""
         ...
 
-    def leave(self) -> None:
+    def suspend(self) -> None:
         """End without being done; what is worth it stays for a later run."""
         ...
 
@@ -151,7 +151,7 @@ class Copies(CopyInspector, Protocol):
         """
         ...
 
-    def made_way(self) -> list[tuple[str, str]]:
+    def newly_quarantined(self) -> list[tuple[str, str]]:
         """Return what was moved to the quarantine since this was asked: paths and names."""
         ...
 

@@ -90,7 +90,7 @@ class ExecutionEngine(Protocol):
         """
         ...
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Begin anew after workers died such that the engine takes no more work.
 
         What was under way is lost, and is submitted again by the caller. Returns whether it could.

@@ -103,7 +103,7 @@ class FetchRequest:
     on_start: Callable[[str], None] | None = None
     message: Message | None = None
     fields: tuple[tuple[str, str], ...] = ()
-    is_named: bool = False
+    is_explicit: bool = False
     is_head: bool = False
 
 
@@ -163,17 +163,17 @@ def validators_of(headers: Mapping[str, str]) -> CacheValidators:
 
 def age_when_served(headers: Mapping[str, str]) -> float | None:
     """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` where they do not say."""
-    modified, date = _date(headers.get("last-modified", "")), served_at(headers)
+    modified, date = _parse_http_date(headers.get("last-modified", "")), served_at(headers)
     return None if modified is None or date is None else (date - modified).total_seconds()
 
 
 def served_at(headers: Mapping[str, str]) -> datetime | None:
     """Return when the server made an answer, by its own clock; ``None`` where it does not say."""
-    return _date(headers.get("date", ""))
+    return _parse_http_date(headers.get("date", ""))
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
-def _date(text: str) -> datetime | None:
+def _parse_http_date(text: str) -> datetime | None:
     if not text:
         return None
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - for some servers only

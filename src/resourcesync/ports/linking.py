@@ -105,6 +105,6 @@ class LinkLog(Protocol):
         """Count the copies that are here only because entries link to them."""
         ...
 
-    def patched(self, uri: str) -> PatchRow | None:
+    def last_patch(self, uri: str) -> PatchRow | None:
         """Return what became of the last patch of a copy; ``None`` when there was none."""
         ...

@@ -226,7 +226,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return the copy of a URI, or ``None``."""
         ...
 
-    def copy_with(self, digest: str, length: int) -> Copy | None:
+    def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a copy whose first digest is this one, of at least ``LARGE`` bytes, or ``None``.
 
         Args:
@@ -239,7 +239,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return the number of copies."""
         ...
 
-    def neighbours(
+    def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of copies, and of what is to be fetched, that paths would meet.
@@ -279,7 +279,7 @@ class MirrorStateStore(MirrorChangeLog, ProofLog, LinkLog, EntryLog, Protocol):
         """Return how many of a task's rows are due only after a moment, and when the first is."""
         ...
 
-    def pending_coded(self, code: str) -> int:
+    def pending_with_code(self, code: str) -> int:
         """Count the rows that are not done for this reason, by its stable word."""
         ...
 

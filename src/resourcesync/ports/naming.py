@@ -14,7 +14,7 @@ def folders_of(path: str) -> Iterator[str]:
         at = path.find("/", at + 1)
 
 
-def near(
+def conflicting_paths(
     named: Iterable[tuple[str, str]], paths: Iterable[str], key: PathKey | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield the URIs and paths of what some new paths would meet, of a look at all of them.

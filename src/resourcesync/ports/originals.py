@@ -39,7 +39,7 @@ class OpenOriginals(Originals, OriginalReader, Protocol):
 class PrefetchingOriginals(Originals, Protocol):
     """Originals that are read sooner when it is known which are next; a plug-in need not."""
 
-    def expect(self, originals: Sequence[Original]) -> None:
+    def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, at most 64: each is measured next, in this order."""
         ...
 

@@ -46,5 +46,5 @@ class PatchMaker:
 
     media_type: str
     load: Callable[[], PatchComputer]
-    suits: Callable[[str], bool]
+    supports: Callable[[str], bool]
     largest: int | None = None

@@ -110,7 +110,7 @@ class ParallelStore(Store, Protocol):
     """A store that takes several calls at a time; a store need not."""
 
     @property
-    def in_flight(self) -> int:
+    def max_in_flight(self) -> int:
         """How many calls it takes at a time, from as many threads; at most 64 are made."""
         ...
 

@@ -181,7 +181,7 @@ class HubStore(Protocol):
         """Remember how deliveries ended, all or none."""
         ...
 
-    def tidy(self, now: int, oldest_intent: int) -> None:
+    def prune(self, now: int, oldest_intent: int) -> None:
         """End leases that are over, forget old wishes and what everybody has; store the moment."""
         ...
 
@@ -205,14 +205,14 @@ class TopicSubscriber:
     topic: str
     origin: str
     expires: int
-    is_owed: bool = False
+    has_pending_delivery: bool = False
     attempts: int = 0
 
 
 class FollowerState(StrEnum):
     """How far a subscription of ours is."""
 
-    WANTED = "wanted"
+    PENDING = "wanted"
     REQUESTED = "asked"
     ACTIVE = "active"
     LEAVING = "leaving"
@@ -240,7 +240,7 @@ class ChannelSubscription:
     name: str
     topic: str
     hub: str
-    state: FollowerState = FollowerState.WANTED
+    state: FollowerState = FollowerState.PENDING
     token: str = field(default="", repr=False)
     secret: bytes = field(default=b"", repr=False)
     next_token: str = field(default="", repr=False)
@@ -255,7 +255,7 @@ class ChannelSubscription:
 class SubscriberStore(Protocol):
     """What a subscriber remembers, durably; for several threads at a time."""
 
-    def followers(self) -> list[ChannelSubscription]:
+    def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
         ...
 

@@ -115,14 +115,14 @@ class JoinResult(NamedTuple):
     update: int
     size: int
     unsized: int
-    unsure: bool
+    has_unprovable: bool
     slices: tuple[WorkSlice, ...]
     unlisted: str
     unlisted_rows: int
     filtered: str
     filtered_rows: int
-    resting: str
-    resting_rows: int
+    deferred: str
+    deferred_rows: int
     conflicts: str
     conflict_rows: int
 

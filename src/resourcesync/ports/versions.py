@@ -152,7 +152,7 @@ class VersionReader(Protocol):
         """
         ...
 
-    def neighbours(
+    def first_and_last(
         self, version: ResourceVersion
     ) -> tuple[ResourceVersion | None, ResourceVersion | None]:
         """Return the first and the last version of the same resource."""

@@ -37,9 +37,9 @@ class AdminApplication:
             return
         exchange = HttpExchange(HttpRequest.read(scope, STATUS_PATH), receive, send)
         refused = refuse_request(exchange.request)
-        await exchange.send(refused or await self._answer())
+        await exchange.send(refused or await self._status_reply())
 
-    async def _answer(self) -> HttpReply:
+    async def _status_reply(self) -> HttpReply:
         body = await to_thread.run_sync(self._status)
         length = (b"content-length", b"%d" % len(body))
         return HttpReply(status=200, headers=(*_HEADERS, length), body=body)

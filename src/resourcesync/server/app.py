@@ -39,12 +39,12 @@ from resourcesync.server.mounting import MountedApplications, path_within
 from resourcesync.server.pages import SourcePages
 from resourcesync.server.paths import Names, is_hidden, read_path, without_authority
 from resourcesync.server.representations import InMemoryRepresentation
-from resourcesync.server.sending import FileSender, ServedLocation, excuse
+from resourcesync.server.sending import FileSender, ServedLocation, storage_error_reply
 from resourcesync.server.served import ServedSource
 
 __all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
-_MOST_PLACES: Final = 4096
+_MOST_LOCATIONS: Final = 4096
 _REMEMBERED: Final = 256
 """Bytes of a path up to which its place is kept: 4096 of them take a few megabytes."""
 _WELL_KNOWN: Final = tuple(os.fsencode(WELL_KNOWN_PATH).strip(b"/").split(b"/"))
@@ -117,7 +117,7 @@ class Application:
         self._links = links
         self._tally = RequestTally()
         self._sender = FileSender(clock)
-        self._places = lru_cache(maxsize=_MOST_PLACES)(self._locate)
+        self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
         self._documents = ServedFolder(served.documents_folder)
@@ -137,7 +137,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
             return
         path = path_within(scope)
         mounted = self._mounts.find(scope, path)
@@ -153,9 +153,9 @@ class Application:
         else:
             await send({"type": "websocket.close"})
 
-    def figures(self) -> Iterable[Metric]:
+    def metrics(self) -> Iterable[Metric]:
         """Return how many requests were answered since the start, and with how many bytes."""
-        return self._tally.figures()
+        return self._tally.metrics()
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -171,7 +171,7 @@ class Application:
         async with self._mounts.lifespan():
             yield
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         is_started = False
         try:
@@ -193,14 +193,14 @@ class Application:
             return
         path = exchange.request.raw_path
         try:
-            place = self._place_of(exchange.request)
+            place = self._locate_request(exchange.request)
         except StorageError as error:
-            await exchange.send(excuse(error))
+            await exchange.send(storage_error_reply(error))
             return
         if place is not None and await self._sender.send(exchange, place):
             return
         page = await self._make_page(path)
-        reply = refuse(404, "Not found.") if page is None else page.answer(exchange.request)
+        reply = refuse(404, "Not found.") if page is None else page.reply_to(exchange.request)
         await exchange.send(reply)
 
     async def _make_page(self, path: bytes) -> InMemoryRepresentation | None:
@@ -209,7 +209,7 @@ class Application:
             return await self._pages.front()
         return await self._pages.robots() if path == b"/robots.txt" else None
 
-    def _place_of(self, request: HttpRequest) -> ServedLocation | None:
+    def _locate_request(self, request: HttpRequest) -> ServedLocation | None:
         """Return where the answer to a request lies.
 
         Raises:
@@ -217,16 +217,16 @@ class Application:
         """
         path = request.raw_path
         if self._file_at is not None:
-            return self._locate_anywhere(self._file_at, request)
-        return self._places(path) if len(path) <= _REMEMBERED else self._locate(path)
+            return self._locate_known_file(self._file_at, request)
+        return self._locations(path) if len(path) <= _REMEMBERED else self._locate(path)
 
-    def _locate_anywhere(
+    def _locate_known_file(
         self, file_at: Callable[[str], str | None], request: HttpRequest
     ) -> ServedLocation | None:
         """Return the place of a document, or of the file that is said to be what is asked for."""
         names = read_path(request.raw_path)
-        if names is not None and self._is_ours(names):
-            return self._locate_ours(names)
+        if names is not None and self._is_document(names):
+            return self._locate_published(names)
         path = without_authority(request.raw_path).removeprefix(b"/").decode("latin-1")
         query = request.query.decode("latin-1")
         # Pages add a query to files that have none, so that caches take each version for another.
@@ -240,18 +240,18 @@ class Application:
         names = read_path(path)
         if names is None:
             return None
-        if self._is_ours(names):
-            return self._locate_ours(names)
+        if self._is_document(names):
+            return self._locate_published(names)
         names = names or (b"index.html",)
         if is_hidden(names) or not self._is_open(names):
             return None
         return self._locate_resource(names)
 
-    def _is_ours(self, names: Names) -> bool:
+    def _is_document(self, names: Names) -> bool:
         is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
         return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
-    def _locate_ours(self, names: Names) -> ServedLocation | None:
+    def _locate_published(self, names: Names) -> ServedLocation | None:
         if names == _WELL_KNOWN:
             return ServedLocation(
                 folder=self._description,

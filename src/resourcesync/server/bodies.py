@@ -39,7 +39,7 @@ async def _read(receive: Receive, most: int) -> bytes | HttpReply:
             return bytes(parts)
 
 
-def announces_more(scope: Scope, most: int) -> bool:
+def announces_too_long(scope: Scope, most: int) -> bool:
     """Whether a request says by itself that its body is longer than that."""
     return any(
         not value.isdigit() or int(value[:19]) > most

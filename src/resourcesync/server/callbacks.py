@@ -11,10 +11,10 @@ from typing import Final, final
 from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.server.bodies import announces_more, header_values, read_body
+from resourcesync.server.bodies import announces_too_long, header_values, read_body
 from resourcesync.server.exchange import HttpReply, refuse
-from resourcesync.server.hub import answer, in_thread
-from resourcesync.server.lifespans import live
+from resourcesync.server.hub import run_in_thread, send_reply
+from resourcesync.server.lifespans import serve_lifespan
 from resourcesync.server.mounting import path_within
 from resourcesync.websub.messages import MOST_PAYLOAD
 from resourcesync.websub.standing import DeliveryFault
@@ -55,9 +55,9 @@ class CallbackApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         if scope["type"] == "lifespan":
-            await live(receive, send, self._start, self._end)
+            await serve_lifespan(receive, send, self._start, self._end)
         elif scope["type"] == "http":
-            await answer(send, await self._answer(scope, receive))
+            await send_reply(send, await self._answer(scope, receive))
         else:
             await send({"type": "websocket.close"})
 
@@ -67,13 +67,13 @@ class CallbackApplication:
             return refuse(404, "Not found.", _CLOSE)
         if scope["method"] == "GET":
             query: bytes = scope.get("query_string", b"")
-            return await in_thread(lambda: self._subscriber.verify(token, query))
+            return await run_in_thread(lambda: self._subscriber.verify(token, query))
         if scope["method"] != "POST":
             return refuse(405, "GET and POST only.", (b"allow", b"GET, POST"), _CLOSE)
         if not await to_thread.run_sync(self._subscriber.knows, token):
             # A former subscription is told so, which ends it; its body is not read.
-            return await in_thread(lambda: self._subscriber.deliver(token, (), b""))
-        if announces_more(scope, MOST_PAYLOAD):
+            return await run_in_thread(lambda: self._subscriber.deliver(token, (), b""))
+        if announces_too_long(scope, MOST_PAYLOAD):
             await to_thread.run_sync(self._subscriber.refuse, token, DeliveryFault.SIZE)
             return refuse(413, f"At most {MOST_PAYLOAD} bytes.", _CLOSE)
         async with self._bodies:
@@ -83,4 +83,4 @@ class CallbackApplication:
                 await to_thread.run_sync(self._subscriber.refuse, token, fault)
                 return body
             signatures = header_values(scope, b"x-hub-signature")
-            return await in_thread(lambda: self._subscriber.deliver(token, signatures, body))
+            return await run_in_thread(lambda: self._subscriber.deliver(token, signatures, body))

@@ -62,10 +62,12 @@ class ResponseValidators:
 
     etag: str = ""
     modified: int | None = None
-    is_dated_well: bool = False
+    is_strong_date: bool = False
 
 
-def judge(fields: Mapping[str, str], validators: ResponseValidators) -> PreconditionOutcome:
+def evaluate_preconditions(
+    fields: Mapping[str, str], validators: ResponseValidators
+) -> PreconditionOutcome:
     """Return what the preconditions of a GET or HEAD ask for (§13.2.2).
 
     Args:
@@ -101,7 +103,7 @@ def allows_range(fields: Mapping[str, str], validators: ResponseValidators) -> b
         return True
     if '"' in field:
         return bool(validators.etag) and field.strip(" \t") == validators.etag
-    return validators.is_dated_well and parse_http_date(field) == validators.modified
+    return validators.is_strong_date and parse_http_date(field) == validators.modified
 
 
 def has_tag(field: str, etag: str, *, weak: bool) -> bool:

@@ -32,7 +32,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.ports.contents import ResourceContents
-from resourcesync.server.conditions import ResponseValidators, judge
+from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
 from resourcesync.server.exchange import (
     Headers,
     HttpExchange,
@@ -126,15 +126,15 @@ class DumpApplication:
         found = _PACKAGE.fullmatch(path)
         if path != b"/resourcedump.xml" and found is None:
             return refuse(404, "Not found.")
-        plan = await self._plan_now()
+        plan = await self._current_plan()
         if found is None:
-            return self._document(plan).answer(exchange.request)
+            return self._document(plan).reply_to(exchange.request)
         number = int(found[2])
         if int(found[1]) != plan.moment or not 0 < number <= len(plan.starts):
             return refuse(404, "There are newer packages: see resourcedump.xml.")
         return await self._package(exchange, plan, number)
 
-    async def _plan_now(self) -> _PackagePlan:
+    async def _current_plan(self) -> _PackagePlan:
         """Return the packages of the catalogue as it is; they are counted once for each moment."""
         self._busy = self._busy or asyncio.Lock()
         async with self._busy:
@@ -181,7 +181,7 @@ class DumpApplication:
         # Another release of the library may give other bytes.
         etag = f'"{plan.moment}-{number}-{zlib.ZLIB_RUNTIME_VERSION}"'
         headers: Headers = (_ZIP, _NO_CACHE, _NOSNIFF, (b"etag", etag.encode("ascii")))
-        verdict = judge(exchange.request.fields, ResponseValidators(etag=etag))
+        verdict = evaluate_preconditions(exchange.request.fields, ResponseValidators(etag=etag))
         if verdict != "send":
             return HttpReply(status=304 if verdict == "not modified" else 412, headers=headers[1:])
         if exchange.request.method == "HEAD":
@@ -208,14 +208,14 @@ class DumpApplication:
             StorageError: Something cannot be read.
         """
         entries = await to_thread.run_sync(self._entries, plan, number)
-        pieces = _joined(write_package(self._header(plan.at), entries, self._bytes_of))
-        async with exchange.watched() as gone:
+        pieces = _coalesce(write_package(self._header(plan.at), entries, self._bytes_of))
+        async with exchange.watch_disconnect() as gone:
             piece = await to_thread.run_sync(next, pieces, b"")
             await exchange.start(HttpReply(status=200, headers=headers))
             while piece and not gone.done():
-                await exchange.go_on(piece, more=True)
+                await exchange.send_chunk(piece, more=True)
                 piece = await to_thread.run_sync(next, pieces, b"")
-            await exchange.go_on(b"", more=False)
+            await exchange.send_chunk(b"", more=False)
 
     def _entries(self, plan: _PackagePlan, number: int) -> list[ManifestEntry]:
         start, end = plan.ranges[number - 1]
@@ -238,7 +238,7 @@ class DumpApplication:
                 raise StorageError(f"{content.uri} cannot be read: {error.strerror}") from error
 
 
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _coalesce(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield fewer and longer pieces: each costs a change of threads."""
     held: list[bytes] = []
     size = 0

@@ -26,7 +26,7 @@ _LARGEST: Final = 64 * 1024 * 1024
 """More than any document may have: 50 MB (sitemaps.org)."""
 _LARGEST_PLAIN: Final = 1024 * 1024
 _CACHE_BYTES: Final = 32 * 1024 * 1024
-_AT_ONCE: Final = 2
+_CONCURRENT: Final = 2
 _PIECE: Final = 1024 * 1024
 _GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31
@@ -64,7 +64,7 @@ class Coding:
         """The fields that tell of the coding."""
         return ((b"content-encoding", self.name.encode("ascii")),) if self.name else ()
 
-    def of(self, validators: ResponseValidators) -> ResponseValidators:
+    def validators_for(self, validators: ResponseValidators) -> ResponseValidators:
         """Return the validators of the document in this coding: a strong tag of its own."""
         if not self.name:
             return validators
@@ -188,7 +188,7 @@ class Encoder:
         task = self._running.get(key)
         if task is None:
             # A task and a file of its own: whoever asked first may leave before it is done.
-            task = asyncio.create_task(self._compress(key, opened.again(), coding))
+            task = asyncio.create_task(self._compress(key, opened.duplicate(), coding))
             self._running[key] = task
             task.add_done_callback(lambda done: self._end(key, done))
         return await asyncio.shield(task)
@@ -197,7 +197,7 @@ class Encoder:
         _, condition, _ = key
         with opened:
             if self._limiter is None:
-                self._limiter = CapacityLimiter(_AT_ONCE)
+                self._limiter = CapacityLimiter(_CONCURRENT)
             body = await to_thread.run_sync(
                 _compress, opened, condition.size, coding, limiter=self._limiter
             )

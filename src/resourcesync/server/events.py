@@ -52,7 +52,7 @@ _HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
 )
 _ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
-_NOWHERE: Final = (-1, 0)
+_UNKNOWN_POSITION: Final = (-1, 0)
 _HEARTBEAT: Final = b":\n\n"
 
 
@@ -117,11 +117,11 @@ class EventApplication:
     ) -> None:
         self._log = log
         self._most = most
-        self._pace = pace or StreamTiming()
+        self._timing = pace or StreamTiming()
         self._clients: set[asyncio.Event] = set()
         self._batches: OrderedDict[_LogPosition, _Batch] = OrderedDict()
         self._cached_bytes = 0
-        self._last = _NOWHERE
+        self._last = _UNKNOWN_POSITION
         self._poll_task: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event | None = None
         self._opening: asyncio.Lock | None = None
@@ -133,18 +133,18 @@ class EventApplication:
         """How many follow the stream now."""
         return len(self._clients)
 
-    def figures(self) -> Iterator[Metric]:
+    def metrics(self) -> Iterator[Metric]:
         """Yield how many follow now, and how many changes were told since the start."""
         yield Metric(
             name="resourcesync_event_clients",
             kind="gauge",
-            what="Clients that follow the stream of changes.",
+            help_text="Clients that follow the stream of changes.",
             values=(((), self.clients),),
         )
         yield Metric(
             name="resourcesync_events_total",
             kind="counter",
-            what="Changes told in the stream, each once however many follow.",
+            help_text="Changes told in the stream, each once however many follow.",
             values=(((), self._sent),),
         )
 
@@ -170,9 +170,9 @@ class EventApplication:
         wake = asyncio.Event()
         self._clients.add(wake)
         try:
-            await self._open(scope.get("state", {}).get(STOPPING))
-            position = await self._find(exchange.request)
-            async with exchange.watched() as gone:
+            await self._start_polling(scope.get("state", {}).get(STOPPING))
+            position = await self._find_position(exchange.request)
+            async with exchange.watch_disconnect() as gone:
                 gone.add_done_callback(lambda _: wake.set())
                 await exchange.start(HttpReply(status=200, headers=_HEADERS))
                 await self._stream(exchange, wake, gone, position)
@@ -192,34 +192,34 @@ class EventApplication:
         asked: _LogPosition | None,
     ) -> None:
         position = self._last if asked is None else asked
-        retry = b"retry: %d\n" % int(self._pace.retry * 1000)
+        retry = b"retry: %d\n" % int(self._timing.retry * 1000)
         # An id alone is no event, but is where a client goes on that loses the stream early.
-        await exchange.go_on(retry + b"id: %d-%d\n\n" % position, more=True)
+        await exchange.send_chunk(retry + b"id: %d-%d\n\n" % position, more=True)
         has_caught_up = asked is None
-        while not gone.done() and not self._is_over():
+        while not gone.done() and not self._has_ended():
             wake.clear()
             if position == self._last:
                 has_caught_up = True
                 if not await self._wait(wake):
-                    await exchange.go_on(_HEARTBEAT, more=True)
+                    await exchange.send_chunk(_HEARTBEAT, more=True)
                 continue
             batch = self._batches.get(position)
             if batch is None and has_caught_up:
                 break  # too slow: what it misses is in the log
             if batch is None:
                 batch = await self._catch_up(position)
-            await exchange.go_on(batch.data, more=True)
+            await exchange.send_chunk(batch.data, more=True)
             position = batch.last
-        await exchange.go_on(b"", more=False)
+        await exchange.send_chunk(b"", more=False)
 
     async def _wait(self, wake: asyncio.Event) -> bool:
         """Wait until there may be something to do; say whether there was, before a heartbeat."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.heartbeat):
+            async with asyncio.timeout(self._timing.heartbeat):
                 await wake.wait()
         return wake.is_set()
 
-    async def _find(self, request: HttpRequest) -> _RequestedPosition:
+    async def _find_position(self, request: HttpRequest) -> _RequestedPosition:
         """Return the place that a client comes back to; ``None`` when it is new.
 
         One that the log does not have is nowhere: it is told of the reset.
@@ -228,9 +228,11 @@ class EventApplication:
         if not field:
             return None
         found = _ID.fullmatch(field)
-        place = _NOWHERE if found is None else (int(found[1]), int(found[2]))
+        place = _UNKNOWN_POSITION if found is None else (int(found[1]), int(found[2]))
         is_known = place == self._last or place in self._batches
-        return place if is_known or await self._read_log(self._log.has, *place) else _NOWHERE
+        return (
+            place if is_known or await self._read_log(self._log.has, *place) else _UNKNOWN_POSITION
+        )
 
     async def _catch_up(self, position: _LogPosition) -> _Batch:
         """Return what follows ``position``, up to where all the others are."""
@@ -246,14 +248,14 @@ class EventApplication:
         assert self._limiter is not None
         return await to_thread.run_sync(question, *about, limiter=self._limiter)
 
-    def _is_over(self) -> bool:
+    def _has_ended(self) -> bool:
         """Whether nobody looks any more: the server stops, or something went wrong."""
         return self._is_stopping() or self._poll_task is None or self._poll_task.done()
 
     def _is_stopping(self) -> bool:
         return self._stopping is not None and self._stopping.is_set()
 
-    async def _open(self, stopping: asyncio.Event | None) -> None:
+    async def _start_polling(self, stopping: asyncio.Event | None) -> None:
         """Begin to look into the log, unless somebody does."""
         if self._opening is None:
             self._opening = asyncio.Lock()
@@ -262,7 +264,7 @@ class EventApplication:
                 return
             self._stopping = stopping
             self._limiter = CapacityLimiter(_READERS)
-            self._forget()
+            self._clear_batches()
             self._last = await to_thread.run_sync(self._log.last)
             self._poll_task = asyncio.create_task(self._poll_log())
 
@@ -285,7 +287,7 @@ class EventApplication:
         found = await to_thread.run_sync(self._find_new, self._last)
         if found is None:
             # Begun anew: who comes back is told so.
-            self._forget()
+            self._clear_batches()
             self._last = await to_thread.run_sync(self._log.last)
         elif found:
             self._add_batch(_batch(found))
@@ -312,21 +314,21 @@ class EventApplication:
             _, dropped = self._batches.popitem(last=False)
             self._cached_bytes -= len(dropped.data)
 
-    def _forget(self) -> None:
+    def _clear_batches(self) -> None:
         self._batches.clear()
         self._cached_bytes = 0
 
     async def _pause(self) -> None:
         if self._stopping is None:
-            await asyncio.sleep(self._pace.poll)
+            await asyncio.sleep(self._timing.poll)
             return
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._pace.poll):
+            async with asyncio.timeout(self._timing.poll):
                 await self._stopping.wait()
 
 
 def _batch(changes: Sequence[tuple[int, Change]]) -> _Batch:
-    last = _NOWHERE
+    last = _UNKNOWN_POSITION
     parts: list[bytes] = []
     for number, change in changes:
         assert change.time is not None, "a catalogue gives each change its time"

@@ -21,7 +21,7 @@ _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _SAFE: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _CLOSE: Final = (b"connection", b"close")
-_READ: Final = {
+_READ_FIELDS: Final = {
     name.encode(): name
     for name in (
         "accept-encoding",
@@ -66,7 +66,7 @@ class HttpRequest:
         """
         fields: dict[str, str] = {}
         for octets, value in scope["headers"]:
-            name = _READ.get(octets)
+            name = _READ_FIELDS.get(octets)
             if name is not None:
                 text = value.decode("latin-1")
                 fields[name] = f"{fields[name]}, {text}" if name in fields else text
@@ -145,9 +145,9 @@ class HttpExchange:
         start = 0
         # In pieces: what a client does not take is kept for it, and there may be many such.
         while len(body) - start > CHUNK:
-            await self.go_on(body[start : start + CHUNK], more=True)
+            await self.send_chunk(body[start : start + CHUNK], more=True)
             start += CHUNK
-        await self.go_on(body[start:] if start else body, more=False)
+        await self.send_chunk(body[start:] if start else body, more=False)
 
     async def start(self, reply: HttpReply) -> None:
         """Send status and fields; ``go_on`` sends the bytes."""
@@ -159,13 +159,13 @@ class HttpExchange:
             {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}
         )
 
-    async def go_on(self, chunk: bytes, *, more: bool) -> None:
+    async def send_chunk(self, chunk: bytes, *, more: bool) -> None:
         """Send the next bytes; returns once the client has taken most of the earlier ones."""
         self.sent += len(chunk)
         await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
 
     @contextlib.asynccontextmanager
-    async def watched(self) -> AsyncIterator[asyncio.Task[None]]:
+    async def watch_disconnect(self) -> AsyncIterator[asyncio.Task[None]]:
         """Give a task that is done as soon as the client has gone."""
         gone = asyncio.create_task(self._wait_for_disconnect())
         try:

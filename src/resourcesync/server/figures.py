@@ -20,11 +20,11 @@ class Metric:
 
     name: str
     kind: Literal["counter", "gauge"]
-    what: str
+    help_text: str
     values: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
 
 
-def write_figures(figures: Iterable[Metric]) -> bytes:
+def write_metrics(figures: Iterable[Metric]) -> bytes:
     """Return the figures as Prometheus reads them, version 0.0.4 of the format."""
     return "".join(line + "\n" for figure in figures for line in _lines(figure)).encode(
         "utf-8", "backslashreplace"
@@ -32,7 +32,7 @@ def write_figures(figures: Iterable[Metric]) -> bytes:
 
 
 def _lines(figure: Metric) -> Iterator[str]:
-    yield f"# HELP {figure.name} {figure.what}"
+    yield f"# HELP {figure.name} {figure.help_text}"
     yield f"# TYPE {figure.name} {figure.kind}"
     for labels, value in figure.values:
         inner = ",".join(f'{name}="{_escape(text)}"' for name, text in labels)
@@ -57,18 +57,18 @@ class RequestTally:
         self._answers[exchange.status] = self._answers.get(exchange.status, 0) + 1
         self._sent += exchange.sent
 
-    def figures(self) -> Iterator[Metric]:
+    def metrics(self) -> Iterator[Metric]:
         """Yield the figures."""
         answers = sorted(self._answers.copy().items())
         yield Metric(
             name="resourcesync_served_requests_total",
             kind="counter",
-            what="Requests answered, by status; 0 for those that were not.",
+            help_text="Requests answered, by status; 0 for those that were not.",
             values=tuple((((("status", str(status)),), number)) for status, number in answers),
         )
         yield Metric(
             name="resourcesync_served_bytes_total",
             kind="counter",
-            what="Bytes of the bodies sent.",
+            help_text="Bytes of the bodies sent.",
             values=(((), self._sent),),
         )

@@ -54,7 +54,7 @@ class FileState(NamedTuple):
     inode: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Self:
+    def from_stat(cls, status: os.stat_result) -> Self:
         """Return the condition that ``status`` describes."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
@@ -84,7 +84,7 @@ class OpenFile:
     ) -> None:
         os.close(self._descriptor)
 
-    def again(self) -> "OpenFile":
+    def duplicate(self) -> "OpenFile":
         """Return the same file, opened once more: it lives longer than this one.
 
         Raises:
@@ -97,7 +97,7 @@ class OpenFile:
 
     def stat(self) -> FileState:
         """Return the file's present condition."""
-        return FileState.of(os.fstat(self._descriptor))
+        return FileState.from_stat(os.fstat(self._descriptor))
 
     def read(self, start: int, length: int) -> bytes:
         """Return up to ``length`` bytes from ``start``; fewer only where the file ends.
@@ -226,7 +226,7 @@ def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
             os.close(folder)
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode):
-        return OpenFile(descriptor, FileState.of(status))
+        return OpenFile(descriptor, FileState.from_stat(status))
     os.close(descriptor)
     return None
 

@@ -38,7 +38,7 @@ class ConnectionLimits:
     """
 
     connections: int = 400
-    patience: float = 20.0
+    client_timeout: float = 20.0
     keep_alive: int = 15
     grace: int = 10
     header_bytes: int = 32 * 1024
@@ -53,7 +53,7 @@ class GuardConfig(Protocol):
     """
 
     limits: ConnectionLimits
-    spared: int | None
+    exempt_port: int | None
 
 
 @final
@@ -71,7 +71,7 @@ class ConnectionGuard(asyncio.Protocol):
         state = {**app_state, DROP: self.drop}
         self._inner: Any = make(config=config, server_state=server_state, app_state=state)
         self._limits = config.limits
-        self._spared = config.spared
+        self._exempt_port = config.exempt_port
         self._connections: set[object] = server_state.connections
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
@@ -84,7 +84,7 @@ class ConnectionGuard(asyncio.Protocol):
         """Take a connection, unless there are far too many."""
         # Not asserted: the transports of other loops (uvloop) are of no such class.
         transport = cast("asyncio.Transport", transport)
-        is_spared = transport.get_extra_info("sockname")[1] == self._spared
+        is_spared = transport.get_extra_info("sockname")[1] == self._exempt_port
         if is_spared:
             self._inner.limit_concurrency = None
         elif len(self._connections) >= self._limits.connections + EXTRA_CONNECTIONS:
@@ -135,18 +135,18 @@ class ConnectionGuard(asyncio.Protocol):
 
     def _schedule_check(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limits.patience, self._check_progress)
+        self._timer = loop.call_later(self._limits.client_timeout, self._check_progress)
 
     def _check_progress(self) -> None:
         assert self._transport is not None
-        mark = self._find_wait()
+        mark = self._find_blocker()
         if mark is not None and mark == self._mark:
             self._transport.abort()
             return
         self._mark = mark
         self._schedule_check()
 
-    def _find_wait(self) -> tuple[str, object] | None:
+    def _find_blocker(self) -> tuple[str, object] | None:
         """Return what the connection waits for; the same twice is no progress."""
         assert self._transport is not None
         if self._transport.is_closing():

@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
 from resourcesync.ports.subscriptions import Messenger
-from resourcesync.server.bodies import announces_more, header_values, read_body
+from resourcesync.server.bodies import announces_too_long, header_values, read_body
 from resourcesync.server.exchange import HttpReply, refuse
-from resourcesync.server.lifespans import live
+from resourcesync.server.lifespans import serve_lifespan
 from resourcesync.server.mounting import path_within
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import Hub, Submission
@@ -31,7 +31,7 @@ _BODIES: Final = 16
 """Bodies that are read at a time: each may take a MiB."""
 _WAIT_SECONDS: Final = 10.0
 _WAIT_STEP: Final = 0.05
-_LONGEST_NAP: Final = 60.0
+_LONGEST_SLEEP: Final = 60.0
 _AFTER_FAULT: Final = 5.0
 _ACCEPTED: Final = 202
 _NO_CONTENT: Final = 204
@@ -54,14 +54,14 @@ class HubWorker:
     def __init__(self, deliveries: Deliveries, messenger: Messenger) -> None:
         self._deliveries = deliveries
         self._messenger = messenger
-        self._bell = threading.Event()
+        self._wake_event = threading.Event()
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
         """Say that there is something to do."""
         self._deliveries.wake()
-        self._bell.set()
+        self._wake_event.set()
 
     def start(self) -> None:
         """Begin: first with what was left undone the last time."""
@@ -72,7 +72,7 @@ class HubWorker:
         """Give up what is in flight, and end; the store keeps what is still to be done."""
         self._is_stopped = True
         self._deliveries.stop()
-        self._bell.set()
+        self._wake_event.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -87,15 +87,15 @@ class HubWorker:
             except ResourceSyncError as error:
                 _LOG.warning("the hub rests for %g s: %s", _AFTER_FAULT, error)
                 nap = _AFTER_FAULT
-                self._forget()
+                self._abandon()
             except Exception:  # noqa: BLE001 - one fault must not end all deliveries
                 _LOG.exception("the hub rests for %g s", _AFTER_FAULT)
                 nap = _AFTER_FAULT
-                self._forget()
-            self._bell.wait(min(nap, _LONGEST_NAP))
-            self._bell.clear()
+                self._abandon()
+            self._wake_event.wait(min(nap, _LONGEST_SLEEP))
+            self._wake_event.clear()
 
-    def _forget(self) -> None:
+    def _abandon(self) -> None:
         try:
             self._deliveries.give_up()
         except StorageError as error:
@@ -121,9 +121,9 @@ class HubApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI 3 asks."""
         if scope["type"] == "lifespan":
-            await live(receive, send, self.start, self.end)
+            await serve_lifespan(receive, send, self.start, self.end)
         elif scope["type"] == "http":
-            await answer(send, await self._answer(scope, receive))
+            await send_reply(send, await self._answer(scope, receive))
         else:
             await send({"type": "websocket.close"})
 
@@ -144,7 +144,7 @@ class HubApplication:
         media_type = "".join(header_values(scope, b"content-type")[:1])
         is_form = media_type.partition(";")[0].strip().lower() == FORM
         most = MOST_FORM if is_form else MOST_PAYLOAD
-        if announces_more(scope, most):
+        if announces_too_long(scope, most):
             return refuse(413, f"At most {most} bytes.", (b"connection", b"close"))
         async with self._bodies:
             body = await read_body(receive, most=most, seconds=_BODY_SECONDS)
@@ -158,11 +158,11 @@ class HubApplication:
             link=", ".join(header_values(scope, b"link")),
             signatures=header_values(scope, b"x-hub-signature"),
         )
-        return await in_thread(lambda: self._hub.submit(submission))
+        return await run_in_thread(lambda: self._hub.submit(submission))
 
     async def _answer_form(self, body: bytes, scope: Scope) -> HttpReply:
         peer = (scope.get("client") or ("", 0))[0]
-        reply = await in_thread(lambda: self._hub.handle_form(body, peer))
+        reply = await run_in_thread(lambda: self._hub.handle_form(body, peer))
         if reply.status != _ACCEPTED:
             return reply
         for _ in range(int(_WAIT_SECONDS / _WAIT_STEP)):
@@ -173,7 +173,7 @@ class HubApplication:
         return reply
 
 
-async def in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
+async def run_in_thread(ask: Callable[[], TextResponse]) -> HttpReply:
     """Return the reply to what is asked in a worker thread; 503 when the store fails."""
     try:
         return reply_of(await to_thread.run_sync(ask))
@@ -193,7 +193,7 @@ def reply_of(found: TextResponse) -> HttpReply:
     return HttpReply(status=found.status, headers=tuple(headers), body=body)
 
 
-async def answer(send: Send, reply: HttpReply) -> None:
+async def send_reply(send: Send, reply: HttpReply) -> None:
     """Send a whole reply."""
     await send(
         {"type": "http.response.start", "status": reply.status, "headers": list(reply.headers)}

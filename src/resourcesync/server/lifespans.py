@@ -8,7 +8,7 @@ from starlette.types import Receive, Send
 from resourcesync.errors import ResourceSyncError
 
 
-async def live(
+async def serve_lifespan(
     receive: Receive, send: Send, start: Callable[[], None], end: Callable[[], None]
 ) -> None:
     """Go along with a server's start and stop.

@@ -39,8 +39,8 @@ from resourcesync.server.exchange import (
 from resourcesync.server.files import OpenFile, ServedFolder
 from resourcesync.server.mounting import path_within
 from resourcesync.server.paths import Names, is_hidden, read_path
-from resourcesync.server.ranges import ByteRange, is_whole, steps_of
-from resourcesync.server.representations import answer
+from resourcesync.server.ranges import ByteRange, chunk_ranges, is_complete
+from resourcesync.server.representations import build_reply
 from resourcesync.source.versions import VersionNames, parse_stamp
 
 _LOG: Final = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ _NO_CACHE: Final = (b"cache-control", b"no-cache")
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _VARY: Final = (b"vary", b"accept-datetime")
 _LINK_FORMAT: Final = "application/link-format"
-_WHOLE: Final = re.compile(rb"(/time(?:gate|map)/)https?://?([^/]+)(/.*)?", re.IGNORECASE)
-_USUAL_PORT: Final = re.compile(rb":(?:80|443)?\Z")
+_FULL_ADDRESS: Final = re.compile(rb"(/time(?:gate|map)/)https?://?([^/]+)(/.*)?", re.IGNORECASE)
+_DEFAULT_PORT: Final = re.compile(rb":(?:80|443)?\Z")
 _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
@@ -111,7 +111,7 @@ class MementoApplication:
             await exchange.send(refuse(503, "It cannot be read now.", (b"retry-after", b"5")))
 
     async def _answer(self, exchange: HttpExchange, scope: Scope) -> None:
-        path = self._shortened(exchange.request.raw_path, scope.get("query_string", b""))
+        path = self._own_path(exchange.request.raw_path, scope.get("query_string", b""))
         first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
         if first == b"timegate" and (uri := self._uri(names)) is not None:
@@ -126,13 +126,13 @@ class MementoApplication:
             if version is None or not await self._send(exchange, version.sha256, headers):
                 await exchange.send(_absent())
 
-    def _shortened(self, path: bytes, query: bytes) -> bytes:
+    def _own_path(self, path: bytes, query: bytes) -> bytes:
         """Return a path in which the whole address of a resource of ours is cut to its path.
 
         Scheme and usual port do not count: aggregators change them. Some proxies make one slash
         of two.
         """
-        found = _WHOLE.fullmatch(path)
+        found = _FULL_ADDRESS.fullmatch(path)
         if found is None:
             return path
         base = urlsplit(self._names.naming.base_uri)
@@ -159,12 +159,12 @@ class MementoApplication:
         return (
             *(((b"content-type", kind),) if kind else ()),
             (b"memento-datetime", _date(version).encode("ascii")),
-            (b"link", ", ".join(self._around(version.uri)).encode("ascii")),
+            (b"link", ", ".join(self._common_links(version.uri)).encode("ascii")),
             _FOREVER,
             _NOSNIFF,
         )
 
-    def _around(self, uri: str) -> tuple[str, ...]:
+    def _common_links(self, uri: str) -> tuple[str, ...]:
         """Return the links that every version has."""
         return (
             f'<{uri}>; rel="original"',
@@ -190,8 +190,8 @@ class MementoApplication:
         version = await to_thread.run_sync(self._index.at, uri, moment)
         if version is None:
             return _absent(_VARY)
-        first, last = await to_thread.run_sync(self._index.neighbours, version)
-        links = [self._around(uri)[0], self._around(uri)[2]]
+        first, last = await to_thread.run_sync(self._index.first_and_last, version)
+        links = [self._common_links(uri)[0], self._common_links(uri)[2]]
         if first is not None and last is not None:
             links += _ends(self._link, first, last)
         location = self._names.memento(uri, version.moment)
@@ -214,11 +214,11 @@ class MementoApplication:
         if exchange.request.method == "HEAD":
             await exchange.send(HttpReply(status=200, headers=headers))
             return
-        original, timegate, itself = self._around(uri)
+        original, timegate, itself = self._common_links(uri)
         lines = [original, timegate, itself.replace('rel="timemap"', 'rel="self"')]
         relation = "first memento"
         await exchange.start(HttpReply(status=200, headers=headers))
-        async with exchange.watched() as gone:
+        async with exchange.watch_disconnect() as gone:
             while page and not gone.done():
                 more = await to_thread.run_sync(self._index.versions, uri, page[-1].moment, _PAGE)
                 for version in page:
@@ -227,7 +227,9 @@ class MementoApplication:
                     lines.append(self._link(version, relation))
                     relation = "memento"
                 end = ",\n" if more else "\n"
-                await exchange.go_on((",\n".join(lines) + end).encode("ascii"), more=bool(more))
+                await exchange.send_chunk(
+                    (",\n".join(lines) + end).encode("ascii"), more=bool(more)
+                )
                 page, lines = more, []
 
     async def _patch(self, exchange: HttpExchange, names: Names) -> None:
@@ -255,7 +257,7 @@ class MementoApplication:
             return False
         with opened:
             validators = ResponseValidators(etag=f'"{sha256}"')
-            reply = answer(exchange.request, opened.found.size, validators, headers)
+            reply = build_reply(exchange.request, opened.found.size, validators, headers)
             if not reply.pieces or exchange.request.method == "HEAD":
                 await exchange.send(reply)
             else:
@@ -267,8 +269,8 @@ async def _stream(exchange: HttpExchange, reply: HttpReply, opened: OpenFile, sh
     """Send a content; of the whole of it the last bytes only if it is what was kept."""
     is_all = reply.pieces == (ByteRange(start=0, stop=opened.found.size),)
     running = hashlib.sha256()
-    steps = steps_of(reply.pieces, _CHUNK)
-    async with exchange.watched() as gone:
+    steps = chunk_ranges(reply.pieces, _CHUNK)
+    async with exchange.watch_disconnect() as gone:
         await exchange.start(reply)
         step = next(steps, None)
         while step is not None and not gone.done():
@@ -278,9 +280,9 @@ async def _stream(exchange: HttpExchange, reply: HttpReply, opened: OpenFile, sh
                 chunk = await to_thread.run_sync(opened.read, chunk.start, chunk.length)
             running.update(chunk)
             is_harmed = following is None and is_all and running.hexdigest() != sha256
-            if is_harmed or not is_whole(step, chunk):
+            if is_harmed or not is_complete(step, chunk):
                 raise OriginalChangedError("a version is not what was kept")
-            await exchange.go_on(chunk, more=following is not None)
+            await exchange.send_chunk(chunk, more=following is not None)
             step = following
 
 
@@ -297,7 +299,7 @@ def _last(relation: str) -> str:
 
 
 def _host(authority: bytes) -> bytes:
-    return _USUAL_PORT.sub(b"", authority.lower())
+    return _DEFAULT_PORT.sub(b"", authority.lower())
 
 
 def _date(version: ResourceVersion) -> str:

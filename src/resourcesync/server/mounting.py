@@ -112,12 +112,12 @@ class MountedApplications:
         """
         async with contextlib.AsyncExitStack() as stack:
             for _, prefix, application in self._applications:
-                self._states[prefix] = await stack.enter_async_context(living(application))
+                self._states[prefix] = await stack.enter_async_context(run_lifespan(application))
             yield
 
 
 @contextlib.asynccontextmanager
-async def living(application: ASGIApp) -> AsyncIterator[State]:
+async def run_lifespan(application: ASGIApp) -> AsyncIterator[State]:
     """Start an application and end it with the block, as ASGI's ``lifespan`` has it.
 
     An application that knows no lifespan is left alone.
@@ -156,7 +156,7 @@ class _Lifespan:
         }
         self._task = asyncio.create_task(self._run(scope))
         self._to_application.put_nowait({"type": "lifespan.startup"})
-        message = await self._listen()
+        message = await self._receive_startup()
         if message is not None and message["type"] == "lifespan.startup.failed":
             await self._finish()
             if isinstance(error := self._failure(), ResourceSyncError):
@@ -189,7 +189,7 @@ class _Lifespan:
     async def _run(self, scope: Scope) -> None:
         await self._application(scope, self._to_application.get, self._from_application.put)
 
-    async def _listen(self) -> Message | None:
+    async def _receive_startup(self) -> Message | None:
         """Return what the application says to its start; ``None`` when it knows no lifespan."""
         assert self._task is not None
         heard = asyncio.create_task(self._from_application.get())

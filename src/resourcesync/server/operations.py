@@ -19,13 +19,13 @@ from resourcesync.server.exchange import (
     refuse,
     refuse_request,
 )
-from resourcesync.server.figures import Metric, write_figures
+from resourcesync.server.figures import Metric, write_metrics
 from resourcesync.server.mounting import path_within
 
 _LOG: Final = logging.getLogger(__name__)
 
 _PATIENCE: Final = 5.0
-_FIGURES: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_METRICS_TYPE: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 
 ReadinessCheck = Callable[[], None]
@@ -48,7 +48,7 @@ class OperationsApplication:
 
     def __init__(self, *, look: ReadinessCheck, counts: Sequence[MetricsSource] = ()) -> None:
         self._check_ready = look
-        self._counts = counts
+        self._sources = counts
         self._busy: asyncio.Lock | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,7 +69,7 @@ class OperationsApplication:
         try:
             async with asyncio.timeout(_PATIENCE), self._busy:
                 if path == b"/metrics":
-                    return _text_reply(await to_thread.run_sync(self._count), _FIGURES)
+                    return _text_reply(await to_thread.run_sync(self._write_metrics), _METRICS_TYPE)
                 await to_thread.run_sync(self._check_ready)
                 return _text_reply(b"ready\n")
         except (ResourceSyncError, TimeoutError) as error:
@@ -77,8 +77,8 @@ class OperationsApplication:
             why = error.message if isinstance(error, ResourceSyncError) else "it takes too long"
             return refuse(503, f"Not ready: {why}", (b"retry-after", b"5"))
 
-    def _count(self) -> bytes:
-        return write_figures(figure for count in self._counts for figure in count())
+    def _write_metrics(self) -> bytes:
+        return write_metrics(figure for count in self._sources for figure in count())
 
 
 def _text_reply(

@@ -18,7 +18,7 @@ from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)
 
-_AGE: Final = 5.0
+_CACHE_SECONDS: Final = 5.0
 """Seconds for which the pages stay as they are: who asks often costs nothing."""
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -85,8 +85,8 @@ class SourcePages:
         async with self._busy:
             now = self._clock.monotonic()
             if self._made is None or now >= self._until:
-                self._made = _make(self._uri, await self._overview())
-                self._until = now + _AGE
+                self._made = _build_pages(self._uri, await self._overview())
+                self._until = now + _CACHE_SECONDS
             return self._made
 
     async def _overview(self) -> Overview | None:
@@ -99,7 +99,7 @@ class SourcePages:
             return None
 
 
-def _make(uri: str, overview: Overview | None) -> _BuiltPages:
+def _build_pages(uri: str, overview: Overview | None) -> _BuiltPages:
     link = (b"link", f'<{uri}>; rel="resourcesync"'.encode("ascii"))
     front = _represent(_page(uri, overview), _HTML, _NO_CACHE, link, _ALONE, _NOSNIFF)
     first = dict(overview.lists).get(_FIRST_LIST) if overview else None
@@ -130,7 +130,7 @@ def _page(uri: str, overview: Overview | None) -> str:
         f'<li><a href="{target}">Capability List</a></li>\n{lists}'
         # Relative, for a proxy may serve all this below another path.
         f'<li><a href="{WELL_KNOWN_PATH[1:]}">Source Description</a></li>\n'
-        f"</ul>\n{_how(overview)}</body>\n</html>\n"
+        f"</ul>\n{_pull_hint(overview)}</body>\n</html>\n"
     )
 
 
@@ -142,15 +142,17 @@ def _item(entry: tuple[str, str]) -> str:
 def _counts(overview: Overview | None) -> str:
     if overview is None or overview.resources is None:
         return ""
-    changes = "" if overview.changes is None else f", {_many(overview.changes, 'change')} recorded"
-    return f"<p>{_many(overview.resources, 'resource')}{changes}.</p>\n"
+    changes = (
+        "" if overview.changes is None else f", {_plural(overview.changes, 'change')} recorded"
+    )
+    return f"<p>{_plural(overview.resources, 'resource')}{changes}.</p>\n"
 
 
-def _many(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _how(overview: Overview | None) -> str:
+def _pull_hint(overview: Overview | None) -> str:
     if overview is None:
         return ""
     command = html.escape(f"resourcesync pull {overview.address}")

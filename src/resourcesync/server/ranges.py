@@ -9,7 +9,7 @@ _MAX_RANGES: Final = 16
 _BYTES: Final = re.compile(r"[ \t]*bytes[ \t]*=", re.IGNORECASE)
 _SPEC: Final = re.compile(r"([0-9]*)-([0-9]*)", re.ASCII)
 _MOST_DIGITS: Final = 18
-_NEAR: Final = 80
+_MERGE_GAP: Final = 80
 """Bytes that the head of a part takes, about."""
 _LARGEST_NUMBER: Final = 10**_MOST_DIGITS
 """Past the end of any file: what a longer number is read as."""
@@ -32,7 +32,7 @@ SelectedRanges = tuple[ByteRange, ...] | Literal["whole", "unsatisfiable"]
 """What a ``Range`` field selects: spans in their order with gaps between them, or none."""
 
 
-def select(field: str, size: int) -> SelectedRanges:
+def select_ranges(field: str, size: int) -> SelectedRanges:
     """Return which bytes of a representation a ``Range`` field selects.
 
     Spans that overlap, or lie so near each other that a part of its own would cost more than the
@@ -53,7 +53,7 @@ def select(field: str, size: int) -> SelectedRanges:
     parts = field[unit.end() :].split(",", _MAX_RANGES)
     if len(parts) > _MAX_RANGES:
         return "whole"
-    found = [_select_one(spec, size) for it in parts if (spec := it.strip(" \t"))]
+    found = [_select_range(spec, size) for it in parts if (spec := it.strip(" \t"))]
     if not found or "whole" in found:
         return "whole"
     spans = sorted((it for it in found if isinstance(it, ByteRange)), key=lambda it: it.start)
@@ -65,14 +65,14 @@ def _merged(spans: Sequence[ByteRange]) -> tuple[ByteRange, ...]:
     merged = [spans[0]]
     for span in spans[1:]:
         last = merged[-1]
-        if span.start - last.stop > _NEAR:
+        if span.start - last.stop > _MERGE_GAP:
             merged.append(span)
         elif span.stop > last.stop:
             merged[-1] = ByteRange(start=last.start, stop=span.stop)
     return tuple(merged)
 
 
-def steps_of(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[ByteRange | bytes]:
+def chunk_ranges(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[ByteRange | bytes]:
     """Yield what is sent one after the other, each span in steps of at most so many bytes."""
     for piece in pieces:
         if isinstance(piece, bytes) or piece.length <= most:
@@ -82,12 +82,12 @@ def steps_of(pieces: Iterable[ByteRange | bytes], most: int) -> Iterator[ByteRan
             yield ByteRange(start=start, stop=min(start + most, piece.stop))
 
 
-def is_whole(step: ByteRange | bytes, taken: bytes) -> bool:
+def is_complete(step: ByteRange | bytes, taken: bytes) -> bool:
     """Whether all of a step was there to be taken."""
     return isinstance(step, bytes) or len(taken) == step.length
 
 
-def _select_one(text: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
+def _select_range(text: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
     spec = _SPEC.fullmatch(text)
     if spec is None or text == "-":
         return "whole"

@@ -5,13 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.server.conditions import ResponseValidators, allows_range, format_http_date, judge
+from resourcesync.server.conditions import (
+    ResponseValidators,
+    allows_range,
+    evaluate_preconditions,
+    format_http_date,
+)
 from resourcesync.server.exchange import Headers, HttpReply, HttpRequest
 from resourcesync.server.files import FileState
-from resourcesync.server.ranges import ByteRange, select
+from resourcesync.server.ranges import ByteRange, select_ranges
 
 _SECOND_NS: Final = 1_000_000_000
-_OF_CONTENT: Final = {b"content-type", b"content-encoding"}
+_CONTENT_FIELDS: Final = {b"content-type", b"content-encoding"}
 _BOUNDARY: Final = 16
 _RANGES: Final = (b"accept-ranges", b"bytes")
 
@@ -24,9 +29,9 @@ class InMemoryRepresentation:
     validators: ResponseValidators
     headers: Headers
 
-    def answer(self, request: HttpRequest) -> HttpReply:
+    def reply_to(self, request: HttpRequest) -> HttpReply:
         """Return the answer to a GET or HEAD."""
-        reply = answer(request, len(self.body), self.validators, self.headers)
+        reply = build_reply(request, len(self.body), self.validators, self.headers)
         if not reply.pieces:
             return reply
         taken = [
@@ -35,7 +40,7 @@ class InMemoryRepresentation:
         return with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken))
 
 
-def describe(condition: FileState, now: int) -> ResponseValidators:
+def file_validators(condition: FileState, now: int) -> ResponseValidators:
     """Return the validators of a file whose state has settled.
 
     The tag is strong: size, both times and inode. Two states can share none of that, since the
@@ -55,11 +60,11 @@ def describe(condition: FileState, now: int) -> ResponseValidators:
     return ResponseValidators(
         etag=f'"{tag}"',
         modified=modified if is_told else None,
-        is_dated_well=is_told and now - condition.changed_ns >= 2 * _SECOND_NS,
+        is_strong_date=is_told and now - condition.changed_ns >= 2 * _SECOND_NS,
     )
 
 
-def answer(
+def build_reply(
     request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
 ) -> HttpReply:
     """Return the answer to a GET or HEAD; a 200 or 206 has pieces and no bytes yet.
@@ -70,24 +75,24 @@ def answer(
         validators: Those of its present state.
         headers: Further fields of a 200, such as the media type.
     """
-    marks = _marks(validators)
-    match judge(request.fields, validators):
+    marks = _validator_fields(validators)
+    match evaluate_preconditions(request.fields, validators):
         case "failed":
             none = (b"content-length", b"0")
             return HttpReply(status=412, headers=(*_without_type(headers), *marks, none))
         case "not modified":
             return HttpReply(status=304, headers=(*_without_type(headers), *marks))
         case "send":
-            return _send(request, size, validators, (*headers, *marks, _RANGES))
+            return _success_reply(request, size, validators, (*headers, *marks, _RANGES))
 
 
-def _send(
+def _success_reply(
     request: HttpRequest, size: int, validators: ResponseValidators, headers: Headers
 ) -> HttpReply:
     field = request.fields.get("range", "") if request.method == "GET" else ""
     if field and not allows_range(request.fields, validators):
         field = ""
-    found = select(field, size) if field else "whole"
+    found = select_ranges(field, size) if field else "whole"
     if found == "unsatisfiable":
         none = ((b"content-range", b"bytes */%d" % size), (b"content-length", b"0"))
         return HttpReply(status=416, headers=(*_without_type(headers), *none))
@@ -97,9 +102,12 @@ def _send(
             status=200, headers=(*headers, length), pieces=(ByteRange(start=0, stop=size),)
         )
     if len(found) > 1:
-        return _parts(found, size, headers)
+        return _multipart_reply(found, size, headers)
     [span] = found
-    fields = ((b"content-range", _place(span, size)), (b"content-length", b"%d" % span.length))
+    fields = (
+        (b"content-range", _content_range(span, size)),
+        (b"content-length", b"%d" % span.length),
+    )
     return HttpReply(status=206, headers=(*headers, *fields), pieces=found)
 
 
@@ -108,13 +116,17 @@ def _is_coded(headers: Headers) -> bool:
     return any(name == b"content-encoding" for name, _ in headers)
 
 
-def _parts(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply:
+def _multipart_reply(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply:
     """Return several spans as parts of one body (RFC 9110 §14.6)."""
     boundary = secrets.token_hex(_BOUNDARY).encode()  # which no file can have foreseen
     kind = b"".join(b"content-type: %s\r\n" % it for name, it in headers if name == b"content-type")
     pieces: list[ByteRange | bytes] = []
     for span in spans:
-        head = b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (boundary, kind, _place(span, size))
+        head = b"\r\n--%s\r\n%scontent-range: %s\r\n\r\n" % (
+            boundary,
+            kind,
+            _content_range(span, size),
+        )
         pieces += (head, span)
     pieces.append(b"\r\n--%s--\r\n" % boundary)
     length = sum(len(it) if isinstance(it, bytes) else it.length for it in pieces)
@@ -125,7 +137,7 @@ def _parts(spans: Sequence[ByteRange], size: int, headers: Headers) -> HttpReply
     return HttpReply(status=206, headers=(*_without_type(headers), *fields), pieces=tuple(pieces))
 
 
-def _place(span: ByteRange, size: int) -> bytes:
+def _content_range(span: ByteRange, size: int) -> bytes:
     return b"bytes %d-%d/%d" % (span.start, span.stop - 1, size)
 
 
@@ -135,10 +147,10 @@ def with_body(reply: HttpReply, body: bytes) -> HttpReply:
 
 
 def _without_type(headers: Headers) -> Headers:
-    return tuple(field for field in headers if field[0] not in _OF_CONTENT)
+    return tuple(field for field in headers if field[0] not in _CONTENT_FIELDS)
 
 
-def _marks(validators: ResponseValidators) -> Headers:
+def _validator_fields(validators: ResponseValidators) -> Headers:
     marks: list[tuple[bytes, bytes]] = []
     if validators.etag:
         marks.append((b"etag", validators.etag.encode("ascii")))

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.exchange import HttpExchange, HttpRequest, refuse
 from resourcesync.server.guarding import EXTRA_CONNECTIONS, ConnectionGuard, ConnectionLimits
-from resourcesync.server.mounting import STOPPING, living
+from resourcesync.server.mounting import STOPPING, run_lifespan
 
 __all__ = ["ConnectionLimits", "SecondApplication", "ServerThread", "serve_forever"]
 
@@ -89,7 +89,7 @@ def serve_forever(
                 raise ConfigurationError("the second application needs a port of its own")
             listeners.append(second)
             configuration = _UvicornConfig(_PortRouter(app, aside.app, second), limits)
-            configuration.spared = second.getsockname()[1]
+            configuration.exempt_port = second.getsockname()[1]
         uris = [_uri_of(listener) for listener in listeners]
         _UvicornServer(configuration, lambda: on_ready(*uris)).run(sockets=listeners)
 
@@ -257,7 +257,7 @@ class _UvicornConfig(uvicorn.Config):
             h11_max_incomplete_event_size=limits.header_bytes,
         )
         self.limits = limits
-        self.spared: int | None = None
+        self.exempt_port: int | None = None
         """The port whose connections are not counted."""
 
     def load(self) -> None:
@@ -272,12 +272,14 @@ class _UvicornServer(uvicorn.Server):
     def __init__(self, config: _UvicornConfig, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_ready = on_ready
-        self._life = contextlib.AsyncExitStack()
+        self._lifespan_stack = contextlib.AsyncExitStack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the application, listen, then tell that it answers."""
         application = cast("ASGIApp", self.config.app)
-        self.lifespan.state.update(await self._life.enter_async_context(living(application)))
+        self.lifespan.state.update(
+            await self._lifespan_stack.enter_async_context(run_lifespan(application))
+        )
         self.lifespan.state[STOPPING] = self._stopping = asyncio.Event()
         try:
             await super().startup(sockets)
@@ -285,14 +287,14 @@ class _UvicornServer(uvicorn.Server):
         except BaseException:
             for server in getattr(self, "servers", ()):
                 server.close()
-            await self._life.aclose()
+            await self._lifespan_stack.aclose()
             raise
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let the answers end that are on their way, then the application."""
         self._stopping.set()
         await super().shutdown(sockets)
-        await self._life.aclose()
+        await self._lifespan_stack.aclose()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -300,13 +302,13 @@ class _UvicornServer(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self._end) for number in _SIGNALS}
+        before = {number: signal.signal(number, self._handle_signal) for number in _SIGNALS}
         try:
             yield
         finally:
             for number, action in before.items():
                 signal.signal(number, action)
 
-    def _end(self, number: int, _frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and number == signal.SIGINT
         self.should_exit = True

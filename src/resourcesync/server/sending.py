@@ -10,7 +10,7 @@ from anyio import to_thread
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.server.conditions import ResponseValidators, judge
+from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
 from resourcesync.server.encoding import Coding, Encoder
 from resourcesync.server.exchange import (
     CHUNK,
@@ -22,15 +22,20 @@ from resourcesync.server.exchange import (
 )
 from resourcesync.server.files import FORBIDDEN, FileState, OpenFile, ServedFolder
 from resourcesync.server.paths import Names
-from resourcesync.server.ranges import ByteRange, is_whole, steps_of
-from resourcesync.server.representations import InMemoryRepresentation, answer, describe, with_body
+from resourcesync.server.ranges import ByteRange, chunk_ranges, is_complete
+from resourcesync.server.representations import (
+    InMemoryRepresentation,
+    build_reply,
+    file_validators,
+    with_body,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 
-_INLINE: Final = 64 * 1024
+_INLINE_BYTES: Final = 64 * 1024
 """Up to this size a file is read at once, in the loop: a thread would cost more than the read."""
 _TRIES: Final = 3
-_SETTLING_NS: Final = 20_000_000
+_STABLE_AFTER_NS: Final = 20_000_000
 """Two writes within one tick of the system's clock leave the same times; no tick is longer."""
 
 
@@ -75,7 +80,7 @@ class FileSender:
         except StorageError as error:
             if exchange.has_started:
                 raise
-            await exchange.send(excuse(error))
+            await exchange.send(storage_error_reply(error))
             return True
 
     async def _send(self, exchange: HttpExchange, place: ServedLocation) -> bool:
@@ -92,7 +97,7 @@ class FileSender:
                     seen = _StableFile(condition, validators)
                     is_sent = await self._send_encoded(exchange, place, opened, seen, coding)
                 else:
-                    reply = answer(exchange.request, condition.size, validators, place.headers)
+                    reply = build_reply(exchange.request, condition.size, validators, place.headers)
                     is_sent = await _send_plain(exchange, reply, opened, condition)
                 if is_sent:
                     return True
@@ -119,17 +124,17 @@ class FileSender:
         coding: Coding,
     ) -> bool:
         """Send a document in a coding; say whether it stayed as it was meanwhile."""
-        validators = coding.of(seen.validators)
+        validators = coding.validators_for(seen.validators)
         headers = (*place.headers, *coding.headers)
-        if judge(exchange.request.fields, validators) != "send":
-            await exchange.send(answer(exchange.request, 0, validators, headers))
+        if evaluate_preconditions(exchange.request.fields, validators) != "send":
+            await exchange.send(build_reply(exchange.request, 0, validators, headers))
             return True
         where = (id(place.folder), place.names)
         body = await self._encoder.encode(opened, seen.condition, coding, where)
         if body is None:
             return False
         encoded = InMemoryRepresentation(body=body, validators=validators, headers=headers)
-        await exchange.send(encoded.answer(exchange.request))
+        await exchange.send(encoded.reply_to(exchange.request))
         return True
 
     async def _wait_until_stable(self, opened: OpenFile) -> tuple[FileState, ResponseValidators]:
@@ -138,11 +143,11 @@ class FileSender:
         for _ in range(_TRIES):
             now = to_microseconds(self._clock.now()) * 1000
             age = now - condition.changed_ns
-            if age >= _SETTLING_NS:
-                return condition, describe(condition, now)
+            if age >= _STABLE_AFTER_NS:
+                return condition, file_validators(condition, now)
             if age < 0:
                 break
-            await asyncio.sleep((_SETTLING_NS - age) / 1e9)
+            await asyncio.sleep((_STABLE_AFTER_NS - age) / 1e9)
             condition = opened.stat()
         return condition, ResponseValidators()
 
@@ -162,11 +167,11 @@ async def _send_plain(
     if not pieces or exchange.request.method == "HEAD":
         await exchange.send(reply)
         return True
-    if sum([it.length for it in pieces if isinstance(it, ByteRange)]) > _INLINE:
+    if sum([it.length for it in pieces if isinstance(it, ByteRange)]) > _INLINE_BYTES:
         await _stream(exchange, reply, opened, condition)
         return True
     taken = [it if isinstance(it, bytes) else opened.read(it.start, it.length) for it in pieces]
-    if not all(map(is_whole, pieces, taken)) or not _is_same(opened.stat(), condition):
+    if not all(map(is_complete, pieces, taken)) or not _is_same(opened.stat(), condition):
         return False
     await exchange.send(with_body(reply, taken[0] if len(taken) == 1 else b"".join(taken)))
     return True
@@ -180,20 +185,20 @@ async def _stream(
     Raises:
         OriginalChangedError: The file is not what it was; the last bytes were not sent.
     """
-    steps = steps_of(reply.pieces, CHUNK)
-    async with exchange.watched() as gone:
+    steps = chunk_ranges(reply.pieces, CHUNK)
+    async with exchange.watch_disconnect() as gone:
         step = next(steps, None)
         while step is not None:
             following = next(steps, None)
             chunk = await _read_chunk(opened, step)
             is_last = following is None
-            if not is_whole(step, chunk) or (is_last and not _is_same(opened.stat(), condition)):
+            if not is_complete(step, chunk) or (is_last and not _is_same(opened.stat(), condition)):
                 raise OriginalChangedError("a file changed while it was sent")
             if not exchange.has_started:
                 await exchange.start(reply)
             if gone.done():
                 return
-            await exchange.go_on(chunk, more=not is_last)
+            await exchange.send_chunk(chunk, more=not is_last)
             step = following
 
 
@@ -212,7 +217,7 @@ def _is_same(now: FileState, before: FileState) -> bool:
     return (now.size, now.modified_ns) == (before.size, before.modified_ns)
 
 
-def excuse(error: StorageError) -> HttpReply:
+def storage_error_reply(error: StorageError) -> HttpReply:
     """Return the answer where something is there, or may be, and cannot be had now."""
     _LOG.warning("%s", error)
     if error.code == FORBIDDEN:

@@ -62,14 +62,14 @@ def _times(text: str, least: float, most: float = _LONGEST, *, or_0: bool = Fals
 
 
 _AGE: Final = _times("0, or from 1 second to 3,660 days", 1.0, or_0=True)
-_PACE: Final = _times("from 1 second to 3,660 days", 1.0)
+_INTERVAL: Final = _times("from 1 second to 3,660 days", 1.0)
 _MOMENT: Final = _times("from 0 to 3,660 days", 0.0)
 RATE: Final = _numbers(0, 1)
 """Of all that may go wrong."""
 
 BOUNDS: Final[Mapping[str, Bound]] = {
     "seed": _numbers(0, _MOST_SEED),
-    "duration": _PACE,
+    "duration": _INTERVAL,
     "source.resources": _numbers(1, 10_000_000),
     "source.sizes.median": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),
     "source.sizes.spread": _numbers(0, 10),
@@ -81,14 +81,14 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "source.create": _numbers(0, 1_000_000),
     "source.update": _numbers(0, 1_000_000),
     "source.delete": _numbers(0, 1_000_000),
-    "publish.every": _PACE,
+    "publish.every": _INTERVAL,
     "publish.rotate": _AGE,
     "publish.rebase": _AGE,
     "publish.keep": _AGE,
     "publish.dump_every": _AGE,
     "publish.max_package": Bound(1, _LARGEST, "from 1 byte to 1 GiB"),
     "publish.max_entries": _numbers(1, 50_000),
-    "destination.every": _PACE,
+    "destination.every": _INTERVAL,
     "destination.jobs": _numbers(1, 1_000),
     "destination.latency": _times("from 0 to 1 day", 0.0, DAY),
     "destination.bandwidth": Bound(1_000.0, 1e15, "from 1 kB to 1 PB a second"),
@@ -121,7 +121,7 @@ def check(scenario: Scenario) -> None:
     _check_work(scenario)
 
 
-def never(scenario: Scenario) -> Iterator[str]:
+def faults_after_end(scenario: Scenario) -> Iterator[str]:
     """Yield what will not happen, for its time is at the end of the scenario or later."""
     faults = scenario.faults
     timed = [it.name for it in fields(faults) if not isinstance(it.default, float)]

@@ -62,7 +62,7 @@ class SimulatedClock:
         else:
             self.pass_until(elapsed)
 
-    def forget(self) -> None:
+    def cancel_all(self) -> None:
         """Let nothing of what is due happen."""
         self._due.clear()
 

@@ -33,7 +33,7 @@ class SimulatedCopies:
 
     def __init__(self, on_change: OnChange, fate: FaultInjector) -> None:
         self._on_change = on_change
-        self._fate = fate
+        self._injector = fate
         self._copies: dict[str, tuple[str, int, tuple[Digest, ...]]] = {}
         self._number = 0
         self._staged = WeakSet["SimulatedStaged"]()
@@ -47,8 +47,8 @@ class SimulatedCopies:
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> "SimulatedStaged":
         """Start a copy; nothing of an earlier run is left of it."""
-        self._fate.check_alive()
-        staged = SimulatedStaged(algorithms, lambda: self._fate.check_room(of))
+        self._injector.check_alive()
+        staged = SimulatedStaged(algorithms, lambda: self._injector.check_room(of))
         self._staged.add(staged)
         return staged
 
@@ -70,44 +70,44 @@ class SimulatedCopies:
 
     def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its signature."""
-        self._fate.check_alive()
+        self._injector.check_alive()
         if not batch:
             return []
-        survivors = self._fate.survivors(len(batch))
+        survivors = self._injector.survivors(len(batch))
         if survivors is not None:
             for number in sorted(survivors):
                 self._install(batch[number].path, batch[number].staged)
-            self._fate.die("power_cut", f"{len(batch)} copies")
+            self._injector.die("power_cut", f"{len(batch)} copies")
         done = list[str | StorageError]()
         for it in batch:
-            self._fate.step(it.path)
+            self._injector.step(it.path)
             done.append(self._install(it.path, it.staged))
-        self._fate.step(batch[-1].path)
+        self._injector.step(batch[-1].path)
         return done
 
-    def made_way(self) -> list[tuple[str, str]]:
+    def newly_quarantined(self) -> list[tuple[str, str]]:
         """Return nothing: nobody else writes here."""
         return []
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
         """Remove a batch; return for each where it went, empty when nothing was there."""
         del reason
-        self._fate.check_alive()
+        self._injector.check_alive()
         if not batch:
             return []
         done = list[str | StorageError]()
         for it in batch:
-            self._fate.step(it.path)
+            self._injector.step(it.path)
             done.append(self._remove(it))
-        self._fate.step(batch[-1].path)
+        self._injector.step(batch[-1].path)
         return done
 
     def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its signature."""
-        self._fate.check_alive()
+        self._injector.check_alive()
         done = list[str | StorageError]()
         for it in batch:
-            self._fate.step(it.to)
+            self._injector.step(it.to)
             held = self._copies.pop(it.path, None)
             if held is not None:
                 self._on_change(it.path, "")
@@ -193,7 +193,7 @@ class SimulatedStaged:
         """Nothing is left of an earlier run."""
         return None
 
-    def begin(self, validator: str) -> None:
+    def record_validator(self, validator: str) -> None:
         """Take note of nothing: a part is never gone on from."""
 
     def write(self, chunk: bytes) -> None:
@@ -224,7 +224,7 @@ class SimulatedStaged:
             self._sealed = length, tuple(Digest(name, it.hexdigest()) for name, it in found)
         return self._sealed
 
-    def reading(self) -> BinaryIO:
+    def open_sealed(self) -> BinaryIO:
         """Open the sealed bytes."""
         self._file.rollover()
         self._file.flush()
@@ -232,7 +232,7 @@ class SimulatedStaged:
         stream.seek(0)
         return stream
 
-    def leave(self) -> None:
+    def suspend(self) -> None:
         """End without being done."""
         self.discard()
 

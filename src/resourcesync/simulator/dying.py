@@ -31,10 +31,10 @@ class FaultInjector:
 
     def __init__(self, faults: Faults, seed: int, clock: SimulatedClock, on_fault: OnFault) -> None:
         self._faults = faults
-        self._luck = random.Random(f"writing {seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"writing {seed}")  # noqa: S311 - a simulation
         self._clock = clock
         self.on_fault = on_fault
-        self.is_well = False
+        self.is_healthy = False
         """Whether nothing goes wrong any more."""
         self._is_dead = False
 
@@ -91,7 +91,7 @@ class FaultInjector:
         self.check_alive()
         elapsed = self._clock.elapsed
         full = is_within(elapsed, self._faults.disk_full)
-        if full and not self.is_well:
+        if full and not self.is_healthy:
             self.on_fault("disk_full", what)
             raise DiskFullError("no space is left", evidence=(("place", what),))
 
@@ -103,10 +103,10 @@ class FaultInjector:
         """
         if not self._happens(self._faults.power_cut):
             return None
-        return frozenset(it for it in range(many) if self._luck.random() < 0.5)  # noqa: PLR2004
+        return frozenset(it for it in range(many) if self._random.random() < 0.5)  # noqa: PLR2004
 
     def _happens(self, rate: float) -> bool:
-        return rate > 0 and not self.is_well and self._luck.random() < rate
+        return rate > 0 and not self.is_healthy and self._random.random() < rate
 
 
 class CrashingState:
@@ -119,10 +119,10 @@ class CrashingState:
 
     def __init__(self, state: "MirrorStateStore", fate: FaultInjector) -> None:
         self._state = state
-        self._fate = fate
+        self._injector = fate
 
     def __getattr__(self, name: str) -> object:
-        self._fate.check_alive()
+        self._injector.check_alive()
         return getattr(self._state, name)
 
     def commit(self, step: "StateTransaction") -> None:
@@ -132,12 +132,12 @@ class CrashingState:
             Crash: The Destination dies before or after it.
             DiskFullError: There is no room for it; nothing of it is stored.
         """
-        self._fate.check_room("memory")
-        self._fate.step("memory")
+        self._injector.check_room("memory")
+        self._injector.step("memory")
         self._state.commit(step)
-        self._fate.step("memory")
+        self._injector.step("memory")
 
 
-def mortal(state: "MirrorStateStore", fate: FaultInjector) -> "MirrorStateStore":
+def with_crashes(state: "MirrorStateStore", fate: FaultInjector) -> "MirrorStateStore":
     """Return a memory whose owner may die."""
     return cast("MirrorStateStore", CrashingState(state, fate))

@@ -11,7 +11,7 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.copies import OnChange, SimulatedCopies
-from resourcesync.simulator.dying import Crash, FaultInjector, mortal
+from resourcesync.simulator.dying import Crash, FaultInjector, with_crashes
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE
 
@@ -50,7 +50,7 @@ class SimulatedDestination:
         self._network = network
         self._clock = clock
         self._options = options
-        self._fate = fate
+        self._injector = fate
         self.copies = SimulatedCopies(on_change, fate)
         self._mirror = MirrorFolder(folder, clock)
 
@@ -74,7 +74,7 @@ class SimulatedDestination:
         self._mirror.close()
 
     def _restart(self) -> None:
-        self._fate.revive()
+        self._injector.revive()
         self.copies.forget_staged()
         self._mirror.close()
         self._mirror = MirrorFolder(self._folder, self._clock)
@@ -87,7 +87,7 @@ class SimulatedDestination:
                 folder=str(self._folder),
                 fetcher=self._network,
                 copies=self.copies,
-                state=mortal(state, self._fate),
+                state=with_crashes(state, self._injector),
                 clock=self._clock,
                 report=lambda _event, _fields: None,
                 scratch=_scratch,

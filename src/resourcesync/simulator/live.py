@@ -80,7 +80,7 @@ class LiveSource:
     def __init__(self, settings: LiveSettings, base_uri: str, seed: int, now: datetime) -> None:
         self._settings = settings
         self._base = base_uri
-        self._luck = random.Random(f"live {seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"live {seed}")  # noqa: S311 - a simulation
         self._resources: dict[int, _LiveResource] = {}
         self._numbers: list[int] = []
         self._next = 1
@@ -92,7 +92,7 @@ class LiveSource:
         for _ in range(settings.number_of_resources):
             self._create(now)
 
-    def pass_until(self, now: datetime) -> None:
+    def advance_to(self, now: datetime) -> None:
         """Let happen what is due, each at its own time."""
         settings = self._settings
         for _ in range(_MOST_AT_ONCE):
@@ -110,7 +110,7 @@ class LiveSource:
             now: The present moment, UTC.
         """
         with self._lock:
-            self.pass_until(now)
+            self.advance_to(now)
             return self._answer(path, now)
 
     def _answer(self, path: str, now: datetime) -> LiveAnswer:
@@ -145,15 +145,15 @@ class LiveSource:
         return number
 
     def _put(self, number: int, now: datetime) -> None:
-        length = self._luck.randint(0, self._settings.average_payload)
+        length = self._random.randint(0, self._settings.average_payload)
         self._resources[number] = _LiveResource(length, floor_to_second(now))
 
     def _change(self, now: datetime) -> None:
-        kind = self._luck.choice(self._settings.event_types)
+        kind = self._random.choice(self._settings.event_types)
         if kind is ChangeKind.CREATED or not self._numbers:
             self._log(ChangeKind.CREATED, self._create(now), now)
             return
-        place = self._luck.randrange(len(self._numbers))
+        place = self._random.randrange(len(self._numbers))
         number = self._numbers[place]
         if kind is ChangeKind.DELETED:
             self._numbers[place] = self._numbers[-1]

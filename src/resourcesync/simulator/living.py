@@ -85,15 +85,15 @@ class ScenarioSource:
         self._source = source
         self._elapsed = elapsed
         self._stretch = stretch
-        self._luck = random.Random(f"live network {scenario.seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"live network {scenario.seed}")  # noqa: S311 - a simulation
         self._lock = threading.Lock()
         self._is_stopped = False
-        self._is_over = False
+        self._has_ended = False
 
-    def pass_on(self) -> None:
+    def advance(self) -> None:
         """Let happen what is due by now, each at its own time."""
         with self._lock:
-            self._pass()
+            self._advance()
 
     def stop(self) -> None:
         """Let nothing more happen: what is due stays so."""
@@ -108,14 +108,14 @@ class ScenarioSource:
             uncached: Whether caches are not to answer, which may have something older.
         """
         with self._lock:
-            self._pass()
+            self._advance()
             if not path:
                 return LiveAnswer(media_type=PAGE, body=self._page().encode())
             return self._answer(path, uncached=uncached)
 
     # --- time ---
 
-    def _pass(self) -> None:
+    def _advance(self) -> None:
         duration = self._scenario.duration
         now = self._elapsed()
         until = min(now, duration)
@@ -123,10 +123,10 @@ class ScenarioSource:
             self._clock.pass_to_next(until)
             if self._elapsed() - now > self._stretch:
                 return
-        if duration - self._clock.elapsed <= _MICROSECOND and not self._is_over:
-            self._is_over = True
-            self._clock.forget()
-            self._source.heal()
+        if duration - self._clock.elapsed <= _MICROSECOND and not self._has_ended:
+            self._has_ended = True
+            self._clock.cancel_all()
+            self._source.stop_faults()
             self._source.publish(PublicationStep.REBASE)
 
     # --- the network ---
@@ -136,7 +136,7 @@ class ScenarioSource:
         if self._is_within(faults.outages) or self._happens(faults.lost):
             return LiveAnswer(status=0, wait=MOMENT)
         if self._is_within(faults.storms) and self._happens(_EVERY_SECOND):
-            return LiveAnswer(status=self._luck.choice(tuple(STORM)), body=b"There is a storm.\n")
+            return LiveAnswer(status=self._random.choice(tuple(STORM)), body=b"There is a storm.\n")
         if self._happens(faults.failed):
             return LiveAnswer(status=503, body=b"The service is not available.\n")
         if self._happens(faults.refused):
@@ -158,26 +158,26 @@ class ScenarioSource:
         """Return what comes of a body on the way; its length is told as it is then."""
         body, faults = answer.body, self._scenario.faults
         if body and self._happens(faults.cut):
-            return body[: self._luck.randrange(len(body))]
+            return body[: self._random.randrange(len(body))]
         if body and answer.lastmod is not None and self._happens(faults.altered):
-            place = self._luck.randrange(len(body))
+            place = self._random.randrange(len(body))
             return body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
         return body * 2 if self._happens(faults.doubled) else body
 
     def _is_within(self, spans: Spans) -> bool:
         elapsed = self._clock.elapsed
-        return not self._is_over and is_within(elapsed, spans)
+        return not self._has_ended and is_within(elapsed, spans)
 
     def _happens(self, rate: float) -> bool:
-        return rate > 0 and not self._is_over and self._luck.random() < rate
+        return rate > 0 and not self._has_ended and self._random.random() < rate
 
     # --- what is told of it ---
 
     def _page(self) -> str:
         scenario, clock = self._scenario, self._clock
         life = f"{wording.span(clock.elapsed)} of {wording.span(scenario.duration)}"
-        over = " All is over: nothing changes or goes wrong any more." if self._is_over else ""
-        played, left = _played(scenario.faults), _left(scenario)
+        over = " All is over: nothing changes or goes wrong any more." if self._has_ended else ""
+        played, left = _played(scenario.faults), _not_played(scenario)
         base = escape(self._base)
         return (
             "<!doctype html><title>A simulated Source</title><h1>A simulated Source</h1>"
@@ -200,7 +200,7 @@ def _played(faults: Faults) -> list[str]:
     return [name for name in named if name not in NOT_PLAYED]
 
 
-def _left(scenario: Scenario) -> list[str]:
+def _not_played(scenario: Scenario) -> list[str]:
     """Return what a scenario says, and nobody sees here."""
     faults = [f"faults.{name}" for name in NOT_PLAYED if getattr(scenario.faults, name)]
     return [*(["publish.push"] if scenario.publish.push else []), *faults]

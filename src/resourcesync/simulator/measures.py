@@ -103,9 +103,9 @@ class ConsistencyMeter:
         self._origin = dict(there)
         self.wrong = dict.fromkeys(there, 0.0)
 
-    def happened(self, name: str, digest: str, at: float) -> None:
+    def record_origin_change(self, name: str, digest: str, at: float) -> None:
         """Take note of a change at the origin; ``ABSENT`` for what is gone."""
-        self._pass(at)
+        self._advance(at)
         self._history.setdefault(name, []).append((at, self._origin.get(name, ABSENT)))
         if self.began is not None:
             self.changes += 1
@@ -115,7 +115,7 @@ class ConsistencyMeter:
 
     def record_copy_change(self, name: str, digest: str, at: float) -> None:
         """Take note of a change at the Destination; ``ABSENT`` for what is gone."""
-        self._pass(at)
+        self._advance(at)
         self._put(self._copies, name, digest)
         waiting = self._waiting.get(name, [])
         places = [place for place, (_, wanted) in enumerate(waiting) if wanted == digest]
@@ -127,7 +127,7 @@ class ConsistencyMeter:
 
     def begin(self, at: float) -> None:
         """Count from now on: the first pull has ended."""
-        self._pass(at)
+        self._advance(at)
         self.began = at
 
     def is_true(self, as_of: float, at: float) -> bool:
@@ -139,14 +139,14 @@ class ConsistencyMeter:
 
         ``None`` where it has not ended, or ends now.
         """
-        self._pass(at)
+        self._advance(at)
         if self.began is None or at <= self.began:
             return None
         return self._sum / (at - self.began)
 
     def series(self, at: float) -> tuple[float | None, ...]:
         """Return what is equal, in each part of the time until now; ``None`` before it counts."""
-        self._pass(at)
+        self._advance(at)
         return tuple(self._series)
 
     def _was(self, name: str, as_of: float) -> bool:
@@ -179,7 +179,7 @@ class ConsistencyMeter:
         everything = len(self._origin) + len(self._extra)
         return 1.0 if not everything else 1.0 - len(self.wrong) / everything
 
-    def _pass(self, at: float) -> None:
+    def _advance(self, at: float) -> None:
         if at <= self._since:
             return
         share = None if self.began is None else self.share

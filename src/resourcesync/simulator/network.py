@@ -64,12 +64,12 @@ class SimulatedNetwork:
         self._source = source
         self._settings = settings
         self._faults = faults
-        self._luck = random.Random(f"network {seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"network {seed}")  # noqa: S311 - a simulation
         self._storm = random.Random(f"storm {seed}")  # noqa: S311 - a simulation
         self._clock = clock
         self._on_fault = fate.on_fault
-        self._fate = fate
-        self.is_well = False
+        self._injector = fate
+        self.is_healthy = False
         """Whether nothing goes wrong any more."""
         self.requests = 0
         self.received = 0
@@ -105,14 +105,14 @@ class SimulatedNetwork:
         """Ask; return how many seconds it takes, and what ends it."""
         self.requests += 1
         path = request.uri.removeprefix(BASE)
-        self._fate.check_alive()
-        if not self.is_well and self._happens(self._faults.crash):
-            self._fate.die("crash", path)
-        error, slow = (None, 1.0) if self.is_well else self._trouble(request.uri, path)
+        self._injector.check_alive()
+        if not self.is_healthy and self._happens(self._faults.crash):
+            self._injector.die("crash", path)
+        error, slow = (None, 1.0) if self.is_healthy else self._find_error(request.uri, path)
         if error is not None:
             seconds = _TIMEOUT if error.code == "too-slow" else self._settings.latency
             return seconds, lambda: FetchFailure(request=request, error=error)
-        may_be_stale = not (self.is_well or request.uncached)
+        may_be_stale = not (self.is_healthy or request.uncached)
         is_stale = may_be_stale and self._occurs("stale", self._faults.stale, path)
         answer = self._source.answer(path, stale=is_stale)
         if answer is None:
@@ -121,11 +121,11 @@ class SimulatedNetwork:
         if request.etag and request.etag == answer.etag:
             unchanged = self._response(request, answer, 304, 0)
             return self._settings.latency, lambda: unchanged
-        body = answer.body if self.is_well else self._harmed(answer.body, request.purpose, path)
+        body = answer.body if self.is_healthy else self._harmed(answer.body, request.purpose, path)
         seconds = self._settings.latency + len(body) / self._settings.bandwidth
         return seconds * slow + (slow > 1), lambda: self._end(request, answer, body)
 
-    def _trouble(self, uri: str, path: str) -> tuple[SourceError | None, float]:
+    def _find_error(self, uri: str, path: str) -> tuple[SourceError | None, float]:
         """Return what keeps an answer from coming, or how many times longer it takes."""
         elapsed, faults = self._clock.elapsed, self._faults
         if is_within(elapsed, faults.outages):
@@ -154,10 +154,10 @@ class SimulatedNetwork:
     def _harmed(self, body: bytes, purpose: Purpose, path: str) -> bytes:
         """Return what comes of a body on the way."""
         if body and self._occurs("cut", self._faults.cut, path):
-            return body[: self._luck.randrange(len(body))]
+            return body[: self._random.randrange(len(body))]
         is_resource = purpose is Purpose.RESOURCE
         if is_resource and body and self._occurs("altered", self._faults.altered, path):
-            place = self._luck.randrange(len(body))
+            place = self._random.randrange(len(body))
             return body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
         return body * 2 if self._occurs("doubled", self._faults.doubled, path) else body
 
@@ -169,7 +169,7 @@ class SimulatedNetwork:
         return happens
 
     def _happens(self, rate: float) -> bool:
-        return rate > 0 and self._luck.random() < rate
+        return rate > 0 and self._random.random() < rate
 
     def _end(
         self, request: FetchRequest, answer: SimulatedAnswer, body: bytes

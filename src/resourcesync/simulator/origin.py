@@ -69,7 +69,7 @@ class SimulatedOrigin:
         self._settings = settings
         self._seed = seed
         self._now = now
-        self._luck = random.Random(f"origin {seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"origin {seed}")  # noqa: S311 - a simulation
         self._names: list[str] = []
         self._places: dict[str, int] = {}
         self._next = 0
@@ -81,10 +81,10 @@ class SimulatedOrigin:
 
     def change(self) -> OriginChange:
         """Let one thing change, as chance has it."""
-        kind = self._luck.choices(list(ChangeKind), [self._weight(it) for it in ChangeKind])[0]
+        kind = self._random.choices(list(ChangeKind), [self._weight(it) for it in ChangeKind])[0]
         if kind is ChangeKind.CREATED or not self._names:
             return OriginChange(kind=ChangeKind.CREATED, name=self._create())
-        name = self._luck.choice(self._names)
+        name = self._random.choice(self._names)
         before = self.versions[name]
         if kind is ChangeKind.DELETED:
             self._delete(name)
@@ -95,7 +95,7 @@ class SimulatedOrigin:
     def gap(self) -> float:
         """Return the seconds until the next change of the Poisson process; endless for none."""
         rate = self._settings.per_second
-        return self._luck.expovariate(rate) if rate > 0 else math.inf
+        return self._random.expovariate(rate) if rate > 0 else math.inf
 
     def body(self, name: str, version: SimulatedVersion) -> bytes:
         """Return the bytes of a version, now or formerly there."""
@@ -122,7 +122,7 @@ class SimulatedOrigin:
             media_type=version.media_type,
         )
 
-    def set_back(self, versions: dict[str, SimulatedVersion]) -> None:
+    def restore(self, versions: dict[str, SimulatedVersion]) -> None:
         """Let the resources be again what they were."""
         self.versions = dict(versions)
         self._names = list(versions)
@@ -147,13 +147,13 @@ class SimulatedOrigin:
 
     def _renew(self, name: str) -> None:
         number = self._ever[name] = self._ever.get(name, 0) + 1
-        length = length_of(self._settings.sizes, self._luck)
+        length = length_of(self._settings.sizes, self._random)
         self.versions[name] = SimulatedVersion(
             number=number,
             length=length,
             digest=hashlib.sha256(_bytes(self._seed, name, number, length)).hexdigest(),
             lastmod=floor_to_second(self._now()),
-            media_type=self._luck.choice(self._settings.media_types),
+            media_type=self._random.choice(self._settings.media_types),
         )
 
     def _delete(self, name: str) -> None:

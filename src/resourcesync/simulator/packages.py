@@ -70,10 +70,10 @@ class PackedDocuments(MemoryDocuments):
         super().__init__()
         self._folder = folder
         self._packages: dict[str, _PackedFile] = {}
-        self.befall: Callable[[str], None] = lambda _name: None
+        self.fault_hook: Callable[[str], None] = lambda _name: None
         """Called with its name before and after a document is written or removed; may raise."""
 
-    def copied(self) -> "PackedDocuments":
+    def clone(self) -> "PackedDocuments":
         """Return what there is now, for a Source that is set back to it."""
         other = copy.copy(self)
         other._documents = dict(self._documents)  # noqa: SLF001 - its own
@@ -88,12 +88,12 @@ class PackedDocuments(MemoryDocuments):
         Raises:
             StorageError: There is no room for a package.
         """
-        self.befall(name)
+        self.fault_hook(name)
         if not name.endswith(PACKAGE):
             length = super().write(name, chunks, check)
         else:
             length = self._pack(name, chunks, check)
-        self.befall(name)
+        self.fault_hook(name)
         return length
 
     def _pack(
@@ -129,10 +129,10 @@ class PackedDocuments(MemoryDocuments):
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
-        self.befall(name)
+        self.fault_hook(name)
         super().delete(name)
         self._packages.pop(name, None)
-        self.befall(name)
+        self.fault_hook(name)
 
 
 class _PackedFile:

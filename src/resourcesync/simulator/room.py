@@ -31,7 +31,7 @@ class TemporaryFolders(NamedTuple):
 
 
 @contextmanager
-def room(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
+def make_folders(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
     """Make folders that are gone with all in them after the block.
 
     What a run left that was killed more than a minute ago is removed, too.
@@ -46,10 +46,12 @@ def room(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
     memory, disk = within or (_MEMORY if _MEMORY.is_dir() else None, None)
     with ExitStack() as held:
         try:
-            found = TemporaryFolders(_made(held, _QUICK, memory), _made(held, _LARGE, disk))
+            found = TemporaryFolders(
+                _make_folder(held, _QUICK, memory), _make_folder(held, _LARGE, disk)
+            )
             if within is None:
-                _remove_left(found.memory, _QUICK)
-                _remove_left(found.disk, _LARGE)
+                _remove_stale(found.memory, _QUICK)
+                _remove_stale(found.disk, _LARGE)
         except OSError as error:
             raise StorageError(
                 f"cannot make a temporary folder: {error.strerror}",
@@ -58,22 +60,22 @@ def room(within: TemporaryFolders | None = None) -> Iterator[TemporaryFolders]:
         yield found
 
 
-def _made(held: ExitStack, prefix: str, place: Path | None) -> Path:
+def _make_folder(held: ExitStack, prefix: str, place: Path | None) -> Path:
     """Return a new folder; it is locked, so that nobody takes it for one that was left."""
     folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=place)))
-    lock = _opened(folder)
+    lock = _open_folder(folder)
     held.callback(os.close, lock)
     with suppress(OSError):  # where nothing can be locked, nothing is ever removed
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return folder
 
 
-def _remove_left(ours: Path, prefix: str) -> None:
+def _remove_stale(ours: Path, prefix: str) -> None:
     """Remove what nobody holds any more beside our folder; what is not ours stays, as it must."""
     latest = ours.stat().st_mtime - _NEW
     for folder in ours.parent.glob(f"{prefix}*"):
         with suppress(OSError), ExitStack() as held:
-            lock = _opened(folder)
+            lock = _open_folder(folder)
             held.callback(os.close, lock)
             found = os.fstat(lock)
             if found.st_mtime < latest and found.st_uid == os.geteuid():
@@ -81,5 +83,5 @@ def _remove_left(ours: Path, prefix: str) -> None:
                 shutil.rmtree(folder)
 
 
-def _opened(folder: Path) -> int:
+def _open_folder(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

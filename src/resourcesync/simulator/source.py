@@ -93,23 +93,23 @@ class SimulatedSource:
         self.clock = SteppingClock(clock)
         self.published = 0
         """How many publications wrote something."""
-        self.trouble = ""
+        self.error = ""
         """Why the last publication failed, in a word; empty when it did not."""
         self._true = clock
         self._settings, self._faults = scenario.publish, scenario.faults
-        self._luck = random.Random(f"source {scenario.seed}")  # noqa: S311 - a simulation
-        self._woes = random.Random(f"woes {scenario.seed}")  # noqa: S311 - the same
+        self._random = random.Random(f"source {scenario.seed}")  # noqa: S311 - a simulation
+        self._fault_random = random.Random(f"woes {scenario.seed}")  # noqa: S311 - the same
         self._dropped = ""
         self._seed = scenario.seed
         self._catalogue = MemoryCatalogue()
         self._documents = documents
-        documents.befall = self._befall
+        documents.fault_hook = self._maybe_fail
         self._contents = SimulatedContents(origin)
         self._packed_at: float | None = None
         self._listed: dict[str, str] = {}
         self._false: dict[str, None] = {}
         self._lengthened: dict[str, None] = {}
-        self._is_well = False
+        self._is_healthy = False
         self._is_dead = False
         self._pending = dict.fromkeys(origin.versions)
         self._former: dict[str, deque[SimulatedVersion]] = {}
@@ -135,9 +135,9 @@ class SimulatedSource:
             dumped = self._pack()
             done = self._publisher().publish(step)
         except (ResourceSyncError, Crash) as error:
-            self.trouble = error.code if isinstance(error, ResourceSyncError) else "died"
+            self.error = error.code if isinstance(error, ResourceSyncError) else "died"
             return False
-        self.trouble = ""
+        self.error = ""
         self._drop()
         self.published += bool(done.written)
         latest = self._catalogue.latest()
@@ -163,21 +163,21 @@ class SimulatedSource:
         place = bisect_right(self._moments, (as_of, float("inf"))) - 1
         return self._moments[place][1] if place >= 0 else 0.0
 
-    def heal(self) -> None:
+    def stop_faults(self) -> None:
         """Make no more mistakes; what was listed wrongly is listed anew the next time."""
-        self._is_well = True
+        self._is_healthy = True
         self._pending |= self._false | self._lengthened
 
     def save(self) -> SavedSource:
         """Return what there is, so that the Source can be set back to it."""
         return SavedSource(
             catalogue=copy.copy(self._catalogue),
-            documents=self._documents.copied(),
+            documents=self._documents.clone(),
             versions=dict(self.origin.versions),
             listed=dict(self._listed),
         )
 
-    def set_back(self, saved: SavedSource) -> list[str]:
+    def restore(self, saved: SavedSource) -> list[str]:
         """Be again what was kept, lists and resources; return the names that may be others now."""
         before = dict(self.origin.versions)
         self._catalogue, self._documents = saved.catalogue, saved.documents
@@ -185,7 +185,7 @@ class SimulatedSource:
             if self._listed.get(name) != saved.listed.get(name):
                 self._on_listed(name, saved.listed.get(name, ""))
         self._listed = saved.listed
-        self.origin.set_back(saved.versions)
+        self.origin.restore(saved.versions)
         names = before.keys() | saved.versions.keys()
         digests = {name: it.digest for name, it in saved.versions.items()}
         unlisted = digests.items() ^ self._listed.items()
@@ -199,7 +199,7 @@ class SimulatedSource:
             path: Below the base.
             stale: Answer an older version, if there was one.
         """
-        if path == self._dropped and not self._is_well:
+        if path == self._dropped and not self._is_healthy:
             return None
         opened: BinaryIO | None = self._documents.open(path)
         if opened is not None:
@@ -224,7 +224,7 @@ class SimulatedSource:
 
     def _record(self) -> None:
         with self._catalogue.record(self.clock.now()) as recording:
-            recording.passed()
+            recording.advance_time()
             left: dict[str, None] = {}
             for name in self._pending:
                 resource = self._listing(name, left)
@@ -236,7 +236,7 @@ class SimulatedSource:
                         self._on_listed(name, "")
                     continue
                 digest = resource.digests[0].value
-                if known == digest and not (self._is_well and name in self._lengthened):
+                if known == digest and not (self._is_healthy and name in self._lengthened):
                     continue
                 record = recording.created if known is None else recording.updated
                 record(resource, "")
@@ -247,9 +247,9 @@ class SimulatedSource:
     def _listing(self, name: str, left: dict[str, None]) -> Resource | None:
         """Return what is listed of a resource; ``None`` when there is none."""
         resource = self.origin.resource(name)
-        if resource is None or self._is_well:
+        if resource is None or self._is_healthy:
             return resource
-        faults, luck = self._faults, self._luck
+        faults, luck = self._faults, self._random
         if faults.changed_while_listed and luck.random() < faults.changed_while_listed:
             self._on_fault("changed_while_listed", name)
             left[name] = None  # it changed behind the back of who listed it
@@ -262,7 +262,7 @@ class SimulatedSource:
             digest = Digest("sha-256", f"{luck.getrandbits(256):064x}")
             resource = replace(resource, digests=(digest,))
             self._false[name] = None
-        if faults.wrong_length and self._woes.random() < faults.wrong_length:
+        if faults.wrong_length and self._fault_random.random() < faults.wrong_length:
             self._on_fault("wrong_length", name)
             resource = replace(resource, length=(resource.length or 0) + 1)
             self._lengthened[name] = None
@@ -344,7 +344,7 @@ class SimulatedSource:
     def _with_hole(self, body: bytes, path: str) -> bytes:
         """Return an index of Change Lists as it is, or without one of them."""
         rate = self._faults.holes
-        if not rate or self._is_well or b'capability="changelist"' not in body:
+        if not rate or self._is_healthy or b'capability="changelist"' not in body:
             return body
         anywhere = body.replace(self.origin.base.encode(), BASE.encode())
         parts, chance = list(_PART.finditer(body)), crc32(anywhere, self._seed)
@@ -357,11 +357,11 @@ class SimulatedSource:
     def _drop(self) -> None:
         """Let a document not be there until the next publication, if it so happens."""
         rate = self._faults.dropped
-        if rate and not self._is_well and self._woes.random() < rate:
-            self._dropped = self._woes.choice(list(self._documents.names()))
+        if rate and not self._is_healthy and self._fault_random.random() < rate:
+            self._dropped = self._fault_random.choice(list(self._documents.names()))
             self._on_fault("dropped", self._dropped)
 
-    def _befall(self, name: str) -> None:
+    def _maybe_fail(self, name: str) -> None:
         """Come to the moment before or after a document is written.
 
         Raises:
@@ -371,12 +371,12 @@ class SimulatedSource:
         elapsed, faults = self._true.elapsed, self._faults
         if self._is_dead:  # what is done on the way up would never be done
             raise Crash
-        if self._is_well:
+        if self._is_healthy:
             return
         if is_within(elapsed, faults.source_disk_full):
             self._on_fault("source_disk_full", name)
             raise DiskFullError("no space is left", evidence=(("place", name),))
-        if faults.source_crash and self._woes.random() < faults.source_crash:
+        if faults.source_crash and self._fault_random.random() < faults.source_crash:
             self._on_fault("source_crash", name)
             self._is_dead = True
             raise Crash

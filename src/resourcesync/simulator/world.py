@@ -19,7 +19,7 @@ from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measuremen
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE, SimulatedOrigin, burst_times
 from resourcesync.simulator.packages import PackedDocuments
-from resourcesync.simulator.room import TemporaryFolders, room
+from resourcesync.simulator.room import TemporaryFolders, make_folders
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
 from resourcesync.simulator.source import SavedSource, SimulatedSource
 from resourcesync.source.policy import PublicationStep
@@ -56,14 +56,16 @@ def simulate(
         StorageError: Temporary folders cannot be made.
     """
     bounds.check(scenario)
-    with room(within) as folders:
+    with make_folders(within) as folders:
         world = _Simulation(scenario, destination, folders, on_event or _nothing)
-        with closing(world.follower):
+        with closing(world.destination):
             return world.run()
 
 
 @contextmanager
-def unfollowed(scenario: Scenario, base: str) -> Iterator[tuple[SimulatedClock, SimulatedSource]]:
+def simulate_source(
+    scenario: Scenario, base: str
+) -> Iterator[tuple[SimulatedClock, SimulatedSource]]:
     """Let a Source live as in ``simulate``, in a world whose Destination never pulls.
 
     Args:
@@ -78,10 +80,10 @@ def unfollowed(scenario: Scenario, base: str) -> Iterator[tuple[SimulatedClock, 
         StorageError: Temporary folders cannot be made.
     """
     bounds.check(scenario)
-    with room() as folders:
+    with make_folders() as folders:
         world = _Simulation(scenario, scenario.destinations[0], folders, _nothing, base)
-        with closing(world.follower):
-            yield world.begin()
+        with closing(world.destination):
+            yield world.start_source()
 
 
 class _NetworkUse(NamedTuple):
@@ -103,33 +105,33 @@ class _Simulation:
         base: str = BASE,
     ) -> None:
         self._scenario = scenario
-        self._destination = destination
+        self._settings = destination
         self._on_event = on_event
         self._clock = SimulatedClock(scenario.start)
-        self._luck = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
+        self._random = random.Random(f"world {scenario.seed}")  # noqa: S311 - a simulation
         faults, seed = scenario.faults, scenario.seed
         self._origin = SimulatedOrigin(scenario.origin, seed, self._clock.now, base)
         self._compared = ConsistencyMeter(_POINTS, scenario.duration)
         self._claimed = ConsistencyMeter(_POINTS, scenario.duration)
         documents = PackedDocuments(folders.disk)
         self._source = SimulatedSource(
-            self._origin, scenario, documents, self._clock, self._listed, self._fault
+            self._origin, scenario, documents, self._clock, self._on_listed, self._fault
         )
-        self._fate = FaultInjector(faults, seed, self._clock, self._fault)
+        self._injector = FaultInjector(faults, seed, self._clock, self._fault)
         self._network = SimulatedNetwork(
-            self._source, destination, faults, seed, self._clock, fate=self._fate
+            self._source, destination, faults, seed, self._clock, fate=self._injector
         )
         options = PullOptions(
             mode="baseline" if scenario.publish.strategy == "lists" else "auto",
             dumps=destination.dumps,
         )
-        self.follower = SimulatedDestination(
+        self.destination = SimulatedDestination(
             folders.memory,
             self._network,
             options,
             self._clock,
             self._on_copy_change,
-            fate=self._fate,
+            fate=self._injector,
         )
         self._compared.fill({it: at.digest for it, at in self._origin.versions.items()})
         self._is_notified = False
@@ -137,7 +139,7 @@ class _Simulation:
         self._first: _NetworkUse | None = None
         self._measured: Measurement | None = None
 
-    def begin(self) -> tuple[SimulatedClock, SimulatedSource]:
+    def start_source(self) -> tuple[SimulatedClock, SimulatedSource]:
         """Let the Source live; return the clock and the Source."""
         self._prepare()
         return self._clock, self._source
@@ -146,7 +148,7 @@ class _Simulation:
         """Live the whole time, measure, then see how it ends when all is quiet."""
         duration = self._scenario.duration
         self._prepare()
-        due, share = 0.0, self._destination.phase
+        due, share = 0.0, self._settings.phase
         while True:
             self._wait(min(due, duration))
             if duration - self._clock.elapsed <= _MICROSECOND:
@@ -157,14 +159,14 @@ class _Simulation:
                 self._pull()
             elif is_early:
                 continue  # a notification that nobody is there for
-            due, share = self._clock.elapsed + self._destination.every * share, 1.0
+            due, share = self._clock.elapsed + self._settings.every * share, 1.0
         measured = self._measured or self._measure()
         outcome = self._conclude()
         return replace(measured, lies=self._lies, outcome=outcome)
 
     def _measure(self) -> Measurement:
         """Return the figures as they are now, at the end: a pull may still be under way."""
-        compared, follower, first = self._compared, self.follower, self._first
+        compared, follower, first = self._compared, self.destination, self._first
         duration = self._scenario.duration
         measured = Measurement(
             pulls=follower.pulls,
@@ -174,7 +176,7 @@ class _Simulation:
         )
         if first is None:
             return measured
-        spent, latencies = self._spent() - first, compared.latencies
+        spent, latencies = self._network_use() - first, compared.latencies
         return replace(
             measured,
             consistency=compared.consistency(duration),
@@ -210,7 +212,7 @@ class _Simulation:
         for moment in faults.restarts:
             at(moment, self._restart)
         for moment, seconds in faults.rollbacks:
-            self._set_back_later(moment, seconds)
+            self._schedule_restore(moment, seconds)
         at(scenario.duration, self._end)
 
     def _wait(self, until: float) -> None:
@@ -220,12 +222,12 @@ class _Simulation:
 
     def _pull(self) -> "RunReport | ResourceSyncError | None":
         before = self._network.requests
-        ended = self.follower.pull()
+        ended = self.destination.pull()
         fields: dict[str, object] = {"requests": self._network.requests - before}
         if isinstance(ended, RunReport):
             if self._first is None:
                 self._compared.begin(self._clock.elapsed)
-                self._first = self._spent()
+                self._first = self._network_use()
             fields |= {"state": ended.state.value, "mode": ended.mode.value}
             if ended.state is MirrorState.IN_SYNC:
                 self._check_claim(ended)
@@ -234,9 +236,9 @@ class _Simulation:
         self._event("pull", consistency=round(self._compared.share, 6), **fields)
         return ended
 
-    def _spent(self) -> "_NetworkUse":
+    def _network_use(self) -> "_NetworkUse":
         """Return what was asked for and received so far."""
-        useful = self.follower.copies.installed
+        useful = self.destination.copies.installed
         return _NetworkUse(self._network.requests, self._network.received, useful)
 
     def _check_claim(self, report: RunReport) -> None:
@@ -250,9 +252,9 @@ class _Simulation:
 
     def _conclude(self) -> str:
         """Let all be quiet and well, pull some times more, and see whether both sides are equal."""
-        self._clock.forget()
-        self._network.is_well = self._fate.is_well = True
-        self._source.heal()
+        self._clock.cancel_all()
+        self._network.is_healthy = self._injector.is_healthy = True
+        self._source.stop_faults()
         self._event("quiet")
         for _ in range(_LAST_PULLS):
             self._clock.sleep(4 * HOUR)
@@ -268,7 +270,7 @@ class _Simulation:
 
     def _is_offline(self) -> bool:
         elapsed = self._clock.elapsed
-        return is_within(elapsed, self._destination.offline)
+        return is_within(elapsed, self._settings.offline)
 
     # --- what happens ---
 
@@ -276,9 +278,9 @@ class _Simulation:
         gap = self._origin.gap()
         moment = self._clock.elapsed + gap
         if moment <= self._scenario.duration:
-            self._clock.call_at(moment, self._change_and_go_on)
+            self._clock.call_at(moment, self._change_and_reschedule)
 
-    def _change_and_go_on(self) -> None:
+    def _change_and_reschedule(self) -> None:
         self._change(1)
         self._change_later()
 
@@ -292,22 +294,22 @@ class _Simulation:
         """Count and tell what has become of a resource."""
         version = self._origin.versions.get(name)
         digest = ABSENT if version is None else version.digest
-        self._compared.happened(name, digest, self._clock.elapsed)
+        self._compared.record_origin_change(name, digest, self._clock.elapsed)
         self._event("change", kind=kind.value, name=name)
 
     def _publish(self) -> None:
         wrote = self._source.publish()
-        self._event("publish", wrote=wrote, **self._trouble())
+        self._event("publish", wrote=wrote, **self._error_field())
         self._clock.call_at(self._clock.elapsed + self._scenario.publish.every, self._publish)
         if self._scenario.publish.push:
             self._notify(wrote=wrote)
 
-    def _trouble(self) -> dict[str, object]:
+    def _error_field(self) -> dict[str, object]:
         """Return why the last publication failed, if it did."""
-        return {"error": self._source.trouble} if self._source.trouble else {}
+        return {"error": self._source.error} if self._source.error else {}
 
     def _notify(self, *, wrote: bool) -> None:
-        faults, luck = self._scenario.faults, self._luck
+        faults, luck = self._scenario.faults, self._random
         times = int(wrote and luck.random() >= faults.push_lost)
         if wrote and not times:
             self._fault("push_lost", "")
@@ -331,17 +333,17 @@ class _Simulation:
 
     def _restart(self) -> None:
         self._source.publish(PublicationStep.INITIALISE)
-        self._event("restart", **self._trouble())
+        self._event("restart", **self._error_field())
 
-    def _set_back_later(self, moment: float, seconds: float) -> None:
+    def _schedule_restore(self, moment: float, seconds: float) -> None:
         """Let the Source be at a moment what it was so many seconds before."""
         kept: list[SavedSource] = []
         self._clock.call_at(max(0.0, moment - seconds), lambda: kept.append(self._source.save()))
-        self._clock.call_at(moment, lambda: self._set_back(kept.pop(), seconds))
+        self._clock.call_at(moment, lambda: self._restore(kept.pop(), seconds))
 
-    def _set_back(self, saved: SavedSource, seconds: float) -> None:
+    def _restore(self, saved: SavedSource, seconds: float) -> None:
         before = set(self._origin.versions)
-        names = self._source.set_back(saved)
+        names = self._source.restore(saved)
         self._event("set back", seconds=seconds)
         for name in names:
             kind = ChangeKind.UPDATED if name in before else ChangeKind.CREATED
@@ -349,8 +351,8 @@ class _Simulation:
 
     # --- what both sides have ---
 
-    def _listed(self, name: str, digest: str) -> None:
-        self._claimed.happened(name, digest, self._clock.elapsed)
+    def _on_listed(self, name: str, digest: str) -> None:
+        self._claimed.record_origin_change(name, digest, self._clock.elapsed)
 
     def _on_copy_change(self, path: str, digest: str) -> None:
         self._compared.record_copy_change(path, digest, self._clock.elapsed)

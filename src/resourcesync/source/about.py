@@ -10,7 +10,7 @@ from typing import Final
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 
-START: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
+ABOUT_START: Final = b"""<?xml version="1.0" encoding="UTF-8"?>
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" \
 xmlns:void="http://rdfs.org/ns/void#" xmlns:dcterms="http://purl.org/dc/terms/" \
 xmlns:foaf="http://xmlns.com/foaf/0.1/">
@@ -19,7 +19,7 @@ xmlns:foaf="http://xmlns.com/foaf/0.1/">
 """What every such document of ours starts with."""
 
 
-def render(names: SourceNaming) -> bytes:
+def render_about(names: SourceNaming) -> bytes:
     """Return the document about the set that is published under these names."""
     base = names.base_uri
     title = escape(f"The resources of {base}")
@@ -28,7 +28,7 @@ def render(names: SourceNaming) -> bytes:
         " The Source Description is the place to start from."
     )
     return (
-        START
+        ABOUT_START
         + (
             f'<void:Dataset rdf:about="{escape(base)}">\n'
             f"<dcterms:title>{title}</dcterms:title>\n"

@@ -52,7 +52,7 @@ class UpstreamEntry:
         return (*(link.href for link in self.links if link.rel == Relation.VIA), self.uri)
 
 
-def links_of(
+def republished_links(
     upstream: UpstreamEntry,
     length: int,
     digests: tuple[Digest, ...],
@@ -69,14 +69,14 @@ def links_of(
         own: Returns where our copy of a URI is published; ``None`` when there is none.
         all_hops: Whether each hop is told, as before 1.0.
     """
-    hops = [_hop(it, length, digests) for it in upstream.links if it.rel == Relation.VIA]
+    hops = [_via_link(it, length, digests) for it in upstream.links if it.rel == Relation.VIA]
     told = EntryLink(Relation.VIA, upstream.uri, "", upstream.hash, length, upstream.modified)
-    hops.append(_hop(told, length, digests))
+    hops.append(_via_link(told, length, digests))
     others = (_republished_link(it, own) for it in upstream.links if it.rel != Relation.VIA)
     return (*(hops if all_hops else hops[:1]), *(link for link in others if link is not None))
 
 
-def _hop(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
+def _via_link(link: EntryLink, length: int, digests: tuple[Digest, ...]) -> Link:
     """Return a link to where the bytes come from; what it says of other bytes is left out."""
     claims = parse_digests(link.hash)
     if (claims and not agree(claims, digests)) or link.length not in (None, length):

@@ -12,7 +12,7 @@ from resourcesync.source.ledger import PublicationPlan, SupersededList
 from resourcesync.source.shelf import DocumentWriter
 
 
-def write(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
+def write_archive(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
     """Write an archive of these documents, oldest first, unless it is there just so.
 
     Args:
@@ -26,11 +26,11 @@ def write(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) 
     listed = tuple(parts)
     name, key = naming.ARCHIVES[capability], repr(listed)
     if not shelf.has(name, key):
-        up = description.up(shelf.naming, naming.CAPABILITY_LIST)
+        up = description.up_link(shelf.naming, naming.CAPABILITY_LIST)
         shelf.put_entries(name, key, Header(capability=capability, links=(up,)), listed)
 
 
-def linked(shelf: DocumentWriter, header: Header) -> Header:
+def with_archive_link(shelf: DocumentWriter, header: Header) -> Header:
     """Return the header with the link to the archive of its documents (Archives §2)."""
     assert header.capability is not None
     assert header.capability.archive is not None
@@ -39,7 +39,7 @@ def linked(shelf: DocumentWriter, header: Header) -> Header:
     return replace(header, links=(*header.links, link))
 
 
-def of_resource_lists(
+def resource_list_parts(
     shelf: DocumentWriter, plan: PublicationPlan, there: Container[int]
 ) -> Sequence[Part]:
     """Return the entries of the archive of Resource Lists, of those that are there by ``at``."""

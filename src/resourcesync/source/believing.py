@@ -96,7 +96,7 @@ def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
         write_dumps(catalogue, kept)
     write_offers(catalogue, ())  # the next dump offers what goes with the new lists
     forget_plan(catalogue)
-    catalogue.turn_back(now)  # last: until then the next run is refused as this one was
+    catalogue.rewind(now)  # last: until then the next run is refused as this one was
 
 
 def _clock_error(code: str, where: str, latest: datetime, now: datetime) -> StateError:

@@ -52,7 +52,7 @@ def pack_changes(
     """Pack the changes since the last package; return the new packages, oldest first.
 
     Nothing is packed when nothing has changed. The bytes of every change must be had; see
-    ``find_lost``.
+    ``find_lost_changes``.
 
     Args:
         snapshot: The log of changes.
@@ -71,7 +71,7 @@ def pack_changes(
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
     widest = _header(shelf, _longest(at), _longest(at))
-    for entries, is_last in _marked(plan_packages(widest, here, size=size)):
+    for entries, is_last in _with_last_flag(plan_packages(widest, here, size=size)):
         until = at if is_last else _time_of(entries[-1])
         header = _header(shelf, from_microseconds(since), from_microseconds(until))
         package, manifest = naming.change_package(number)
@@ -99,7 +99,7 @@ class LostChanges:
     time: int
 
 
-def find_lost(
+def find_lost_changes(
     snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> LostChanges | None:
     """Return which changes after a number cannot be packed; ``None`` when all can."""
@@ -145,7 +145,7 @@ def _has_patch(patch: Link, contents: ResourceContents) -> bool:
     return stream is not None
 
 
-def _marked(
+def _with_last_flag(
     packages: Iterator[list[ManifestEntry]],
 ) -> Iterator[tuple[list[ManifestEntry], bool]]:
     """Yield each package's entries, and whether it is the last."""
@@ -172,5 +172,5 @@ def _header(shelf: DocumentWriter, since: datetime, until: datetime) -> Header:
         capability=Capability.CHANGE_DUMP_MANIFEST,
         from_=since,
         until=until,
-        links=(description.up(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
     )

@@ -128,7 +128,7 @@ def publish(
     listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired
     if listed:
         parts = (_part(shelf, span) for span in listed)
-        archives.write(shelf, Capability.CHANGE_LIST_ARCHIVE, parts)
+        archives.write_archive(shelf, Capability.CHANGE_LIST_ARCHIVE, parts)
     if shape is ChangeLists.ARCHIVE:
         return
     header = header_of(shelf, from_microseconds(plan.open.start), None, is_part=is_part)
@@ -170,7 +170,7 @@ def write_index(shelf: DocumentWriter, plan: PublicationPlan, shape: ChangeLists
     first = from_microseconds(plan.closed[0].start)
     header = replace(header_of(shelf, first, None, is_part=False), is_index=True)
     if has_archive:
-        header = archives.linked(shelf, header)
+        header = archives.with_archive_link(shelf, header)
     parts = [_part(shelf, span) for span in plan.closed]
     if has_open:
         uri = shelf.naming.uri(open_name(plan))
@@ -208,9 +208,9 @@ def header_of(
         until: Its ``until``; ``None`` for an open one.
         is_part: Whether an index leads to it.
     """
-    links: tuple[Link, ...] = (description.up(shelf.naming, naming.CAPABILITY_LIST),)
+    links: tuple[Link, ...] = (description.up_link(shelf.naming, naming.CAPABILITY_LIST),)
     if is_part:
-        links = (*links, description.index(shelf.naming, naming.CHANGE_LIST))
+        links = (*links, description.index_link(shelf.naming, naming.CHANGE_LIST))
     return Header(capability=Capability.CHANGE_LIST, from_=start, until=until, links=links)
 
 

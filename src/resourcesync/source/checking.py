@@ -23,7 +23,7 @@ _ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST
 """What is read as rows, which takes half the time."""
 
 
-def not_as_meant(name: str, fault: str) -> StorageError:
+def read_back_error(name: str, fault: str) -> StorageError:
     """Return the error for what is stored and is not what was written (code ``read-back``)."""
     return StorageError(
         f"{name} does not read back as it was meant: {fault}",
@@ -60,16 +60,16 @@ class ReadBackCheck:
         self._before = 0
         self._size = 0
 
-    def begin(self, opening: bytes) -> None:
+    def set_opening(self, opening: bytes) -> None:
         """Note the bytes before the entries."""
         self._opening = opening
 
-    def stored(self, chunk: bytes) -> None:
+    def add_bytes(self, chunk: bytes) -> None:
         """Note bytes of the document, whatever they are."""
         self._sum = crc32(chunk, self._sum)
         self._stored += len(chunk)
 
-    def copied(self) -> None:
+    def mark_copied(self) -> None:
         """Note that the bytes so far are of entries that were proved before."""
         self._before, self._size = self._sum, self._stored
 
@@ -100,7 +100,7 @@ class ReadBackCheck:
         except DocumentError as error:
             fault = error.message
         if fault:
-            raise not_as_meant(self._name, fault)
+            raise read_back_error(self._name, fault)
 
     def _fault(self, stream: BinaryIO) -> str:
         if self._is_copied:
@@ -111,7 +111,7 @@ class ReadBackCheck:
             stream = cast(BinaryIO, _WithoutCopied(self._opening, stream))
         from resourcesync.documents import reading  # noqa: PLC0415 - most runs write nothing
 
-        document = reading.read(stream, uri=self._name)
+        document = reading.read_stream(stream, uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header is another"
         running, count = 0, 0

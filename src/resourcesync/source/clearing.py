@@ -11,7 +11,7 @@ from resourcesync.source.policy import GRACE
 _log: Final = logging.getLogger(__name__)
 
 
-def orphans(
+def find_orphans(
     documents: DocumentStore,
     wanted: Container[str],
     known: Container[str],
@@ -34,7 +34,7 @@ def orphans(
     }
 
 
-def clear(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
+def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
     """Remove what has been out of use for a day; return the rest.
 
     A head that is offered no more goes at once: to who follows it, it would say for ever that

@@ -41,14 +41,14 @@ def publish(
     """
     if not described_by:
         described_by = shelf.naming.uri(naming.ABOUT)
-        shelf.put_text(naming.ABOUT, about.render(shelf.naming))
+        shelf.put_text(naming.ABOUT, about.render_about(shelf.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
     offers = [(kind, offered[kind]) for kind in _ORDER if kind in offered]
     key = repr((described_by, offers, hubs) if hubs else (described_by, offers))
     if not shelf.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
-            links=(up(shelf.naming, naming.DESCRIPTION), description),
+            links=(up_link(shelf.naming, naming.DESCRIPTION), description),
         )
         shelf.put_entries(
             naming.CAPABILITY_LIST,
@@ -83,12 +83,12 @@ def _channel(
     return (replace(_entry(names, naming.CHANNELS[capability], capability), links=links),)
 
 
-def up(names: SourceNaming, name: str) -> Link:
+def up_link(names: SourceNaming, name: str) -> Link:
     """Return the link to the document above (§6.2)."""
     return Link(rel=Relation.UP.value, href=names.uri(name))
 
 
-def index(names: SourceNaming, name: str) -> Link:
+def index_link(names: SourceNaming, name: str) -> Link:
     """Return the link from a part to its index (§6.2)."""
     return Link(rel=Relation.INDEX.value, href=names.uri(name))
 

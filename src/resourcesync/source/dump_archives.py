@@ -7,14 +7,14 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import archives, description, naming
-from resourcesync.source.dump_documents import entry_of, key_of
+from resourcesync.source.dump_documents import dump_key, package_entry
 from resourcesync.source.dump_ledger import ArchivedDump, PublishedPackage
 from resourcesync.source.ledger import Offer
 from resourcesync.source.policy import MOST_LISTS
 from resourcesync.source.shelf import DocumentWriter
 
 
-def retained(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
+def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
     """Return the dumps that are not in an archive for too long.
 
     Args:
@@ -53,7 +53,7 @@ def archive_resource_dump(
         name=name,
         since=now,
         start=min(one.since for one in packages),
-        documents=(*parts, *_names(packages)),
+        documents=(*parts, *_package_documents(packages)),
     )
 
 
@@ -71,11 +71,11 @@ def close_change_dump(
         capability=Capability.CHANGE_DUMP,
         from_=from_microseconds(start),
         until=from_microseconds(until),
-        links=(description.up(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
     )
-    key = key_of(header, packages)
+    key = dump_key(header, packages)
     if not shelf.has(name, key):
-        entries = (entry_of(shelf.naming, one, header) for one in packages)
+        entries = (package_entry(shelf.naming, one, header) for one in packages)
         shelf.put_entries(name, key, header, entries)
     return ArchivedDump(
         capability=Capability.CHANGE_DUMP.value,
@@ -83,11 +83,13 @@ def close_change_dump(
         since=now,
         start=start,
         until=until,
-        documents=_names(packages),
+        documents=_package_documents(packages),
     )
 
 
-def write(shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]) -> None:
+def write_dump_archive(
+    shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
+) -> None:
     """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
 
     Raises:
@@ -96,16 +98,18 @@ def write(shelf: DocumentWriter, capability: Capability, former: Sequence[Archiv
     archive = capability.archive
     assert archive is not None, "dumps have archives"
     if own := [one for one in former if one.capability == capability.value]:
-        archives.write(shelf, archive, (_part(shelf, one) for one in own))
+        archives.write_archive(shelf, archive, (_dump_part(shelf, one) for one in own))
 
 
-def linked(shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]) -> Header:
+def with_dump_archive_link(
+    shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
+) -> Header:
     """Return the header of a dump with the link to its archive, if there is one."""
     has_archive = any(one.capability == header.capability for one in former)
-    return archives.linked(shelf, header) if has_archive else header
+    return archives.with_archive_link(shelf, header) if has_archive else header
 
 
-def offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
+def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
     """Yield the archives that the Capability List is to lead to."""
     for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
         own = [one for one in former if one.capability == capability.value]
@@ -120,7 +124,7 @@ def offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
             )
 
 
-def _part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
+def _dump_part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
     part = Part(uri=shelf.naming.uri(one.name))
     start = from_microseconds(one.start)
     if one.capability == Capability.RESOURCE_DUMP.value:
@@ -128,5 +132,5 @@ def _part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
     return replace(part, from_=start, until=from_microseconds(one.until))
 
 
-def _names(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
+def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
     return tuple(name for one in packages for name in (one.name, one.manifest))

@@ -13,7 +13,7 @@ from resourcesync.source.dump_ledger import PublishedPackage
 from resourcesync.source.naming import SourceNaming
 
 
-def spanning(header: Header, packages: Sequence[PublishedPackage]) -> Header:
+def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Header:
     """Return the header of a document that lists these packages of a dump."""
     since = from_microseconds(min(it.since for it in packages))
     if header.capability is Capability.RESOURCE_DUMP:
@@ -21,7 +21,7 @@ def spanning(header: Header, packages: Sequence[PublishedPackage]) -> Header:
     return replace(header, from_=since, until=from_microseconds(packages[-1].until))
 
 
-def entry_of(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
+def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
     """Return what a dump says of a package (§11.1, §13.1)."""
     contents = Link(
         rel=Relation.CONTENTS.value,
@@ -41,7 +41,7 @@ def entry_of(names: SourceNaming, packed: PublishedPackage, header: Header) -> P
     return replace(package, from_=since, until=from_microseconds(packed.until))
 
 
-def key_of(header: Header, packages: Sequence[PublishedPackage]) -> str:
+def dump_key(header: Header, packages: Sequence[PublishedPackage]) -> str:
     """Return what stands for a dump; when it was completed does not count."""
     names = [(it.name, it.digest) for it in packages]
     told = (header.capability, header.at, header.from_, names, *header.links)

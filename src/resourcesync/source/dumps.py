@@ -12,8 +12,8 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
 from resourcesync.ports.contents import ResourceContents
 from resourcesync.source import description, dump_archives, naming
-from resourcesync.source.change_dumps import PackedUntil, find_lost, pack_changes
-from resourcesync.source.dump_documents import entry_of, key_of, spanning
+from resourcesync.source.change_dumps import PackedUntil, find_lost_changes, pack_changes
+from resourcesync.source.dump_documents import dump_key, package_entry, spanning_header
 from resourcesync.source.dump_ledger import (
     ArchivedDump,
     DumpRecord,
@@ -115,8 +115,8 @@ class DumpPublisher:
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
             shelf = DocumentWriter(self._documents, self._naming, before.documents)
-            after = self._of_this_base(before)
-            former = dump_archives.retained(after.former, self._archive, self._now())
+            after = self._for_base(before)
+            former = dump_archives.retained_dumps(after.former, self._archive, self._now())
             after = replace(after, former=former)
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
@@ -138,7 +138,7 @@ class DumpPublisher:
             lost=self._lost,
         )
 
-    def _of_this_base(self, record: DumpRecord) -> DumpRecord:
+    def _for_base(self, record: DumpRecord) -> DumpRecord:
         """Return the record without the changes of another base.
 
         Its resources are deleted in the log of changes, but no Source may speak for those of
@@ -189,7 +189,7 @@ class DumpPublisher:
         oldest: int,
     ) -> DumpRecord:
         reached = replace(_reached(snapshot, plan, record), number=self._number(record))
-        lost = find_lost(snapshot, reached.last, self._contents)
+        lost = find_lost_changes(snapshot, reached.last, self._contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
             self._lost = lost.count
@@ -258,22 +258,25 @@ class DumpPublisher:
     ) -> None:
         """Write the document that lists packages, unless it is there just so."""
         assert header.capability is not None
-        dump_archives.write(shelf, header.capability, former)
-        header = dump_archives.linked(shelf, header, former)
-        key = key_of(header, packages)
+        dump_archives.write_dump_archive(shelf, header.capability, former)
+        header = dump_archives.with_dump_archive_link(shelf, header, former)
+        key = dump_key(header, packages)
         if shelf.has(head, key):
             return
-        links = (description.up(self._naming, naming.CAPABILITY_LIST),)
+        links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
         header = replace(header, links=(*links, *header.links))
-        entries = (entry_of(self._naming, packed, header) for packed in packages)
+        entries = (package_entry(self._naming, packed, header) for packed in packages)
         if len(packages) <= self._limits.max_entries:
             shelf.put_entries(head, key, header, entries)
             return
-        inner = replace(header, links=(*links, description.index(self._naming, head)))
+        inner = replace(header, links=(*links, description.index_link(self._naming, head)))
         for number, some in enumerate(self._groups(packages), 1):
             name = naming.dump_part(head, key, number)
             shelf.put_entries(
-                name, key, spanning(inner, some), [entry_of(self._naming, it, inner) for it in some]
+                name,
+                key,
+                spanning_header(inner, some),
+                [package_entry(self._naming, it, inner) for it in some],
             )
         shelf.put_entries(
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
@@ -287,7 +290,7 @@ class DumpPublisher:
         self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
     ) -> Iterator[Part]:
         for number, some in enumerate(self._groups(packages), 1):
-            part = spanning(header, some)
+            part = spanning_header(header, some)
             yield Part(
                 uri=self._naming.uri(naming.dump_part(head, key, number)),
                 at=part.at,
@@ -305,7 +308,7 @@ class DumpPublisher:
             name: min(before.orphans.get(name, now), now)
             for name in self._documents.names()
             if name not in wanted
-            and (naming.is_of_dumps(name) or name in before.documents or name in before.orphans)
+            and (naming.is_dump_name(name) or name in before.documents or name in before.orphans)
         }
         due = [name for name, since in orphans.items() if now - since > _GRACE]
         documents = {name: known for name, known in shelf.known.items() if name in wanted}
@@ -325,7 +328,7 @@ class DumpPublisher:
 
     def _offers(self, record: DumpRecord, shelf: DocumentWriter) -> Iterator[Offer]:
         """Yield what the Capability List is to lead to."""
-        yield from dump_archives.offers(record.former, record.base_uri)
+        yield from dump_archives.archive_offers(record.former, record.base_uri)
         listed = {
             Capability.RESOURCE_DUMP: record.resources,
             Capability.CHANGE_DUMP: record.changes,

@@ -75,7 +75,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
         return True
     with stream:
         try:
-            return reading.read(stream, uri=name).header.capability is None
+            return reading.read_stream(stream, uri=name).header.capability is None
         except DocumentError:
             return False
 
@@ -95,7 +95,7 @@ def _is_free(documents: DocumentStore, name: str) -> bool:
         return True
     with stream:
         try:
-            document = reading.read(stream, uri=name)
+            document = reading.read_stream(stream, uri=name)
             if name == naming.DESCRIPTION:
                 return _leads_to_ours(list(document.entries()))
         except DocumentError:
@@ -110,7 +110,7 @@ def _is_free_for_about(documents: DocumentStore, name: str) -> bool:
     if stream is None:
         return True
     with stream:
-        return stream.read(len(about.START)) == about.START
+        return stream.read(len(about.ABOUT_START)) == about.ABOUT_START
 
 
 def _leads_to_ours(entries: list[object]) -> bool:

@@ -11,7 +11,7 @@ from resourcesync.source.ledger import DocumentRecord, PublicationPlan, Span, Su
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import Policy, retain
 
-_MUCH: Final = 2
+_REBASE_SHARE: Final = 2
 """A Resource List is written when more than one in so many resources changed since the last."""
 
 
@@ -145,13 +145,13 @@ def policy_of(task: PendingPublication) -> Policy:
     return Policy(keep=task.keep)
 
 
-def is_much(plan: PublicationPlan, rows: int, changed: int) -> bool:
+def is_rebase_worthwhile(plan: PublicationPlan, rows: int, changed: int) -> bool:
     """Whether so much changed since the Resource List that one is better begun from anew."""
     since = sum(span.entries for span in plan.closed if span.reached > plan.at)
-    return (since + changed) * _MUCH > rows
+    return (since + changed) * _REBASE_SHARE > rows
 
 
-def concluded(
+def conclude(
     inventory: Inventory,
     task: PendingPublication,
     sheets: tuple[RowDocument, ...],
@@ -195,7 +195,7 @@ def span_of(sheet: RowDocument, rows: ChangeRows) -> Span:
     return Span(
         after=rows.before + sheet.start,
         last=rows.before + last,
-        start=begin_of(rows, sheet.start),
+        start=start_of(rows, sheet.start),
         reached=time_of(rows, last - 1),
         entries=sheet.rows,
         size=sheet.known.size,
@@ -208,12 +208,12 @@ def time_of(rows: ChangeRows, row: int) -> int:
     return rows.at - rows.count + 1 + row
 
 
-def begin_of(rows: ChangeRows, row: int) -> int:
+def start_of(rows: ChangeRows, row: int) -> int:
     """Return the ``from`` of a list that begins with this change."""
     return time_of(rows, row - 1) if row else rows.since
 
 
-def pieces(rows: int, limits: PageLimits) -> list[tuple[int, int]]:
+def row_ranges(rows: int, limits: PageLimits) -> list[tuple[int, int]]:
     """Return the ranges of rows that are a unit each: as many as a document has at most."""
     most = limits.max_entries
     return [(start, min(start + most, rows)) for start in range(0, max(rows, 1), most)]

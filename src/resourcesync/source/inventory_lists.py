@@ -13,7 +13,7 @@ from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, ChangeKind
 from resourcesync.source import change_lists, description, naming
-from resourcesync.source.inventory import ChangeRows, Inventory, RowDocument, begin_of, time_of
+from resourcesync.source.inventory import ChangeRows, Inventory, RowDocument, start_of, time_of
 from resourcesync.source.ledger import PublicationPlan
 from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.policy import ChangeLists
@@ -44,7 +44,7 @@ def write_pages(
     Raises:
         StorageError: One could not be written, or does not read back.
     """
-    header = _resource_header(shelf, at, description.index(shelf.naming, naming.RESOURCE_LIST))
+    header = _resource_header(shelf, at, description.index_link(shelf.naming, naming.RESOURCE_LIST))
     pages = Paginator.of_runs(runs, shelf.renderer(header), limits)
     return _write(shelf, pages, _FirstRow(file, start), header, lambda *_: header)
 
@@ -64,7 +64,7 @@ def write_changes(
     """
 
     def header_of(first: int, last: int) -> Header:
-        since, until = begin_of(rows, first), time_of(rows, last - 1)
+        since, until = start_of(rows, first), time_of(rows, last - 1)
         return change_lists.header_of(
             shelf, from_microseconds(since), from_microseconds(until), is_part=True
         )
@@ -131,7 +131,7 @@ def _resource_header(shelf: DocumentWriter, at: int, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=from_microseconds(at),
-        links=(description.up(shelf.naming, naming.CAPABILITY_LIST), *links),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST), *links),
     )
 
 
@@ -175,7 +175,7 @@ def _write(
         body = list(pages.page(around))
         stop = start + sum(len(block.entries) for block in body)
         header = header_of(start, stop)
-        name = _named(header, body)
+        name = _content_name(header, body)
         shelf.put(name, name, header, body)
         known = shelf.known[name]
         sheets.append(
@@ -185,7 +185,7 @@ def _write(
     return sheets
 
 
-def _named(header: Header, body: Sequence[Block[Any]]) -> str:
+def _content_name(header: Header, body: Sequence[Block[Any]]) -> str:
     """Return the name of a document, which has the SHA-256 of its bytes in it."""
     running = hashlib.sha256(writing.opening(header))
     for block in body:

@@ -31,7 +31,7 @@ _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\{uri\}")
-_OF_DOCUMENTS: Final = frozenset(
+_DOCUMENT_RELATIONS: Final = frozenset(
     {
         Relation.UP, Relation.INDEX, Relation.CONTENTS, Relation.ARCHIVES, Relation.HUB,
         Relation.SELF, Relation.RESOURCESYNC, Relation.PATCH,
@@ -75,11 +75,11 @@ def parse_rule(text: str) -> LinkRule:
     if _URI.fullmatch(head):
         relation, template = head, words.pop(0) if words else ""
     if not template:
-        raise _refused(text, "it is not REL:TEMPLATE")
+        raise _rule_error(text, "it is not REL:TEMPLATE")
     if relation != head and not _NAME.fullmatch(relation):
-        raise _refused(text, "it is not REL:TEMPLATE")
-    if relation in _OF_DOCUMENTS:
-        raise _refused(text, f"{relation} is no link that a rule can tell")
+        raise _rule_error(text, "it is not REL:TEMPLATE")
+    if relation in _DOCUMENT_RELATIONS:
+        raise _rule_error(text, f"{relation} is no link that a rule can tell")
     return _with_options(
         LinkRule(relation=relation, template=_checked(text, template)), text, words
     )
@@ -97,7 +97,7 @@ def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
         elif name == "pri" and value.isdecimal() and 1 <= int(value) <= LAST_PRIORITY:
             rule = replace(rule, priority=int(value))
         else:
-            raise _refused(text, f"{word!r} is not understood")
+            raise _rule_error(text, f"{word!r} is not understood")
     return rule
 
 
@@ -106,20 +106,20 @@ def _checked(text: str, template: str) -> str:
     try:
         parts = [it for it in Formatter().parse(template) if it[1] is not None]
     except ValueError as error:
-        raise _refused(text, "its braces do not match") from error
+        raise _rule_error(text, "its braces do not match") from error
     if any(name not in _FIELDS or form or turn for _, name, form, turn in parts):
-        raise _refused(text, f"its fields can be {', '.join(sorted(_FIELDS))}")
+        raise _rule_error(text, f"its fields can be {', '.join(sorted(_FIELDS))}")
     return template
 
 
-def _refused(text: str, reason: str) -> ConfigurationError:
+def _rule_error(text: str, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{text!r} is no rule for links: {reason}",
         hint="such as: --link 'describedby:{path}.xml only=*.pdf'",
     )
 
 
-def links_of(
+def links_by_rule(
     resource: Resource, rules: Iterable[LinkRule], base: str, exists: Callable[[str], bool]
 ) -> tuple[Link, ...]:
     """Return the links that rules give a resource, in their order.
@@ -189,7 +189,7 @@ class LinkedOriginals:
         self.scan = originals.scan
         self.omissions = originals.omissions
         self.open = originals.open
-        self.expect = originals.expect if isinstance(originals, PrefetchingOriginals) else None
+        self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint.
@@ -199,7 +199,7 @@ class LinkedOriginals:
             StorageError: It cannot be read.
         """
         resource, fingerprint = self._originals.measure(original)
-        links = links_of(resource, self._rules, self._base, self._exists)
+        links = links_by_rule(resource, self._rules, self._base, self._exists)
         return replace(resource, links=(*resource.links, *links)), fingerprint
 
     def _exists(self, uri: str) -> bool:

@@ -167,7 +167,7 @@ def dump_part(head: str, key: str, number: int) -> str:
     return f"{head.removesuffix('.xml')}-{key[:16]}-{number:04}.xml"
 
 
-def is_of_dumps(name: str) -> bool:
+def is_dump_name(name: str) -> bool:
     """Whether only dumps have such a name, and it is no head."""
     return any(one.fullmatch(name) is not None for one in (_PACKAGE, _DUMP_PART, _ARCHIVED_DUMP))
 

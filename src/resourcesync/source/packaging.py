@@ -26,7 +26,7 @@ from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
 from resourcesync.ports.contents import ResourceContents
-from resourcesync.source.checking import not_as_meant
+from resourcesync.source.checking import read_back_error
 from resourcesync.source.dump_ledger import PublishedPackage
 
 _TRIES: Final = 3
@@ -35,7 +35,7 @@ _SHORT: Final = 1 << 17
 """Bytes of what is read in one go."""
 _OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
 """Deflate makes bytes at most 1,032 times smaller: no file of our own is a bomb."""
-_MOVED: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
+_CHANGE_ERRORS: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,13 +98,13 @@ class Packager:
         for _ in range(_TRIES):
             try:
                 packed = self._write(names, header, entries, key, text)
-            except _MOVED:
-                entries = list(self._renewed(entries))
+            except _CHANGE_ERRORS:
+                entries = list(self._current_entries(entries))
                 text = writing.body(entries, header)
                 if not any(map(content_of, entries)):  # a disk that is not mounted looks so
-                    raise _gone(names.package) from None
+                    raise _all_gone_error(names.package) from None
             else:
-                return packed if entries is asked else self._noted(packed, asked, entries)
+                return packed if entries is asked else self._note_renewed(packed, asked, entries)
         raise OriginalChangedError(
             f"something in {names.package} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
@@ -145,7 +145,7 @@ class Packager:
             signature=self._signature(names.package, names.manifest),
         )
 
-    def _noted(
+    def _note_renewed(
         self,
         packed: PublishedPackage,
         asked: Sequence[ManifestEntry],
@@ -180,7 +180,7 @@ class Packager:
                 data += more
         return (data,)
 
-    def _renewed(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
+    def _current_entries(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
         """Yield the entries with what is true now."""
         for entry in entries:
             resource = content_of(entry)
@@ -197,7 +197,7 @@ class Packager:
                 yield found
 
 
-def _gone(name: str) -> OriginalChangedError:
+def _all_gone_error(name: str) -> OriginalChangedError:
     return OriginalChangedError(
         f"all that was to go into {name} is gone",
         evidence=(("kept", "what was published before"),),
@@ -247,4 +247,4 @@ def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
     except (PackageError, DocumentError, VerificationError) as error:
         fault = error.message
     if fault:
-        raise not_as_meant(name, fault)
+        raise read_back_error(name, fault)

@@ -27,11 +27,11 @@ class PatchGenerator:
     def __init__(
         self, makers: Callable[[], Sequence[PatchMaker]], formats: Mapping[str, PatchFormat]
     ) -> None:
-        self._find = cache(makers)
+        self._makers = cache(makers)
         self._formats = formats
         self._load = cache(self._loaded)
 
-    def between(
+    def compute(
         self, before: BinaryIO, after: BinaryIO, *, media_type: str, largest: int, length: int
     ) -> tuple[str, IO[bytes]] | None:
         """Return the format and the bytes of a patch, which leads to these very bytes.
@@ -47,14 +47,14 @@ class PatchGenerator:
             ``None`` when there is no patch that is smaller than the new version.
         """
         kind = media_type.partition(";")[0].strip().lower()
-        for maker in self._find():
-            if maker.media_type not in self._formats or not maker.suits(kind):
+        for maker in self._makers():
+            if maker.media_type not in self._formats or not maker.supports(kind):
                 continue
             if maker.largest is not None and largest > maker.largest:
                 continue
             patch = cast("IO[bytes]", SpooledTemporaryFile(_MAX_IN_MEMORY))  # noqa: SIM115 - returned
             try:
-                self._compute(maker, before, after, patch, length)
+                self._compute_proven(maker, before, after, patch, length)
             except Exception as error:  # noqa: BLE001 - a plug-in is foreign code
                 patch.close()
                 _log.debug("no %s: %.300s", maker.media_type, error)
@@ -63,7 +63,7 @@ class PatchGenerator:
             return maker.media_type, patch
         return None
 
-    def _compute(
+    def _compute_proven(
         self, maker: PatchMaker, before: BinaryIO, after: BinaryIO, patch: IO[bytes], length: int
     ) -> None:
         """Write a patch and apply it.

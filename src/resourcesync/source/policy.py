@@ -24,7 +24,7 @@ DIALECTS: Final = (
 )
 """The versions that can be published; the first three know open Change Lists."""
 _NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
-_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
+_HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
 class ChangeLists(StrEnum):
@@ -101,7 +101,7 @@ class Policy:
         if self.hubs and self.dialect not in _NOTIFYING:
             raise ConfigurationError(f"version {self.dialect} knows no notifications")
         for hub in self.hubs:
-            if _ADDRESS.fullmatch(hub) is None:
+            if _HUB_ADDRESS.fullmatch(hub) is None:
                 raise ConfigurationError(
                     f"{hub[:200]!r} is no address of a hub", hint="such as https://HOST/hub"
                 )

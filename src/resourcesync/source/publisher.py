@@ -45,7 +45,7 @@ from resourcesync.source.shelf import DocumentWriter, WrittenDocument
 
 __all__ = ["ListPublisher", "Publication", "WrittenDocument"]
 
-_FORGETS: Final = 50
+_MOST_FORGETS: Final = 50
 """How often a publication may forget some thousand changes: it must end."""
 
 
@@ -174,7 +174,7 @@ class ListPublisher:
                 dialect=self._policy.dialect,
                 moment=snapshot.at,
             )
-            plan = self._next(task, record, snapshot, shelf, counts)
+            plan = self._next_plan(task, record, snapshot, shelf, counts)
             if plan != planned:
                 write_plan(self._catalogue, plan)
             offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
@@ -240,10 +240,10 @@ class ListPublisher:
         )
         if is_known and (task.closes or task.rebases or before is None):
             with self._catalogue.record(now) as recording:
-                recording.passed()
+                recording.advance_time()
         return task
 
-    def _next(
+    def _next_plan(
         self,
         task: _PublicationTask,
         record: PublicationRecord | None,
@@ -258,13 +258,13 @@ class ListPublisher:
             plan = change_lists.close(plan)
         planned = plan.open.last
         listed = planned if record is None or task.before is None else record.listed
-        fresh = _fresh(snapshot, planned, listed, counts)
+        fresh = _unplanned_changes(snapshot, planned, listed, counts)
         plan = change_lists.extend(plan, fresh, shelf, self._limits)
         at = to_microseconds(snapshot.at)
         if task.closes:
             plan = change_lists.close_at(plan, at, self._documents.names())
         parts = () if record is None else record.parts
-        is_complete = resource_lists.is_complete(shelf, plan.at, parts)
+        is_complete = resource_lists.is_resource_list_complete(shelf, plan.at, parts)
         if task.before is not None:
             name, public = "", None if record is None or is_complete else record.public_at
             if self._policy.archive and is_complete:
@@ -308,7 +308,7 @@ class ListPublisher:
         """Write what is not there of the planned documents, children first."""
         shape = self._policy.change_lists
         parts, archived = self._write_lists(plan, record, snapshot, shelf)
-        pages = self._twin(plan, () if record is None else record.sitemap, snapshot, shelf)
+        pages = self._write_sitemap(plan, () if record is None else record.sitemap, snapshot, shelf)
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
             **archived,
@@ -324,7 +324,7 @@ class ListPublisher:
             parts=parts,
             sitemap=pages,
             documents={name: known for name, known in shelf.known.items() if name in wanted},
-            orphans=clearing.orphans(
+            orphans=clearing.find_orphans(
                 self._documents,
                 wanted,
                 shelf.known,
@@ -352,8 +352,8 @@ class ListPublisher:
             change_lists.publish(shelf, plan, snapshot, shape)
         archived = self._archive(plan, shelf)
         parts = () if record is None else record.parts
-        if not resource_lists.is_complete(shelf, plan.at, parts):
-            parts = resource_lists.publish(
+        if not resource_lists.is_resource_list_complete(shelf, plan.at, parts):
+            parts = resource_lists.publish_resource_list(
                 shelf, snapshot, self._limits, has_archive=bool(archived)
             )
         if not leads_up:
@@ -372,7 +372,7 @@ class ListPublisher:
             yield naming.SITEMAP
         yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
 
-    def _twin(
+    def _write_sitemap(
         self,
         plan: PublicationPlan,
         pages: tuple[str, ...],
@@ -382,9 +382,9 @@ class ListPublisher:
         """Write the plain sitemap, if there is to be one; return its parts."""
         if not self._policy.sitemap:
             return ()
-        if sitemaps.is_complete(shelf, plan.at, pages):
+        if sitemaps.is_sitemap_complete(shelf, plan.at, pages):
             return pages
-        return sitemaps.publish(shelf, plan.at, snapshot, self._limits)
+        return sitemaps.publish_sitemap(shelf, plan.at, snapshot, self._limits)
 
     def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
@@ -396,25 +396,25 @@ class ListPublisher:
         }
         if not there and not (self._policy.archive and naming.ARCHIVES[archive] in shelf.known):
             return {}
-        archives.write(shelf, archive, archives.of_resource_lists(shelf, plan, there))
+        archives.write_archive(shelf, archive, archives.resource_list_parts(shelf, plan, there))
         return {archive: naming.ARCHIVES[archive]}
 
     def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Remember what is public now, and remove what has been out of use for a day."""
         now = to_microseconds(self._clock.now())
-        after = replace(after, orphans=clearing.clear(self._documents, after.orphans, now))
+        after = replace(after, orphans=clearing.remove_orphans(self._documents, after.orphans, now))
         if after != before:
             write_record(self._catalogue, after)
 
     def _forget_changes(self, plan: PublicationPlan, record: PublicationRecord) -> None:
         """Forget changes that none of the lists has, so many at a time that others may write."""
         last = min(plan.known_after, record.listed)
-        for _ in range(_FORGETS):
+        for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):
                 break
 
 
-def _fresh(
+def _unplanned_changes(
     snapshot: CatalogueSnapshot, planned: int, listed: int, counts: Counter[ChangeKind]
 ) -> Iterator[tuple[int, Change]]:
     """Yield the changes after those that are planned; count all after those that are listed."""

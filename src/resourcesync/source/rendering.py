@@ -11,7 +11,7 @@ T = TypeVar("T")
 _BAD = (ValueError, TypeError, AttributeError, ArithmeticError)
 
 
-def rendered(render: Callable[[Sequence[Any]], T], entries: Sequence[Any]) -> T:
+def render_checked(render: Callable[[Sequence[Any]], T], entries: Sequence[Any]) -> T:
     """Return what ``render`` makes of some entries.
 
     Programs may post to a catalogue what no document can say, such as a link without a target.

@@ -77,7 +77,7 @@ def manifest_header(shelf: DocumentWriter, at: datetime) -> Header:
     return Header(
         capability=Capability.RESOURCE_DUMP_MANIFEST,
         at=at,
-        links=(description.up(shelf.naming, naming.CAPABILITY_LIST),),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
     )
 
 

@@ -14,7 +14,7 @@ from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
 from resourcesync.source.paging import Block, PageLimits, Paginator
 from resourcesync.source.shelf import DocumentWriter
-from resourcesync.source.stable_pages import NewPage, Page, PageRebase, formatted
+from resourcesync.source.stable_pages import NewPage, Page, PageRebase, format_page
 
 _PARTS: Final = naming.RESOURCE_LIST.removesuffix(".xml") + "-"
 
@@ -23,13 +23,13 @@ class _TooManyResourcesError(Exception):
     """The resources do not fit into one document."""
 
 
-def is_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
+def is_resource_list_complete(shelf: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
     """Whether the Resource List of the moment ``at``, with these parts, is there and unharmed."""
     key = str(at)
     return all(shelf.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
 
 
-def publish(
+def publish_resource_list(
     shelf: DocumentWriter,
     snapshot: CatalogueSnapshot,
     limits: PageLimits,
@@ -54,7 +54,7 @@ def publish(
     last = _last_pages(shelf)
     header = head = _header(shelf, snapshot.at)
     if has_archive:
-        header = head = archives.linked(shelf, head)
+        header = head = archives.with_archive_link(shelf, head)
     if snapshot.count(limits.max_entries + 1) <= limits.max_entries:
         try:
             page = PageRebase(shelf, snapshot, header, limits).only_page(last)
@@ -69,7 +69,7 @@ def publish(
         else:
             return ()
         last = ()  # there is little to be gained
-    header = _header(shelf, snapshot.at, description.index(shelf.naming, naming.RESOURCE_LIST))
+    header = _header(shelf, snapshot.at, description.index_link(shelf.naming, naming.RESOURCE_LIST))
     rebase = PageRebase(shelf, snapshot, header, limits)
     return _write_parts(
         shelf, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
@@ -97,8 +97,8 @@ def _only_page(
     shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
 ) -> NewPage:
     """Return all resources as one page; reading it fails when they do not fit into one."""
-    resources = Paginator.of_runs(snapshot.runs(), shelf.renderer(header), limits)
-    page = formatted(resources, shelf.overhead(header))
+    resources = Paginator.of_runs(snapshot.batches(), shelf.renderer(header), limits)
+    page = format_page(resources, shelf.overhead(header))
 
     def blocks(found: Iterable[Block[object]]) -> Iterator[Block[object]]:
         yield from found
@@ -137,7 +137,7 @@ def _header(shelf: DocumentWriter, at: datetime, *links: Link) -> Header:
     return Header(
         capability=Capability.RESOURCE_LIST,
         at=at,
-        links=(description.up(shelf.naming, naming.CAPABILITY_LIST), *links),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST), *links),
     )
 
 

@@ -25,19 +25,19 @@ _HEADERS: Final = {
 }
 
 
-def fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
+def find_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries of one kind cannot be said as they are; empty when they can."""
     if all(map(_is_plain, entries)):
         return ""
-    return fault_when_read(entries)
+    return find_round_trip_fault(entries)
 
 
-def fault_when_read(entries: Sequence[Resource] | Sequence[Change]) -> str:
+def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return the same, by writing them and reading what was written; they are not empty."""
     header = _HEADERS[type(entries[0])]
     try:
         content = b"".join(writing.write(header, entries))
-        document = reading.read(BytesIO(content), uri="")
+        document = reading.read_stream(BytesIO(content), uri="")
         read = [_mark(entry) for entry in document.entries()]
     except _BAD as error:
         return f"{error!s:.300}"

@@ -107,7 +107,7 @@ def scan(
     with catalogue.record(now) as recording:
         seen = _counted(originals.scan(), counts)
         differences = compare(
-            catalogue.catalogued(), seen, same=_differs if anew else _has_same_fingerprint
+            catalogue.entries(), seen, same=_differs if anew else _has_same_fingerprint
         )
         for difference in _expected(differences, originals):
             match difference:
@@ -138,7 +138,7 @@ def _expected(
         return
     changed = (it for it in differences if not isinstance(it, Same))
     while some := list(islice(changed, _AHEAD)):
-        originals.expect([it.after for it in some if not isinstance(it, Deleted)])
+        originals.prefetch([it.after for it in some if not isinstance(it, Deleted)])
         yield from some
 
 

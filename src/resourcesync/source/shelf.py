@@ -16,7 +16,7 @@ from resourcesync.source.checking import ReadBackCheck
 from resourcesync.source.ledger import DocumentRecord
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
-from resourcesync.source.rendering import rendered
+from resourcesync.source.rendering import render_checked
 
 _CHUNK: Final = 1 << 18
 
@@ -86,7 +86,7 @@ class DocumentWriter:
     def has(self, name: str, key: str) -> bool:
         """Whether a document is there, with the content that ``key`` stands for, unharmed."""
         known = self.known.get(name)
-        return known is not None and known.key == self._keyed(key) and self.is_unharmed(name)
+        return known is not None and known.key == self._dialect_key(key) and self.is_unharmed(name)
 
     def is_unharmed(self, name: str) -> bool:
         """Whether a document is there as it was written, whatever its content."""
@@ -109,7 +109,7 @@ class DocumentWriter:
             body: Stands for what its entries must be the beginning of.
         """
         known = self.known.get(name)
-        is_it = known is not None and known.body == self._keyed(body)
+        is_it = known is not None and known.body == self._dialect_key(body)
         return known if is_it and self.is_unharmed(name) else None
 
     def put_entries(
@@ -172,7 +172,7 @@ class DocumentWriter:
             last: The number of the last one.
         """
         self.put_entries(name, key, header, entries)
-        self.known[name] = replace(self.known[name], body=self._keyed(body), last=last)
+        self.known[name] = replace(self.known[name], body=self._dialect_key(body), last=last)
 
     def put_extended(
         self,
@@ -208,7 +208,7 @@ class DocumentWriter:
             self._dated(header), blocks(entries, self.renderer(header)), name, self.dialect
         )
         with closing(stream):
-            content.copy(stream, known)
+            content.copy_from(stream, known)
             try:
                 self._put(name, key, content)
             except _AlteredError:
@@ -219,14 +219,14 @@ class DocumentWriter:
     def _put(self, name: str, key: str, content: "_DocumentContent") -> None:
         size = self._store.write(name, content.chunks(), content.proof)
         self.known[name] = DocumentRecord(
-            key=self._keyed(key),
+            key=self._dialect_key(key),
             signature=self._store.signature(name) or "",
             digest=content.digest.hexdigest(),
             size=size,
             entries=content.entries,
             opening=len(content.opening),
         )
-        self._note(name, content.header.capability)
+        self._note_written(name, content.header.capability)
 
     def content(self, name: str, known: DocumentRecord) -> bytes | None:
         """Return the bytes of a document that is as it was written; ``None`` for another.
@@ -257,7 +257,7 @@ class DocumentWriter:
             return
         size = self._store.write(name, iter((text,)))
         self.known[name] = DocumentRecord(
-            key=self._keyed(digest),
+            key=self._dialect_key(digest),
             signature=self._store.signature(name) or "",
             digest=digest,
             size=size,
@@ -282,7 +282,7 @@ class DocumentWriter:
         self.known[name] = replace(known, signature=self._store.signature(name) or "", body="")
         return True
 
-    def _note(self, name: str, capability: Capability | None) -> None:
+    def _note_written(self, name: str, capability: Capability | None) -> None:
         known = self.known[name]
         self.written.append(
             WrittenDocument(
@@ -294,7 +294,7 @@ class DocumentWriter:
             )
         )
 
-    def _keyed(self, key: str) -> str:
+    def _dialect_key(self, key: str) -> str:
         return key if self.dialect is Dialect.V1_1 else f"{self.dialect}:{key}"
 
     def _dated(self, header: Header) -> Header:
@@ -313,7 +313,7 @@ class DocumentWriter:
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return what gives the bytes of entries in a document with this header."""
-    return partial(rendered, lambda entries: writing.body(entries, header, dialect))
+    return partial(render_checked, lambda entries: writing.body(entries, header, dialect))
 
 
 def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
@@ -336,7 +336,7 @@ class _DocumentContent:
         self._body = body
         self._source: tuple[BinaryIO, DocumentRecord] | None = None
 
-    def copy(self, stream: BinaryIO, known: DocumentRecord) -> None:
+    def copy_from(self, stream: BinaryIO, known: DocumentRecord) -> None:
         """Begin with the entries of this document."""
         self._source = stream, known
 
@@ -346,17 +346,17 @@ class _DocumentContent:
         Raises:
             _AlteredError: What was to be copied is not what is known.
         """
-        for chunk in self._plain():
+        for chunk in self._chunks():
             self.digest.update(chunk)
-            self.proof.stored(chunk)
+            self.proof.add_bytes(chunk)
             yield chunk
 
-    def _plain(self) -> Iterator[bytes]:
-        self.proof.begin(self.opening)
+    def _chunks(self) -> Iterator[bytes]:
+        self.proof.set_opening(self.opening)
         yield self.opening
         if self._source is not None:
             yield from self._copied(*self._source)
-            self.proof.copied()
+            self.proof.mark_copied()
         for block in self._body:
             self.entries += len(block.entries)
             self.proof.expect(block.entries)

@@ -20,7 +20,7 @@ from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source.checking import ReadBackCheck
 from resourcesync.source.ledger import DocumentRecord
 from resourcesync.source.paging import Block, PageLimits, Paginator
-from resourcesync.source.rendering import rendered
+from resourcesync.source.rendering import render_checked
 from resourcesync.source.shelf import DocumentWriter
 
 _FEW: Final = 64
@@ -57,7 +57,7 @@ class NewPage:
     is_plain: bool = True
 
 
-def formatted(resources: Paginator[Resource], size: int) -> NewPage:
+def format_page(resources: Paginator[Resource], size: int) -> NewPage:
     """Return the next page of some resources, which is formatted as it is read.
 
     Args:
@@ -91,7 +91,7 @@ class PageRebase:
     def __init__(
         self, shelf: DocumentWriter, snapshot: CatalogueSnapshot, header: Header, limits: PageLimits
     ) -> None:
-        self._shelf = shelf
+        self._writer = shelf
         self._snapshot = snapshot
         self._header = header
         self._limits = limits
@@ -150,9 +150,9 @@ class PageRebase:
         known = page.known
         most = max(_FEW, known.entries // _SHARE)
         edits = self._edits.read_until(end, most)
-        if edits is None or not known.is_plain or self._shelf.dialect is not Dialect.V1_1:
+        if edits is None or not known.is_plain or self._writer.dialect is not Dialect.V1_1:
             return None
-        content = self._shelf.content(page.name, known)
+        content = self._writer.content(page.name, known)
         if content is None:
             return None
         return splicing.splice(splicing.entries_of(content, known.entries), self._rows(edits))
@@ -161,7 +161,7 @@ class PageRebase:
         there = [resource for _, resource in edits if resource is not None]
         rows: list[bytes] = []
         if there:  # most pages of a large list have no edits
-            rows = rendered(lambda some: writing.rows(some, self._header), there)
+            rows = render_checked(lambda some: writing.rows(some, self._header), there)
             self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:
@@ -188,10 +188,10 @@ class PageRebase:
             yield NewPage(blocks=_blocks(page), start=page.first_uri())
 
     def _formatted(self, start: str, end: str | None) -> Iterator[NewPage]:
-        runs = self._snapshot.runs(start, end)
-        pages = Paginator.of_runs(runs, self._shelf.renderer(self._header), self._limits)
+        runs = self._snapshot.batches(start, end)
+        pages = Paginator.of_runs(runs, self._writer.renderer(self._header), self._limits)
         while pages:
-            yield formatted(pages, self._around)
+            yield format_page(pages, self._around)
 
 
 def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:

@@ -22,7 +22,7 @@ class VersionRetention:
     least: int = 0
 
 
-def retain(
+def drop_unlisted_versions(
     index: VersionIndex, store: VersionStore, retention: VersionRetention, reach: int, now: int
 ) -> None:
     """Drop former versions that nobody is led to any more.

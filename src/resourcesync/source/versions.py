@@ -27,7 +27,7 @@ from resourcesync.source.patches import PatchGenerator, digest_of
 _TRIES: Final = 3
 ALGORITHM: Final = "sha-256"
 """The digest by which versions are kept."""
-PLACE: Final = "versions/"
+VERSIONS_FOLDER: Final = "versions/"
 """Where versions are found, below the folder of the documents."""
 
 
@@ -59,7 +59,7 @@ class VersionNames:
 
     def _address(self, folder: str, uri: str) -> str:
         path = uri.removeprefix(self.naming.base_uri)
-        return f"{self.naming.uri(FOLDER)}{PLACE}{folder}{path}"
+        return f"{self.naming.uri(FOLDER)}{VERSIONS_FOLDER}{folder}{path}"
 
     def links(self, resource: Resource, version: ResourceVersion) -> tuple[Link, ...]:
         """Return what an entry tells of its version: never a patch that it does not have."""
@@ -145,7 +145,7 @@ class VersionRecorder:
         keeping: VersionPolicy,
         patches: PatchGenerator | None = None,
     ) -> None:
-        self.stored = self.patched = self.unkept = 0
+        self.stored = self.patched = self.skipped = 0
         self._index = index
         self._store = store
         self._names = names
@@ -178,8 +178,8 @@ class VersionRecorder:
             raise ConfigurationError(f"versions are kept by their {ALGORITHM}, which is not known")
         newest = self._index.newest(resource.uri)
         if not self._store.contains(sha256, length):
-            if not self._makes_room(length):
-                self.unkept += 1
+            if not self._make_room(length):
+                self.skipped += 1
                 return ()
             stream = opening(resource.uri)
             if stream is None:
@@ -189,7 +189,7 @@ class VersionRecorder:
                     return None
             self._size += length
         if newest is None or newest.is_superseded or newest.sha256 != sha256:
-            return self._added(resource, sha256, length, newest)
+            return self._add(resource, sha256, length, newest)
         return self._names.links(resource, newest) if is_public else ()
 
     def flush(self) -> None:
@@ -199,7 +199,7 @@ class VersionRecorder:
     def _is_known(self, resource: Resource) -> bool:
         return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
 
-    def _added(
+    def _add(
         self, resource: Resource, sha256: str, length: int, before: ResourceVersion | None
     ) -> tuple[Link, ...]:
         moment = max(to_microseconds(self._clock.now()), self._last + 1)
@@ -241,7 +241,7 @@ class VersionRecorder:
                 stream.close()
             return None
         with closing(one), closing(other):
-            found = self._patches.between(
+            found = self._patches.compute(
                 one,
                 other,
                 media_type=after.media_type,
@@ -259,14 +259,14 @@ class VersionRecorder:
         length = patch.tell()
         patch.seek(0)
         is_new = not self._store.contains(sha256, length)
-        if is_new and not self._makes_room(length, leads_to):
+        if is_new and not self._make_room(length, leads_to):
             return None
         if not self._store.store(cast("BinaryIO", patch), sha256, length):
             return None
         self._size += length * is_new
         return VersionPatch(sha256=sha256, length=length, media_type=media_type)
 
-    def _makes_room(self, length: int, spared: str = "") -> bool:
+    def _make_room(self, length: int, spared: str = "") -> bool:
         """Whether so many more bytes may be kept, perhaps in the place of old versions.
 
         What is ``spared`` is about to be a version again: the index does not know that yet.

@@ -12,9 +12,9 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount, WritableAccount
-from resourcesync.testing.promises import cannot_try, expect, expect_equal, expect_refusal
+from resourcesync.testing.promises import expect, expect_equal, expect_error, skip_check
 
-_MOST_AT_ONCE: Final = 10_000
+_MAX_BATCH: Final = 10_000
 _SHORT_WAIT: Final = 0.2
 
 Contents = dict[str, bytes]
@@ -65,15 +65,15 @@ class AccountSuite(ABC):
     def wait_until_visible(self) -> None:  # noqa: B027 - most systems need nothing
         """Wait until the system tells of all that was put or removed; by default at once."""
 
-    def down(self) -> AbstractContextManager[object] | None:
+    def outage(self) -> AbstractContextManager[object] | None:
         """Let the system answer nothing, or refuse, while the block runs; ``None``: cannot."""
         return None
 
-    def cut_short(self) -> AbstractContextManager[object] | None:
+    def partial_failure(self) -> AbstractContextManager[object] | None:
         """Let the system fail after its first answers while the block runs; ``None``: cannot."""
         return None
 
-    def forget(self) -> bool:
+    def expire_changes(self) -> bool:
         """Let the system forget its changes so far; ``False``: cannot, or it never does."""
         return False
 
@@ -83,19 +83,19 @@ class AccountSuite(ABC):
         self, account: ResourceAccount
     ) -> None:
         """`resources` tells each with its URI, and with the length and digests it has."""
-        held = self._filled("a", "b", "c", "d")
+        held = self._fill("a", "b", "c", "d")
 
         self._expect_listed(account, held)
 
     def test_an_empty_system_lists_no_resources(self, account: ResourceAccount) -> None:
         """An empty answer is an answer, and no error."""
-        self._needs_all()
+        self._require_listing()
 
         expect_equal(list(account.resources()), [], "no resources are told where there are none")
 
     def test_a_second_listing_reflects_changes(self, account: ResourceAccount) -> None:
         """Nothing is remembered from the last time: `resources` tells how it is now."""
-        held = self._filled("a", "b", "c")
+        held = self._fill("a", "b", "c")
         self._expect_listed(account, held)
 
         self.remove("b")
@@ -108,7 +108,7 @@ class AccountSuite(ABC):
 
     def test_all_pages_of_resources_are_listed(self, account: ResourceAccount) -> None:
         """However many there are, each is told once."""
-        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+        held = self._fill(*(f"r{number:05}" for number in range(self.many)))
 
         self._expect_listed(account, held)
 
@@ -116,8 +116,8 @@ class AccountSuite(ABC):
         self, account: ResourceAccount
     ) -> None:
         """What comes and goes while all is read hides nothing else, and nothing is told twice."""
-        self._needs_all()
-        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+        self._require_listing()
+        held = self._fill(*(f"r{number:05}" for number in range(self.many)))
         telling = iter(account.resources())
 
         begun = next(telling)
@@ -144,35 +144,33 @@ class AccountSuite(ABC):
 
     # --- when it fails ---
 
-    def test_a_system_that_is_down_is_an_error(self, account: ResourceAccount) -> None:
+    def test_an_outage_raises_an_error(self, account: ResourceAccount) -> None:
         """No answer is no empty answer: all that is asked raises."""
         position = self._position(account) if self.has_changes else ""
-        trouble = self.down()
+        trouble = self.outage()
         if trouble is None:
-            cannot_try("down is not given")
+            skip_check("down is not given")
         with trouble:
             if self.can_list_resources:
-                with expect_refusal(ResourceSyncError, "resources raises"):
+                with expect_error(ResourceSyncError, "resources raises"):
                     list(account.resources())
             if self.has_changes:
-                with expect_refusal(ResourceSyncError, "changes raises"):
+                with expect_error(ResourceSyncError, "changes raises"):
                     list(account.changes(position, 0))
 
-    def test_what_is_cut_short_is_an_error(self, account: ResourceAccount) -> None:
+    def test_a_truncated_listing_raises_an_error(self, account: ResourceAccount) -> None:
         """Some of the resources are not all of them: the rest would be taken for deleted."""
-        self._needs_all()
-        self._filled(*(f"r{number:05}" for number in range(self.many)))
-        trouble = self.cut_short()
+        self._require_listing()
+        self._fill(*(f"r{number:05}" for number in range(self.many)))
+        trouble = self.partial_failure()
         if trouble is None:
-            cannot_try("cut_short is not given")
-        with trouble, expect_refusal(ResourceSyncError, "resources raises when it is cut short"):
+            skip_check("cut_short is not given")
+        with trouble, expect_error(ResourceSyncError, "resources raises when it is cut short"):
             list(account.resources())
 
     # --- what changes ---
 
-    def test_a_log_of_changes_has_a_position_and_nothing_else_has(
-        self, account: ResourceAccount
-    ) -> None:
+    def test_only_a_change_log_has_a_position(self, account: ResourceAccount) -> None:
         """`position` is empty exactly when there is no log."""
         expect_equal(
             bool(account.position()), self.has_changes, "position tells whether there is a log"
@@ -180,11 +178,11 @@ class AccountSuite(ABC):
 
     def test_changes_after_a_position_are_reported(self, account: ResourceAccount) -> None:
         """New, replaced and vanished resources are told; the last word on each is how it is."""
-        self._needs_changes()
-        before = self._filled("a", "b", "c")
+        self._require_changes()
+        before = self._fill("a", "b", "c")
         start = self._position(account)
 
-        held = self._changed()
+        held = self._apply_changes()
         told = list(account.changes(start, 0))
 
         words = _last_reports(told)
@@ -194,16 +192,16 @@ class AccountSuite(ABC):
             self._expect_reported(words.get(uri), body, uri)
         for it in told:
             expect(it.position, "a position is told after each lot of changes")
-            expect(len(it.changes) <= _MOST_AT_ONCE, "no more than 10,000 changes are told at once")
+            expect(len(it.changes) <= _MAX_BATCH, "no more than 10,000 changes are told at once")
         times = [it.time for lot in told for it in lot.changes if it.time is not None]
         expect(all(it.utcoffset() == timedelta(0) for it in times), "times are in UTC")
         expect_equal(times, sorted(times), "changes are told oldest first")
 
-    def test_changes_are_gone_on_with_after_each_position(self, account: ResourceAccount) -> None:
+    def test_reading_resumes_after_each_position(self, account: ResourceAccount) -> None:
         """From every position that was told, the rest leads to how it is now."""
-        self._needs_changes()
+        self._require_changes()
         start = self._position(account)
-        held = self._filled(*(f"r{number:05}" for number in range(self.many)))
+        held = self._fill(*(f"r{number:05}" for number in range(self.many)))
         told = list(account.changes(start, 0))
 
         for number, lot in enumerate(told):
@@ -216,9 +214,9 @@ class AccountSuite(ABC):
         self, account: ResourceAccount
     ) -> None:
         """What is told again is told as it is; when nothing is left to tell, it ends."""
-        self._needs_changes()
+        self._require_changes()
         start = self._position(account)
-        held = self._filled("a", "b")
+        held = self._fill("a", "b")
         position = _last_position(list(account.changes(start, 0)), start)
 
         again = list(account.changes(position, _SHORT_WAIT))
@@ -230,9 +228,9 @@ class AccountSuite(ABC):
 
     def test_an_interrupted_reader_can_read_again(self, account: ResourceAccount) -> None:
         """Nothing is lost by reading: the same position tells the same again."""
-        self._needs_changes()
+        self._require_changes()
         start = self._position(account)
-        held = self._filled("a", "b", "c")
+        held = self._fill("a", "b", "c")
         for _ in account.changes(start, 0):
             break
 
@@ -241,31 +239,29 @@ class AccountSuite(ABC):
         for uri, body in held.items():
             self._expect_reported(words.get(uri), body, uri)
 
-    def test_all_resources_and_the_changes_since_miss_nothing(
-        self, account: ResourceAccount
-    ) -> None:
+    def test_a_listing_and_the_changes_since_are_complete(self, account: ResourceAccount) -> None:
         """A position, then all resources, then the changes after the position: how it is now."""
-        self._needs_all()
-        self._needs_changes()
-        self._filled("a", "b", "c")
+        self._require_listing()
+        self._require_changes()
+        self._fill("a", "b", "c")
         start = self._position(account)
-        held: dict[str, bytes | None] = dict(self._filled("d"))
+        held: dict[str, bytes | None] = dict(self._fill("d"))
         words: dict[str, Resource | None] = {it.uri: it for it in account.resources()}
 
-        held |= self._changed()
+        held |= self._apply_changes()
         words |= _last_reports(account.changes(start, 0))
 
         for uri, body in held.items():
             self._expect_reported(words.get(uri), body, uri)
 
-    def test_changes_that_are_forgotten_are_not_passed_over(self, account: ResourceAccount) -> None:
+    def test_expired_changes_raise_a_discontinuity_error(self, account: ResourceAccount) -> None:
         """Who asks for what the log has no more is told so, and reads all again."""
-        self._needs_changes()
+        self._require_changes()
         start = self._position(account)
-        self._filled("a", "b")
-        if not self.forget():
-            cannot_try("forget is not given")
-        with expect_refusal(DiscontinuityError, "changes raises when some are forgotten"):
+        self._fill("a", "b")
+        if not self.expire_changes():
+            skip_check("forget is not given")
+        with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
 
     # --- what is written ---
@@ -275,7 +271,7 @@ class AccountSuite(ABC):
     ) -> None:
         """`post` writes changes in order; all of them once more do no harm."""
         if not self.is_writable:
-            cannot_try("the account takes no changes")
+            skip_check("the account takes no changes")
         expect(isinstance(account, WritableAccount), "it has the method post")
         assert isinstance(account, WritableAccount)
         uris = [self.put(name, b"old") for name in ("a", "b", "c")]
@@ -293,20 +289,20 @@ class AccountSuite(ABC):
 
     # --- what the checks are made of ---
 
-    def _needs_all(self) -> None:
+    def _require_listing(self) -> None:
         if not self.can_list_resources:
-            cannot_try("the account cannot tell all resources")
+            skip_check("the account cannot tell all resources")
 
-    def _needs_changes(self) -> None:
+    def _require_changes(self) -> None:
         if not self.has_changes:
-            cannot_try("the account has no log of changes")
+            skip_check("the account has no log of changes")
 
     def _position(self, account: ResourceAccount) -> str:
         position = account.position()
         expect(position, "position tells where the log stands")
         return position
 
-    def _filled(self, *names: str) -> Contents:
+    def _fill(self, *names: str) -> Contents:
         held = {}
         for name in names:
             body = f"first of {name}".encode()
@@ -315,7 +311,7 @@ class AccountSuite(ABC):
         expect_equal(len(held), len(names), "each name has a URI of its own")
         return held
 
-    def _changed(self) -> dict[str, bytes | None]:
+    def _apply_changes(self) -> dict[str, bytes | None]:
         """Replace ``a`` twice, put ``e`` and take it away, put ``f``, remove ``b``."""
         held: dict[str, bytes | None] = {}
         for name, body in (
@@ -337,7 +333,7 @@ class AccountSuite(ABC):
         return next(uri for uri, body in held.items() if body == f"first of {name}".encode())
 
     def _expect_listed(self, account: ResourceAccount, held: Contents) -> None:
-        self._needs_all()
+        self._require_listing()
         told = list(account.resources())
         uris = sorted(it.uri for it in told)
         expect_equal(uris, sorted(held), "every resource is told once, and no other")

@@ -10,8 +10,8 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from resourcesync.ports import CatalogueStore
-from resourcesync.testing.promises import expect, expect_equal, expect_refusal
-from resourcesync.testing.samples import NOW, RICH, sample
+from resourcesync.testing.promises import expect, expect_equal, expect_error
+from resourcesync.testing.samples import FULL_SAMPLE, NOW, sample_resource
 
 _TICK: Final = timedelta(microseconds=1)
 _HOUR: Final = timedelta(hours=1)
@@ -34,16 +34,16 @@ class CatalogueSuite:
         self, catalogue: CatalogueStore
     ) -> None:
         """Every field of every resource is kept, and order is that of the URIs' characters."""
-        _record(catalogue, *map(sample, _NAMES), RICH)
+        _record(catalogue, *map(sample_resource, _NAMES), FULL_SAMPLE)
 
-        held = list(catalogue.catalogued())
+        held = list(catalogue.entries())
 
         uris = [it.uri for it in held]
-        expected = sorted([*(sample(name).uri for name in _NAMES), RICH.uri])
+        expected = sorted([*(sample_resource(name).uri for name in _NAMES), FULL_SAMPLE.uri])
         expect_equal(uris, expected, "what is recorded is told once each, in rising URI order")
         expect_equal({it.fingerprint for it in held}, {"f1"}, "fingerprints are kept")
         recorded = {it.uri: it.resource for it in held}
-        for it in (*map(sample, _NAMES), RICH):
+        for it in (*map(sample_resource, _NAMES), FULL_SAMPLE):
             expect_equal(recorded[it.uri], it, "a resource is kept as it was recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(
@@ -65,21 +65,21 @@ class CatalogueSuite:
                 end = None if last is None else uris[last]
                 found = [it.uri for it in snapshot.resources(start, end)]
                 expect_equal(found, uris[first:last], "resources between two bounds are told")
-                runs = list(snapshot.runs(start, end))
+                runs = list(snapshot.batches(start, end))
                 expect(all(runs), "no run is empty")
                 found = [it.uri for it in chain.from_iterable(runs)]
                 expect_equal(found, uris[first:last], "runs between two bounds tell the same")
 
     def test_a_patch_belongs_to_the_change_alone(self, catalogue: CatalogueStore) -> None:
         """It leads from the version before to this one (§14.4), so the resource has none."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
         patch = Link(rel=Relation.PATCH, href="https://h/a.patch", media_type="application/x-diff")
         other = Link(rel="up", href="https://h/")
         new = Resource(uri="https://h/a", length=2, links=(patch, other))
         with catalogue.record(NOW) as recording:
             recording.updated(new, "f2")
 
-        (held,) = catalogue.catalogued()
+        (held,) = catalogue.entries()
         expect_equal(held.resource.links, (other,), "a resource is recorded without its patches")
         expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
 
@@ -87,44 +87,44 @@ class CatalogueSuite:
         self, catalogue: CatalogueStore
     ) -> None:
         """The last word counts, and every change is logged."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW) as recording:
-            recording.deleted(sample("a"))
-            recording.created(sample("a", 2), "f2")
-            recording.updated(sample("a", 3), "f3")
-            recording.deleted(sample("a"))
-            recording.created(sample("a", 4), "f4")
+            recording.deleted(sample_resource("a"))
+            recording.created(sample_resource("a", 2), "f2")
+            recording.updated(sample_resource("a", 3), "f3")
+            recording.deleted(sample_resource("a"))
+            recording.created(sample_resource("a", 4), "f4")
 
-        expect_equal([it.resource.length for it in catalogue.catalogued()], [4], "it is the last")
+        expect_equal([it.resource.length for it in catalogue.entries()], [4], "it is the last")
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
     def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: CatalogueStore) -> None:
         """A reading goes on with what there was when it began."""
-        _record(catalogue, *(sample(f"{number:05}") for number in range(self.many)))
+        _record(catalogue, *(sample_resource(f"{number:05}") for number in range(self.many)))
 
         with catalogue.record(NOW) as recording:
             seen = 0
-            for it in catalogue.catalogued():
+            for it in catalogue.entries():
                 seen += 1
                 recording.deleted(it.resource)
 
         expect_equal(seen, self.many, "a reading has all that there was when it began")
-        expect_equal(list(catalogue.catalogued()), [], "what was recorded meanwhile is recorded")
+        expect_equal(list(catalogue.entries()), [], "what was recorded meanwhile is recorded")
 
     def test_a_recording_that_fails_leaves_no_trace(self, catalogue: CatalogueStore) -> None:
         """Whatever was recorded in the block, and however much: none of it is."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
 
         with (
-            expect_refusal(_NotesReadError, "what the block raises passes"),
+            expect_error(_NotesReadError, "what the block raises passes"),
             catalogue.record(NOW + _HOUR) as recording,
         ):
             for number in range(self.many):
-                recording.created(sample(f"b{number}"), "f")
-            recording.deleted(sample("a"))
+                recording.created(sample_resource(f"b{number}"), "f")
+            recording.deleted(sample_resource("a"))
             raise _NotesReadError
 
-        uris = [it.uri for it in catalogue.catalogued()]
+        uris = [it.uri for it in catalogue.entries()]
         expect_equal(uris, ["https://h/a"], "a recording that fails changes no resource")
         expect_equal(_changes(catalogue), [], "a recording that fails logs no change")
         expect_equal(catalogue.latest(), NOW, "a recording that fails gives no moment away")
@@ -135,17 +135,17 @@ class CatalogueSuite:
 
     def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: CatalogueStore) -> None:
         """Nothing is catalogued, no moment was given away, and a view is refused."""
-        expect_equal(list(catalogue.catalogued()), [], "nothing is catalogued")
+        expect_equal(list(catalogue.entries()), [], "nothing is catalogued")
         expect_equal(catalogue.latest(), None, "no moment was given away")
         with (
-            expect_refusal(StateError, "there is no view before the first recording"),
+            expect_error(StateError, "there is no view before the first recording"),
             catalogue.snapshot(),
         ):
             pass
 
     def test_the_first_recording_logs_no_changes(self, catalogue: CatalogueStore) -> None:
         """The Resource List will tell of it all."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
 
         expect_equal(_changes(catalogue), [], "the first recording logs no changes")
         with catalogue.snapshot() as snapshot:
@@ -157,7 +157,7 @@ class CatalogueSuite:
         _record(catalogue)
         with catalogue.snapshot() as snapshot:
             expect_equal((snapshot.at, snapshot.count()), (NOW, 0), "a view of nothing is a view")
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
 
         kinds = [change.kind for _, change in _changes(catalogue)]
         expect_equal(kinds, [ChangeKind.CREATED], "only the second recording logs changes")
@@ -166,24 +166,26 @@ class CatalogueSuite:
 
     def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: CatalogueStore) -> None:
         """Kinds, resources and times are as they were recorded; a touch is no change."""
-        _record(catalogue, sample("a"), sample("b"), sample("c"))
+        _record(catalogue, sample_resource("a"), sample_resource("b"), sample_resource("c"))
         later = NOW + _HOUR
         with catalogue.record(later) as recording:
-            recording.updated(sample("a", 2), "f2")
-            recording.deleted(sample("b"))
-            recording.touched(sample("c"), "f2")
-            recording.created(sample("d"), "f2")
+            recording.updated(sample_resource("a", 2), "f2")
+            recording.deleted(sample_resource("b"))
+            recording.touched(sample_resource("c"), "f2")
+            recording.created(sample_resource("d"), "f2")
 
-        created = Change(kind=ChangeKind.CREATED, time=later + 2 * _TICK, resource=sample("d"))
+        created = Change(
+            kind=ChangeKind.CREATED, time=later + 2 * _TICK, resource=sample_resource("d")
+        )
         gone = Resource(uri="https://h/b")
         expected = [
-            Change(kind=ChangeKind.UPDATED, time=later, resource=sample("a", 2)),
+            Change(kind=ChangeKind.UPDATED, time=later, resource=sample_resource("a", 2)),
             Change(kind=ChangeKind.DELETED, time=later + _TICK, resource=gone),
             created,
         ]
         found = _changes(catalogue)
         expect_equal([it for _, it in found], expected, "changes are logged as they were recorded")
-        prints = [it.fingerprint for it in catalogue.catalogued()]
+        prints = [it.fingerprint for it in catalogue.entries()]
         expect_equal(prints, ["f2"] * 3, "new fingerprints are recorded")
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, created.time, "a view includes the last change")
@@ -192,7 +194,7 @@ class CatalogueSuite:
     def test_changes_are_read_from_a_number_on(self, catalogue: CatalogueStore) -> None:
         """Numbers rise, and ``after`` leaves out what was read."""
         _record(catalogue)
-        _record(catalogue, *(sample(f"{number:03}") for number in range(10)))
+        _record(catalogue, *(sample_resource(f"{number:03}") for number in range(10)))
 
         numbers = [number for number, _ in _changes(catalogue)]
         expect_equal(numbers, sorted(set(numbers)), "numbers rise")
@@ -202,13 +204,15 @@ class CatalogueSuite:
 
     def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: CatalogueStore) -> None:
         """Every change is later than all views before it, also when the clock was set back."""
-        _record(catalogue, sample("x"))
+        _record(catalogue, sample_resource("x"))
         now = NOW
         for number, step in enumerate((-1, -1, 0, 0, 87_600, 1, -87_600, -1)):
             with catalogue.snapshot() as snapshot:
                 before = snapshot.at
             now += step * _HOUR
-            _record(catalogue, sample(f"a{number}"), sample(f"b{number}"), now=now)
+            _record(
+                catalogue, sample_resource(f"a{number}"), sample_resource(f"b{number}"), now=now
+            )
             times = _times(catalogue)
             expect(all(it > before for it in times[-2:]), "a change is later than views before it")
             expect(times[-2] >= now, "a change is no earlier than its recording")
@@ -217,24 +221,26 @@ class CatalogueSuite:
         expect(all(one < other for one, other in pairwise(times)), "times rise strictly")
         expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
 
-    def test_what_changes_nothing_moves_nothing(self, catalogue: CatalogueStore) -> None:
+    def test_an_empty_recording_does_not_advance_time(self, catalogue: CatalogueStore) -> None:
         """A recording without a word gives no moment away."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW + _HOUR):
             pass
 
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, NOW, "an empty recording moves nothing")
 
-    def test_what_is_touched_or_passed_moves_the_moment(self, catalogue: CatalogueStore) -> None:
+    def test_touching_a_resource_or_advancing_time_moves_the_moment(
+        self, catalogue: CatalogueStore
+    ) -> None:
         """So two lists of one moment are equal; but neither is a change."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW - _HOUR) as recording:
-            recording.touched(sample("a"), "f2")
+            recording.touched(sample_resource("a"), "f2")
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, NOW + _TICK, "a touch moves the moment")
         with catalogue.record(NOW + _HOUR) as recording:
-            recording.passed()
+            recording.advance_time()
 
         with catalogue.snapshot() as snapshot:
             expect_equal(snapshot.at, NOW + _HOUR, "what is passed moves the moment")
@@ -242,15 +248,13 @@ class CatalogueSuite:
 
     # --- views ---
 
-    def test_a_view_does_not_see_what_is_recorded_meanwhile(
-        self, catalogue: CatalogueStore
-    ) -> None:
+    def test_a_snapshot_is_isolated_from_later_recordings(self, catalogue: CatalogueStore) -> None:
         """All of it is as it was when it was opened."""
-        _record(catalogue, sample("a"))
+        _record(catalogue, sample_resource("a"))
         with catalogue.snapshot() as snapshot:
             with catalogue.record(NOW + _HOUR) as recording:
-                recording.created(sample("b"), "f")
-                recording.deleted(sample("a"))
+                recording.created(sample_resource("b"), "f")
+                recording.deleted(sample_resource("a"))
             uris = [it.uri for it in snapshot.resources()]
             expect_equal(uris, ["https://h/a"], "a view has the resources of its moment")
             expect_equal(snapshot.at, NOW, "a view has its moment")
@@ -263,31 +267,36 @@ class CatalogueSuite:
         self, catalogue: CatalogueStore
     ) -> None:
         """In URI order, as it is now; the first recording is no edit."""
-        _record(catalogue, *map(sample, "abcd"))
+        _record(catalogue, *map(sample_resource, "abcd"))
         expect_equal(_edits(catalogue), {}, "the first recording is no edit")
         with catalogue.record(NOW) as recording:
-            recording.updated(sample("d", 2), "f")
-            recording.touched(sample("b", 2), "f")
-            recording.deleted(sample("a"))
-            recording.created(sample("A"), "f")
-        expected = {"A": sample("A"), "a": None, "b": sample("b", 2), "d": sample("d", 2)}
+            recording.updated(sample_resource("d", 2), "f")
+            recording.touched(sample_resource("b", 2), "f")
+            recording.deleted(sample_resource("a"))
+            recording.created(sample_resource("A"), "f")
+        expected = {
+            "A": sample_resource("A"),
+            "a": None,
+            "b": sample_resource("b", 2),
+            "d": sample_resource("d", 2),
+        }
         expect_equal(_edits(catalogue), expected, "what was written or removed is an edit")
         with catalogue.snapshot() as snapshot:
             last = snapshot.last_edit()
-            _record(catalogue, sample("b", 3), sample("e"))
+            _record(catalogue, sample_resource("b", 3), sample_resource("e"))
             catalogue.forget_edits(last)
 
-        expected = {"b": sample("b", 3), "e": sample("e")}
+        expected = {"b": sample_resource("b", 3), "e": sample_resource("e")}
         expect_equal(_edits(catalogue), expected, "what was edited since is not forgotten")
 
     # --- what is forgotten ---
 
-    def test_changes_are_forgotten_and_their_numbers_not_used_again(
+    def test_changes_are_pruned_and_their_numbers_are_not_reused(
         self, catalogue: CatalogueStore
     ) -> None:
         """Up to a number and not further; also when none is left."""
         _record(catalogue)
-        _record(catalogue, *map(sample, "abc"))
+        _record(catalogue, *map(sample_resource, "abc"))
         numbers = [number for number, _ in _changes(catalogue)]
 
         _forget(catalogue, numbers[1])
@@ -295,24 +304,24 @@ class CatalogueSuite:
         expect_equal(left, numbers[2:], "changes up to a number are forgotten")
         _forget(catalogue, numbers[2])
         expect_equal(_changes(catalogue), [], "all changes may be forgotten")
-        _record(catalogue, sample("d"))
+        _record(catalogue, sample_resource("d"))
 
         ((number, _),) = _changes(catalogue)
         expect(number > numbers[-1], "numbers are not used again")
-        expect_equal(len(list(catalogue.catalogued())), 4, "no resource is forgotten with them")
+        expect_equal(len(list(catalogue.entries())), 4, "no resource is forgotten with them")
 
-    def test_time_can_be_turned_back(self, catalogue: CatalogueStore) -> None:
+    def test_the_latest_moment_can_be_rewound(self, catalogue: CatalogueStore) -> None:
         """Changes after the moment are forgotten, and later ones are dated from there."""
         ahead = NOW + 87_600 * _HOUR
         _record(catalogue)
-        _record(catalogue, sample("a"), now=NOW + _HOUR)
-        _record(catalogue, sample("b"), now=ahead)
+        _record(catalogue, sample_resource("a"), now=NOW + _HOUR)
+        _record(catalogue, sample_resource("b"), now=ahead)
 
-        catalogue.turn_back(NOW + 2 * _HOUR)
+        catalogue.rewind(NOW + 2 * _HOUR)
 
         expect_equal(catalogue.latest(), NOW + 2 * _HOUR, "the latest moment is turned back")
         expect_equal(_times(catalogue), [NOW + _HOUR], "changes dated later are forgotten")
-        _record(catalogue, sample("c"), now=NOW + 3 * _HOUR)
+        _record(catalogue, sample_resource("c"), now=NOW + 3 * _HOUR)
         expect_equal(_times(catalogue)[1:], [NOW + 3 * _HOUR], "later ones are dated from there")
 
     # --- notes ---
@@ -322,7 +331,7 @@ class CatalogueSuite:
         expect_equal(catalogue.note("a"), None, "what was never noted is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
         catalogue.write_notes({"a": "2"})
-        with expect_refusal(_NotesReadError, "what cannot be read passes"):
+        with expect_error(_NotesReadError, "what cannot be read passes"):
             catalogue.write_notes(_UnreadableNotes({"a": "3", "c": "3"}))
 
         found = [catalogue.note(key) for key in ("a", "b", "", "c")]

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.testing.promises import cannot_try, content_of, expect, expect_equal
+from resourcesync.testing.promises import expect, expect_equal, read_and_close, skip_check
 
 _HOSTILE: Final = (
     "../outside.txt",
@@ -40,15 +40,15 @@ class CopiesSuite(ABC):
     """How many copies are more than one lot."""
 
     @abstractmethod
-    def spoil(self, path: str, content: bytes) -> None:
+    def tamper(self, path: str, content: bytes) -> None:
         """Put bytes at a path as somebody else does, behind the mirror's back."""
 
     @abstractmethod
-    def in_trash(self, place: str) -> bytes:
+    def read_trashed(self, place: str) -> bytes:
         """Return the bytes of what is in the trash under a name."""
 
     @abstractmethod
-    def in_quarantine(self, place: str) -> bytes:
+    def read_quarantined(self, place: str) -> bytes:
         """Return the bytes of what is in the quarantine under a name."""
 
     # --- on their way ---
@@ -63,9 +63,9 @@ class CopiesSuite(ABC):
 
         expect_equal(sealed[0], 7, "seal tells the length")
         expect_equal(set(sealed[1]), set(_digests(b"one two")), "seal tells the digests")
-        stream = staged.reading()
+        stream = staged.open_sealed()
         stream.seek(4)
-        expect_equal(content_of(stream), b"two", "sealed bytes can be read and sought")
+        expect_equal(read_and_close(stream), b"two", "sealed bytes can be read and sought")
         expect_equal(_install(copies, staged, "a.txt"), copies.signature("a.txt"), "and installed")
         _expect_contents(copies, {"a.txt": b"one two"})
 
@@ -80,13 +80,13 @@ class CopiesSuite(ABC):
         _install(copies, staged, "a.txt")
         _expect_contents(copies, {"a.txt": b"right"})
 
-    def test_what_is_discarded_leaves_nothing(self, copies: Copies) -> None:
+    def test_discarded_bytes_leave_nothing(self, copies: Copies) -> None:
         """Nor does what is left undone; and nothing is in place before it is installed."""
         for is_left in (True, False):
             staged = _stage(copies, b"bytes")
             expect_equal(list(copies.paths()), [], "nothing is in place before it is installed")
             if is_left:
-                staged.leave()
+                staged.suspend()
             staged.discard()
             staged.discard()
 
@@ -141,34 +141,34 @@ class CopiesSuite(ABC):
     def test_foreign_files_are_moved_to_the_quarantine(self, copies: Copies) -> None:
         """Edited by somebody or never ours: it makes way, and none of its bytes are lost."""
         first = _put(copies, "a.txt", b"ours")
-        self.spoil("a.txt", b"edited by hand")
-        self.spoil("b.txt", b"somebody's own")
+        self.tamper("a.txt", b"edited by hand")
+        self.tamper("b.txt", b"somebody's own")
 
         _put(copies, "a.txt", b"new", replaces=first)
         _put(copies, "b.txt", b"new")
 
-        made_way = copies.made_way()
+        made_way = copies.newly_quarantined()
         expect_equal([path for path, _ in made_way], ["a.txt", "b.txt"], "made_way tells both")
-        expect_equal(copies.made_way(), [], "made_way tells each once")
+        expect_equal(copies.newly_quarantined(), [], "made_way tells each once")
         for path, place in made_way:
             expect_equal(list(copies.quarantined(path)), [place], "set_aside finds it by its path")
             _expect_contents(copies, {path: b"new"})
-        kept = [self.in_quarantine(place) for _, place in made_way]
+        kept = [self.read_quarantined(place) for _, place in made_way]
         expect_equal(kept, [b"edited by hand", b"somebody's own"], "its bytes are kept")
         expect_equal(sorted(copies.paths()), ["a.txt", "b.txt"], "the quarantine is not listed")
 
     def test_repeated_quarantine_entries_are_listed_newest_last(self, copies: Copies) -> None:
         """One path may be spoiled more than once."""
         for body in (b"the first", b"the second one"):
-            self.spoil("a.txt", body)
+            self.tamper("a.txt", body)
             _put(copies, "a.txt", b"new")
 
-        kept = [self.in_quarantine(place) for place in copies.quarantined("a.txt")]
+        kept = [self.read_quarantined(place) for place in copies.quarantined("a.txt")]
         expect_equal(kept, [b"the first", b"the second one"], "the newest is last")
 
     def test_foreign_files_with_equal_bytes_are_adopted(self, copies: Copies) -> None:
         """They are what is wanted, so nothing makes way."""
-        self.spoil("a.txt", b"same")
+        self.tamper("a.txt", b"same")
 
         _put(copies, "a.txt", b"same")
 
@@ -188,7 +188,7 @@ class CopiesSuite(ABC):
         expect_equal(wrong, paths[1:2], "the others are in place")
         expect_equal(sorted(copies.paths()), sorted({*paths} - {paths[1]}), "and listed")
 
-    def test_a_path_that_leads_elsewhere_is_refused(self, copies: Copies) -> None:
+    def test_a_path_outside_the_mirror_is_refused(self, copies: Copies) -> None:
         """Out of the mirror, to no name, or to what is ours: nothing is put, read or moved."""
         for path in _HOSTILE:
             (found,) = copies.install([CopyInstallation(staged=_stage(copies, b"bad"), path=path)])
@@ -203,7 +203,7 @@ class CopiesSuite(ABC):
     def test_nothing_is_put_below_a_copy(self, copies: Copies) -> None:
         """Where a file is, there is no folder, and where a folder is, no file."""
         if not self.has_folders:
-            cannot_try("the copies are in no folders")
+            skip_check("the copies are in no folders")
         _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("a/b", "b"):
@@ -215,7 +215,7 @@ class CopiesSuite(ABC):
 
     # --- taken away ---
 
-    def test_what_is_removed_waits_in_the_trash(self, copies: Copies) -> None:
+    def test_a_removed_copy_is_in_the_trash(self, copies: Copies) -> None:
         """It is gone from its place, and its bytes are kept under the name that is returned."""
         _put(copies, "a/c.txt", b"stays")
         signature = _put(copies, "a/b.txt", b"goes")
@@ -224,13 +224,13 @@ class CopiesSuite(ABC):
 
         expect(isinstance(place, str) and place, "remove tells where it went")
         expect_equal(list(copies.trashed()), [place], "it is in the trash")
-        expect_equal(self.in_trash(str(place)), b"goes", "its bytes are kept")
+        expect_equal(self.read_trashed(str(place)), b"goes", "its bytes are kept")
         expect_equal(copies.signature("a/b.txt"), None, "it is gone from its place")
         expect_equal(list(copies.paths()), ["a/c.txt"], "the others stay, the trash is not listed")
         again = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
         expect_equal(again, [""], "what is not there is no error")
 
-    def test_what_is_in_the_trash_is_staged_again(self, copies: Copies) -> None:
+    def test_a_trashed_copy_can_be_staged(self, copies: Copies) -> None:
         """Its bytes can be put in place, and stay in the trash until somebody purges them."""
         signature = _put(copies, "a/b.txt", b"goes")
         (place,) = copies.remove([CopyRemoval(path="a/b.txt", signature=signature)], "deleted")
@@ -253,7 +253,7 @@ class CopiesSuite(ABC):
             CopyRemoval(path=path, signature=_put(copies, path, b"ours"))
             for path in ("a.txt", "b.txt")
         ]
-        self.spoil("a.txt", b"edited by hand")
+        self.tamper("a.txt", b"edited by hand")
 
         found = copies.remove(removals, "deleted")
 
@@ -262,16 +262,18 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"a.txt": b"edited by hand"})
         expect_equal(list(copies.trashed()), [found[1]], "the other one is in the trash")
 
-    def test_what_is_known_not_to_be_ours_goes_to_the_quarantine(self, copies: Copies) -> None:
+    def test_a_removed_altered_file_goes_to_the_quarantine(self, copies: Copies) -> None:
         """Whatever it is: not to the trash, which is emptied some day."""
         signature = _put(copies, "a.txt", b"ours")
-        self.spoil("a.txt", b"somebody's own")
+        self.tamper("a.txt", b"somebody's own")
 
         removal = CopyRemoval(path="a.txt", signature=signature, is_altered=True)
         expect_equal(copies.remove([removal], "deleted"), [""], "it does not go to the trash")
 
-        ((path, place),) = copies.made_way()
-        expect_equal((path, self.in_quarantine(place)), ("a.txt", b"somebody's own"), "it is kept")
+        ((path, place),) = copies.newly_quarantined()
+        expect_equal(
+            (path, self.read_quarantined(place)), ("a.txt", b"somebody's own"), "it is kept"
+        )
         expect_equal(list(copies.trashed()), [], "the trash is empty")
         expect_equal(copies.signature("a.txt"), None, "it is gone from its place")
 
@@ -312,16 +314,16 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"b": b"one", "a/c": b"two"})
         _expect_no_trace(copies, "b")
 
-    def test_what_is_at_the_new_path_makes_way(self, copies: Copies) -> None:
+    def test_a_file_at_the_new_path_goes_to_the_quarantine(self, copies: Copies) -> None:
         """Nothing is overwritten: it is in the quarantine, and `made_way` tells of it."""
         signature = _put(copies, "a.txt", b"ours")
-        self.spoil("b.txt", b"somebody's own")
+        self.tamper("b.txt", b"somebody's own")
 
         _move(copies, "a.txt", "b.txt", signature)
 
-        made_way = copies.made_way()
+        made_way = copies.newly_quarantined()
         expect_equal([path for path, _ in made_way], ["b.txt"], "made_way tells it")
-        kept = [self.in_quarantine(place) for place in copies.quarantined("b.txt")]
+        kept = [self.read_quarantined(place) for place in copies.quarantined("b.txt")]
         expect_equal(kept, [b"somebody's own"], "its bytes are kept")
         _expect_contents(copies, {"b.txt": b"ours"})
         expect_equal(list(copies.paths()), ["b.txt"], "nothing is left at the old path")
@@ -329,7 +331,7 @@ class CopiesSuite(ABC):
     def test_an_edited_copy_moves_with_its_edits(self, copies: Copies) -> None:
         """And it is not taken for ours: the signature to remember is not the one that it has."""
         signature = _put(copies, "a.txt", b"ours")
-        self.spoil("a.txt", b"edited by hand")
+        self.tamper("a.txt", b"edited by hand")
 
         for _ in range(2):
             found = _move(copies, "a.txt", "b.txt", signature)
@@ -337,7 +339,7 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"b.txt": b"edited by hand"})
         expect_equal(list(copies.paths()), ["b.txt"], "it is at one path")
 
-    def test_a_path_that_leads_elsewhere_is_never_moved_to(self, copies: Copies) -> None:
+    def test_a_copy_is_never_moved_outside_the_mirror(self, copies: Copies) -> None:
         """Nor from: the copy stays where it is."""
         signature = _put(copies, "a.txt", b"ours")
         for path in _HOSTILE:
@@ -362,10 +364,10 @@ class CopiesSuite(ABC):
         there = {it.path if number == 1 else it.to for number, it in enumerate(moves)}
         expect_equal(set(copies.paths()), there, "the others have moved")
 
-    def test_what_was_emptied_by_moving_is_in_nobodys_way(self, copies: Copies) -> None:
+    def test_folders_emptied_by_moving_are_removed(self, copies: Copies) -> None:
         """Folders that are empty now go, those that are not stay; so their names are free."""
         if not self.has_folders:
-            cannot_try("the copies are in no folders")
+            skip_check("the copies are in no folders")
         first = _put(copies, "a/b/c.txt", b"one")
         second = _put(copies, "d/e/f.txt", b"two")
         _put(copies, "d/g.txt", b"three")
@@ -381,7 +383,7 @@ class CopiesSuite(ABC):
     def test_nothing_is_moved_onto_a_folder(self, copies: Copies) -> None:
         """Nor below a copy: where a file is, there is no folder."""
         if not self.has_folders:
-            cannot_try("the copies are in no folders")
+            skip_check("the copies are in no folders")
         signature = _put(copies, "a", b"a copy")
         _put(copies, "b/c", b"another")
         for path in ("b", "b/c/d"):
@@ -396,8 +398,8 @@ class CopiesSuite(ABC):
     def test_foreign_changes_are_detected(self, copies: Copies) -> None:
         """Other bytes have another signature, and `digest` reads what is there now."""
         before = _put(copies, "a.txt", b"ours")
-        self.spoil("a.txt", b"their")
-        self.spoil("b.txt", b"theirs")
+        self.tamper("a.txt", b"their")
+        self.tamper("b.txt", b"theirs")
 
         after = copies.signature("a.txt")
         expect(after and after != before, "a signature changes with the bytes")
@@ -447,4 +449,6 @@ def _expect_contents(copies: Copies, held: Mapping[str, bytes]) -> None:
 
 
 def _expect_no_trace(copies: Copies, path: str) -> None:
-    expect_equal((copies.made_way(), list(copies.quarantined(path))), ([], []), "nothing made way")
+    expect_equal(
+        (copies.newly_quarantined(), list(copies.quarantined(path))), ([], []), "nothing made way"
+    )

@@ -5,11 +5,11 @@ from typing import BinaryIO, ClassVar, Final
 
 from resourcesync.ports import DocumentStore
 from resourcesync.testing.promises import (
-    all_the_while,
-    content_of,
     expect,
     expect_equal,
-    expect_refusal,
+    expect_error,
+    read_and_close,
+    run_repeatedly,
 )
 
 _NAME: Final = "resourcesync/changelist.xml"
@@ -31,28 +31,32 @@ class DocumentStoreSuite:
 
     # --- what is written ---
 
-    def test_what_is_written_is_read(self, documents: DocumentStore) -> None:
+    def test_a_written_document_can_be_read(self, documents: DocumentStore) -> None:
         """All chunks, in their order, empty ones and empty documents too."""
         written = documents.write(_NAME, iter([b"one", b"", b" two"]))
         expect_equal(written, 7, "write returns the bytes of the document")
         expect_equal(documents.write(_SECOND_NAME, []), 0, "a document may be empty")
 
-        expect_equal(content_of(documents.open(_NAME)), b"one two", "open reads what was written")
-        expect_equal(content_of(documents.open(_SECOND_NAME)), b"", "an empty document is there")
+        expect_equal(
+            read_and_close(documents.open(_NAME)), b"one two", "open reads what was written"
+        )
+        expect_equal(
+            read_and_close(documents.open(_SECOND_NAME)), b"", "an empty document is there"
+        )
         expect_equal(sorted(documents.names()), [_SECOND_NAME, _NAME], "names has what was written")
 
     def test_a_document_may_stand_at_the_top(self, documents: DocumentStore) -> None:
         """It is found, read and removed like any other, and others' files there are not found."""
         documents.write(_TOP, [b"one"])
         documents.write(_NAME, [b"two"])
-        expect_equal(content_of(documents.open(_TOP)), b"one", "open reads what was written")
+        expect_equal(read_and_close(documents.open(_TOP)), b"one", "open reads what was written")
         expect_equal(sorted(documents.names()), [_TOP, _NAME], "names has what is at the top")
         expect(documents.signature(_TOP) is not None, "it has a signature")
 
         documents.delete(_TOP)
         expect_equal(list(documents.names()), [_NAME], "it is gone, and nothing else")
 
-    def test_where_nothing_was_written_nothing_is(self, documents: DocumentStore) -> None:
+    def test_a_document_never_written_does_not_exist(self, documents: DocumentStore) -> None:
         """Of a name that was never written, all methods say so, and none raises."""
         expect(documents.open(_NAME) is None, "open says that nothing is there")
         expect_equal(documents.signature(_NAME), None, "signature says that nothing is there")
@@ -66,7 +70,7 @@ class DocumentStoreSuite:
         documents.write(_NAME, [b"one"])
         documents.write(_SECOND_NAME, [b"one"])
         first, other = documents.signature(_NAME), documents.signature(_SECOND_NAME)
-        content_of(documents.open(_NAME))
+        read_and_close(documents.open(_NAME))
         expect_equal(documents.signature(_NAME), first, "reading does not change a signature")
 
         documents.write(_NAME, [b"two"])
@@ -81,7 +85,7 @@ class DocumentStoreSuite:
         length = documents.write(_NAME, iter(chunks))
 
         expect_equal(length, sum(map(len, chunks)), "write returns the bytes of the document")
-        expect(content_of(documents.open(_NAME)) == b"".join(chunks), "all chunks are there")
+        expect(read_and_close(documents.open(_NAME)) == b"".join(chunks), "all chunks are there")
 
     # --- what is replaced ---
 
@@ -92,10 +96,12 @@ class DocumentStoreSuite:
         documents.write(_NAME, [b"old"])
         signature = documents.signature(_NAME)
         for name in (_NAME, _SECOND_NAME):
-            with expect_refusal(_ChunkError, "what the chunks raise passes"):
-                documents.write(name, _failing())
+            with expect_error(_ChunkError, "what the chunks raise passes"):
+                documents.write(name, _failing_chunks())
 
-        expect_equal(content_of(documents.open(_NAME)), b"old", "the old document is still there")
+        expect_equal(
+            read_and_close(documents.open(_NAME)), b"old", "the old document is still there"
+        )
         expect_equal(documents.signature(_NAME), signature, "it was not touched")
         expect_equal(list(documents.names()), [_NAME], "no part of what failed is there")
 
@@ -107,36 +113,38 @@ class DocumentStoreSuite:
 
         def look(stream: BinaryIO) -> None:
             seen.append(stream.read())
-            places.append(content_of(documents.open(_NAME)))
+            places.append(read_and_close(documents.open(_NAME)))
 
         def refuse(stream: BinaryIO) -> None:
             look(stream)
             raise _ChunkError
 
         for name in (_NAME, _SECOND_NAME):
-            with expect_refusal(_ChunkError, "what check raises passes"):
+            with expect_error(_ChunkError, "what check raises passes"):
                 documents.write(name, [b"bad"], refuse)
         expect_equal(list(documents.names()), [_NAME], "what is refused is nowhere")
         documents.write(_NAME, [b"go", b"od"], look)
 
         expect_equal(seen, [b"bad", b"bad", b"good"], "check is given the bytes")
         expect_equal(places, [b"old"] * 3, "they are not in place before they are checked")
-        expect_equal(content_of(documents.open(_NAME)), b"good", "what passes is in place")
+        expect_equal(read_and_close(documents.open(_NAME)), b"good", "what passes is in place")
 
-    def test_a_reader_never_sees_a_part_or_nothing(self, documents: DocumentStore) -> None:
+    def test_a_reader_always_sees_a_whole_document(self, documents: DocumentStore) -> None:
         """While a document is replaced, others see the old one or the new one, whole."""
         versions = [bytes([number]) * 200_000 for number in (1, 2)]
         documents.write(_NAME, [versions[0]])
 
         def look() -> None:
-            expect(content_of(documents.open(_NAME)) in versions, "a reader sees a whole document")
+            expect(
+                read_and_close(documents.open(_NAME)) in versions, "a reader sees a whole document"
+            )
 
-        with all_the_while(look):
+        with run_repeatedly(look):
             for number in range(_TIMES):
                 body = versions[number % 2]
                 documents.write(_NAME, (body[at : at + 20_000] for at in range(0, 200_000, 20_000)))
 
-    def test_what_is_opened_is_one_document_to_its_end(self, documents: DocumentStore) -> None:
+    def test_an_open_document_does_not_change(self, documents: DocumentStore) -> None:
         """Replaced or deleted while it is read, it goes on or fails; it is never mixed."""
         old, new = (bytes([number]) * 1_000_000 for number in (1, 2))
         documents.write(_NAME, [old])
@@ -153,7 +161,7 @@ class DocumentStoreSuite:
 
     # --- what is listed and deleted ---
 
-    def test_what_is_deleted_is_gone_and_nothing_else(self, documents: DocumentStore) -> None:
+    def test_only_the_named_document_is_deleted(self, documents: DocumentStore) -> None:
         """Twice is no error."""
         for name in (_NAME, f"{_NAME}.gz", _SECOND_NAME):
             documents.write(name, [b"x"])
@@ -180,13 +188,13 @@ class _ChunkError(Exception):
     """What no store raises by itself."""
 
 
-def _failing() -> Iterator[bytes]:
+def _failing_chunks() -> Iterator[bytes]:
     yield b"new" * 1_000_000
     raise _ChunkError
 
 
 def _rest(stream: BinaryIO | None) -> bytes | None:
     try:
-        return content_of(stream)
+        return read_and_close(stream)
     except Exception:  # noqa: BLE001 - a store may raise anything
         return None

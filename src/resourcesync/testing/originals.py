@@ -13,11 +13,11 @@ from resourcesync.ports import Originals
 from resourcesync.ports.contents import OriginalReader
 from resourcesync.ports.originals import PrefetchingOriginals
 from resourcesync.testing.promises import (
-    cannot_try,
-    content_of,
     expect,
     expect_equal,
-    expect_refusal,
+    expect_error,
+    read_and_close,
+    skip_check,
 )
 
 _NAMES: Final = ("b", "a/z", "a-b", "a.b", "a/b/c", "B", "x~1", "a_b")
@@ -48,15 +48,15 @@ class OriginalsSuite(ABC):
     def remove(self, name: str) -> None:
         """Remove an original."""
 
-    def down(self) -> AbstractContextManager[object] | None:
+    def outage(self) -> AbstractContextManager[object] | None:
         """Let the originals be out of reach while the block runs; ``None``: cannot."""
         return None
 
-    def cut_short(self) -> AbstractContextManager[object] | None:
+    def partial_failure(self) -> AbstractContextManager[object] | None:
         """Let a listing fail after its first originals while the block runs; ``None``: cannot."""
         return None
 
-    def leave_out(self) -> str | None:
+    def add_unpublished(self) -> str | None:
         """Make something that is not published; return its name, ``None`` where all is."""
         return None
 
@@ -89,7 +89,7 @@ class OriginalsSuite(ABC):
 
         expect_equal(_uris(originals), uris, "what came is listed, and what went is not")
 
-    def test_what_rests_is_listed_as_before(self, originals: Originals) -> None:
+    def test_unchanged_originals_are_listed_unchanged(self, originals: Originals) -> None:
         """Two listings of what did not change are equal, fingerprints included."""
         for name in _NAMES:
             self.put(name, name.encode())
@@ -125,9 +125,9 @@ class OriginalsSuite(ABC):
     def test_omissions_are_reported(self, originals: Originals) -> None:
         """``omissions`` names what the last listing left out, and why."""
         uri = self.put("a", b"x")
-        name = self.leave_out()
+        name = self.add_unpublished()
         if name is None:
-            cannot_try("leave_out is not given")
+            skip_check("leave_out is not given")
         found = _uris(originals)
 
         reasons = {it.name: it.reason for it in originals.omissions()}
@@ -139,20 +139,20 @@ class OriginalsSuite(ABC):
     def test_originals_out_of_reach_are_an_error(self, originals: Originals) -> None:
         """A listing that failed is no empty listing: all would be taken for deleted."""
         self.put("a", b"x")
-        trouble = self.down()
+        trouble = self.outage()
         if trouble is None:
-            cannot_try("down is not given")
-        with trouble, expect_refusal(ResourceSyncError, "scan raises when it cannot list"):
+            skip_check("down is not given")
+        with trouble, expect_error(ResourceSyncError, "scan raises when it cannot list"):
             list(originals.scan())
 
-    def test_a_listing_that_is_cut_short_is_an_error(self, originals: Originals) -> None:
+    def test_a_truncated_listing_is_an_error(self, originals: Originals) -> None:
         """A listing that failed is no shorter listing."""
         for number in range(self.many):
             self.put(f"m/{number:05}", b"x")
-        trouble = self.cut_short()
+        trouble = self.partial_failure()
         if trouble is None:
-            cannot_try("cut_short is not given")
-        with trouble, expect_refusal(StorageError, "scan raises when it cannot go on"):
+            skip_check("cut_short is not given")
+        with trouble, expect_error(StorageError, "scan raises when it cannot go on"):
             list(originals.scan())
 
     # --- what is measured ---
@@ -197,24 +197,24 @@ class OriginalsSuite(ABC):
         _expect_measured(resource, b"the new bytes")
         expect_equal(fingerprint, after.fingerprint, "the fingerprint is of the same bytes")
 
-    def test_what_vanished_is_left_for_the_next_run(self, originals: Originals) -> None:
+    def test_a_vanished_original_raises_an_error(self, originals: Originals) -> None:
         """It raises ``OriginalChangedError``, and says nothing of bytes that are gone."""
         self.put("a", b"x")
         (original,) = originals.scan()
         self.remove("a")
 
-        with expect_refusal(OriginalChangedError, "what vanished cannot be measured"):
+        with expect_error(OriginalChangedError, "what vanished cannot be measured"):
             originals.measure(original)
 
     def test_what_is_expected_is_measured_as_if_it_was_not(self, originals: Originals) -> None:
         """With `expect`, if there is such: also when not all is measured that was expected."""
         if not isinstance(originals, PrefetchingOriginals):
-            cannot_try("the originals need not know what is next")
+            skip_check("the originals need not know what is next")
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
         listed = list(originals.scan())
 
         for expected, measured in ((listed, listed[:2]), (listed[2:], listed[2:]), ([], listed)):
-            originals.expect(expected)
+            originals.prefetch(expected)
             for original in measured:
                 resource, fingerprint = originals.measure(original)
                 expect_equal(resource.uri, original.uri, "what is measured is what was asked for")
@@ -224,13 +224,13 @@ class OriginalsSuite(ABC):
     def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
         """All its bytes; ``None`` where there is no such original."""
         if not self.can_be_read:
-            cannot_try("the originals cannot be read")
+            skip_check("the originals cannot be read")
         opened: Any = originals  # it is both, which no type says
         readable: OriginalReader = opened
         body = hashlib.shake_128(b"any").digest(300_000)
         uri = self.put("a/b", body)
 
-        expect(content_of(readable.open(uri)) == body, "open reads the bytes")
+        expect(read_and_close(readable.open(uri)) == body, "open reads the bytes")
         expect(readable.open(f"{uri}x") is None, "open says that there is no such original")
         self.remove("a/b")
         expect(readable.open(uri) is None, "open says that it is gone")

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import BinaryIO, Final, NoReturn, Self
 from unittest import SkipTest
 
-_LONGEST: Final = 500
-_PATIENCE: Final = 60.0
-_BREATH: Final = 0.0005
+_MAX_SHOWN: Final = 500
+_TIMEOUT: Final = 60.0
+_POLL_INTERVAL: Final = 0.0005
 
 
 def expect(fact: object, promise: str) -> None:
@@ -32,7 +32,7 @@ def expect_equal(found: object, expected: object, promise: str) -> None:
 
 
 class ExpectedError:
-    """A block that must raise one of ``kinds``; see ``expect_refusal``.
+    """A block that must raise one of ``kinds``; see ``expect_error``.
 
     Attributes:
         told: What it raised, its evidence included; empty until then.
@@ -58,7 +58,7 @@ class ExpectedError:
         return isinstance(error, self._kinds)
 
 
-def expect_refusal(
+def expect_error(
     kinds: type[Exception] | tuple[type[Exception], ...], promise: str
 ) -> ExpectedError:
     """Fail unless the block raises one of ``kinds``; what else it raises passes."""
@@ -66,7 +66,7 @@ def expect_refusal(
 
 
 @contextmanager
-def all_the_while(look: Callable[[], object]) -> Iterator[None]:
+def run_repeatedly(look: Callable[[], object]) -> Iterator[None]:
     """Call ``look`` again and again in another thread while the block runs; raise what it raises.
 
     It is called once before the block begins.
@@ -78,7 +78,9 @@ def all_the_while(look: Callable[[], object]) -> Iterator[None]:
         try:
             look()
             looked.set()
-            while not done.wait(_BREATH):  # else it would keep the other thread from going on
+            while not done.wait(
+                _POLL_INTERVAL
+            ):  # else it would keep the other thread from going on
                 look()
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
             failures.append(error)
@@ -88,16 +90,16 @@ def all_the_while(look: Callable[[], object]) -> Iterator[None]:
     thread = Thread(target=repeat, daemon=True)
     thread.start()
     try:
-        looked.wait(_PATIENCE)
+        looked.wait(_TIMEOUT)
         yield
     finally:
         done.set()
-        thread.join(_PATIENCE)
+        thread.join(_TIMEOUT)
     if failures:
         raise failures[0]
 
 
-def content_of(stream: BinaryIO | None) -> bytes | None:
+def read_and_close(stream: BinaryIO | None) -> bytes | None:
     """Read what was opened to its end, and close it; ``None`` when nothing was."""
     if stream is None:
         return None
@@ -105,11 +107,13 @@ def content_of(stream: BinaryIO | None) -> bytes | None:
         return stream.read()
 
 
-def cannot_try(why: str) -> NoReturn:
+def skip_check(why: str) -> NoReturn:
     """End a check that cannot be made here: it is shown as skipped, with the reason."""
     raise SkipTest(why)
 
 
 def _short(value: object) -> str:
     shown = repr(value)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown):,} characters)"
+    return (
+        shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}… ({len(shown):,} characters)"
+    )

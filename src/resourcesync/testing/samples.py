@@ -10,7 +10,7 @@ from resourcesync.model.resources import Resource
 NOW: Final = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
-def sample(name: str, version: int = 1) -> Resource:
+def sample_resource(name: str, version: int = 1) -> Resource:
     """Return a resource of a name; another version has another length and other digests."""
     return Resource(
         uri=f"https://h/{name}",
@@ -21,7 +21,7 @@ def sample(name: str, version: int = 1) -> Resource:
     )
 
 
-RICH: Final = Resource(
+FULL_SAMPLE: Final = Resource(
     uri="https://h/rich",
     encoding="gzip",
     changefreq="daily",

@@ -17,12 +17,12 @@ from resourcesync.ports.storing import (
     StoredObject,
 )
 from resourcesync.testing.promises import (
-    all_the_while,
-    cannot_try,
-    content_of,
     expect,
     expect_equal,
-    expect_refusal,
+    expect_error,
+    read_and_close,
+    run_repeatedly,
+    skip_check,
 )
 
 _KEYS: Final = (
@@ -59,7 +59,7 @@ class StoreSuite:
     many: ClassVar[int] = 1_100
     """How many keys are more than one page of a listing."""
 
-    def again(self, store: Store) -> Store:
+    def reopen(self, store: Store) -> Store:
         """Return the same store as another program would open it; by default the same object."""
         return store
 
@@ -88,13 +88,15 @@ class StoreSuite:
         version = _put(store, "a/b.txt", b"some bytes")
 
         expect(version, "put returns a version that is not empty")
-        for eyes in (store, self.again(store)):
+        for eyes in (store, self.reopen(store)):
             there = StoredObject(version or "", 10)
             expect_equal(eyes.stat("a/b.txt"), there, "look tells what put left")
-            expect_equal(content_of(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes")
+            expect_equal(
+                read_and_close(eyes.open("a/b.txt")), b"some bytes", "open reads the bytes"
+            )
             expect_equal(list(eyes.keys("")), ["a/b.txt"], "keys has what was put")
 
-    def test_where_nothing_was_put_nothing_is(self, store: Store) -> None:
+    def test_a_key_never_written_does_not_exist(self, store: Store) -> None:
         """Of a key that was never put, all methods say so, and none raises."""
         expect_equal(store.stat("a.txt"), None, "look says that nothing is there")
         expect(store.open("a.txt") is None, "open says that nothing is there")
@@ -110,7 +112,9 @@ class StoreSuite:
 
         expect_equal(sorted(store.keys("")), sorted(_KEYS), "keys come back as they were given")
         for key in _KEYS:
-            expect_equal(content_of(store.open(key)), key.encode(), f"{key!r} has its own bytes")
+            expect_equal(
+                read_and_close(store.open(key)), key.encode(), f"{key!r} has its own bytes"
+            )
 
     def test_empty_and_large_objects_are_stored(self, store: Store) -> None:
         """Empty resources are resources; large ones come back as they were."""
@@ -121,7 +125,7 @@ class StoreSuite:
         for key, body in (("empty", b""), ("large", large)):
             there = store.stat(key)
             expect_equal(there and there.length, len(body), f"look tells the length of {key}")
-            expect(content_of(store.open(key)) == body, f"the bytes of {key} are kept")
+            expect(read_and_close(store.open(key)) == body, f"the bytes of {key} are kept")
 
     # --- what is replaced ---
 
@@ -135,7 +139,7 @@ class StoreSuite:
         expect_equal(
             store.stat("a.txt"), StoredObject(second or "", 3), "look tells the new version"
         )
-        expect_equal(content_of(store.open("a.txt")), b"new", "the new bytes are there")
+        expect_equal(read_and_close(store.open("a.txt")), b"new", "the new bytes are there")
         expect_equal(list(store.keys("")), ["a.txt"], "a key is listed once")
 
     def test_an_unknown_version_is_not_replaced(self, store: Store) -> None:
@@ -150,14 +154,14 @@ class StoreSuite:
 
         expect_equal(gone, None, "put says that what it is to replace is gone")
         expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "the version is untouched")
-        expect_equal(content_of(store.open("a.txt")), b"two", "the bytes are untouched")
+        expect_equal(read_and_close(store.open("a.txt")), b"two", "the bytes are untouched")
         expect_equal(store.stat("b.txt"), None, "nothing was put where nothing was to be replaced")
 
-    def test_of_several_who_write_at_once_one_succeeds(self, store: Store) -> None:
+    def test_one_of_several_concurrent_writers_succeeds(self, store: Store) -> None:
         """Deciding and replacing are one step, whoever else writes there."""
         if not self.has_conditional_writes:
-            cannot_try("the store has no conditional writes")
-        eyes = [self.again(store) for _ in range(_AT_ONCE)]
+            skip_check("the store has no conditional writes")
+        eyes = [self.reopen(store) for _ in range(_AT_ONCE)]
         version: str | None = None
         for turn in range(_TIMES):
             bodies = [b"%d of turn %d" % (number, turn) for number in range(_AT_ONCE)]
@@ -167,7 +171,7 @@ class StoreSuite:
             won = [it for it in range(_AT_ONCE) if versions[it] is not None]
             expect_equal(len(won), 1, "of several who replace one version, one succeeds")
             version = versions[won[0]]
-            expect_equal(content_of(store.open("a.txt")), bodies[won[0]], "its bytes are there")
+            expect_equal(read_and_close(store.open("a.txt")), bodies[won[0]], "its bytes are there")
 
     def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
         """When the bytes cannot be read, or are fewer than told, nothing is replaced."""
@@ -180,47 +184,47 @@ class StoreSuite:
         ):
             for key, replaces in (("a.txt", first), ("b.txt", None)):
                 content.stream.seek(0)
-                with expect_refusal(Exception, "put raises when not all bytes came"):
+                with expect_error(Exception, "put raises when not all bytes came"):
                     store.put(key, content, replaces)
 
         expect_equal(
             store.stat("a.txt"), StoredObject(first or "", 3), "what was there is still there"
         )
-        expect_equal(content_of(store.open("a.txt")), b"old", "its bytes are untouched")
+        expect_equal(read_and_close(store.open("a.txt")), b"old", "its bytes are untouched")
         expect_equal(list(store.keys("")), ["a.txt"], "no part of what failed is there")
 
-    def test_bytes_that_were_spoiled_on_their_way_are_refused(self, store: Store) -> None:
+    def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
         """A store that checks what it takes replaces nothing by other bytes than were told."""
         if not self.checks_digests:
-            cannot_try("the store does not check digests")
+            skip_check("the store does not check digests")
         first = _put(store, "a.txt", b"old")
 
-        with expect_refusal(Exception, "bytes that do not match their digests are refused"):
+        with expect_error(Exception, "bytes that do not match their digests are refused"):
             store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, _digests(b"new")), first)
 
-        expect_equal(content_of(store.open("a.txt")), b"old", "what was there is still there")
+        expect_equal(read_and_close(store.open("a.txt")), b"old", "what was there is still there")
 
     # --- what others see meanwhile ---
 
-    def test_a_reader_never_sees_a_part_or_nothing(self, store: Store) -> None:
+    def test_a_reader_always_sees_a_whole_version(self, store: Store) -> None:
         """While a version is replaced, others see the old one or the new one, whole."""
         bodies = [bytes([number]) * 200_000 for number in (1, 2)]
         version = _put(store, "a.txt", bodies[0])
-        eyes = self.again(store)
+        eyes = self.reopen(store)
 
         def look() -> None:
-            expect(content_of(eyes.open("a.txt")) in bodies, "a reader sees one whole version")
+            expect(read_and_close(eyes.open("a.txt")) in bodies, "a reader sees one whole version")
             expect(eyes.stat("a.txt") is not None, "what is replaced is never away")
 
-        with all_the_while(look):
+        with run_repeatedly(look):
             for number in range(_TIMES):
                 version = _put(store, "a.txt", bodies[number % 2], replaces=version)
 
-    def test_what_is_opened_is_one_version_to_its_end(self, store: Store) -> None:
+    def test_an_open_version_does_not_change(self, store: Store) -> None:
         """Replaced or removed while it is read, it goes on or fails; it is never mixed."""
         old, new = (bytes([number]) * _LARGE for number in (1, 2))
         version = _put(store, "a.txt", old)
-        readers = [self.again(store).open("a.txt") for _ in range(2)]
+        readers = [self.reopen(store).open("a.txt") for _ in range(2)]
         begun = [stream.read(10) for stream in readers if stream is not None]
 
         _put(store, "a.txt", new, replaces=version)
@@ -243,7 +247,7 @@ class StoreSuite:
         expect_equal(store.stat("a/b.txt"), None, "nothing is left where it was")
         there = store.stat("c/d.txt")
         expect_equal(there and there.length, 5, "it is where it was moved to")
-        expect_equal(content_of(store.open("c/d.txt")), b"bytes", "its bytes went with it")
+        expect_equal(read_and_close(store.open("c/d.txt")), b"bytes", "its bytes went with it")
         expect_equal(sorted(store.keys("")), ["c/d.txt", "other.txt"], "nothing else moved")
         expect(_put(store, "a/b.txt", b"next"), "the old key is free again")
 
@@ -257,10 +261,10 @@ class StoreSuite:
         expect_equal(store.stat("a.txt"), StoredObject(second or "", 3), "it is where it was")
         expect_equal(store.stat("b.txt"), None, "nothing came where it was to go")
 
-    def test_what_is_moved_is_never_at_neither_key(self, store: Store) -> None:
+    def test_an_object_being_moved_always_has_a_key(self, store: Store) -> None:
         """Whoever looks while it is moved finds it at one key at least."""
         version = _put(store, "0.txt", b"precious" * 10_000)
-        eyes = self.again(store)
+        eyes = self.reopen(store)
         last = [0]
 
         def look() -> None:
@@ -270,7 +274,7 @@ class StoreSuite:
             passed = first != last[0]
             expect(passed or any(found), "what is moved is never at neither key")
 
-        with all_the_while(look):
+        with run_repeatedly(look):
             for number in range(_TIMES):
                 done = store.move(f"{number}.txt", f"{number + 1}.txt", version or "")
                 expect(done, "it is moved")
@@ -278,7 +282,7 @@ class StoreSuite:
                 there = store.stat(f"{number + 1}.txt")
                 version = there and there.version
 
-    def test_what_is_removed_is_gone_and_nothing_else(self, store: Store) -> None:
+    def test_only_the_named_key_is_removed(self, store: Store) -> None:
         """`remove` takes one key, not those that begin as it does; twice is no error."""
         for key in ("a.txt", "a.txt.old", "b/a.txt"):
             _put(store, key, b"x")
@@ -292,7 +296,7 @@ class StoreSuite:
 
     # --- what is listed ---
 
-    def test_keys_are_listed_by_how_they_begin(self, store: Store) -> None:
+    def test_keys_are_listed_by_prefix(self, store: Store) -> None:
         """`keys` yields those that begin with a prefix, each once, and no others."""
         for key in ("a/b/1", "a/b/2", "a/bc", "b/a/b/1"):
             _put(store, key, b"x")
@@ -329,10 +333,10 @@ class StoreSuite:
 
     def test_a_lock_excludes_a_second_holder(self, store: Store) -> None:
         """`hold` refuses a second holder and says who the first is; work goes on within."""
-        other = self.again(store)
+        other = self.reopen(store)
         with store.lock("the first holder"):
             with (
-                expect_refusal(LockedError, "a second holder is kept out") as refusal,
+                expect_error(LockedError, "a second holder is kept out") as refusal,
                 other.lock("the second holder"),
             ):
                 pass
@@ -344,36 +348,33 @@ class StoreSuite:
 
     def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
         """What the block raises passes, and the next one may hold the store."""
-        with (
-            expect_refusal(_LockBlockError, "what the block raises passes"),
-            store.lock("who fails"),
-        ):
+        with expect_error(_LockBlockError, "what the block raises passes"), store.lock("who fails"):
             raise _LockBlockError
 
-        with self.again(store).lock("who comes next"):
+        with self.reopen(store).lock("who comes next"):
             pass
 
-    def test_what_a_dead_holder_left_ends_by_itself(self, store: Store) -> None:
+    def test_a_stale_lock_expires(self, store: Store) -> None:
         """After a program was killed, another may hold the store before long."""
         seconds = self.leave_stale_lock(store)
         if seconds is None:
-            cannot_try("die_holding is not given")
+            skip_check("die_holding is not given")
 
         Event().wait(seconds)
 
-        with self.again(store).lock("who comes later"):
+        with self.reopen(store).lock("who comes later"):
             pass
 
     def test_a_holder_that_is_known_again_takes_over_what_it_left(self, store: Store) -> None:
         """With `hold_as`, if there is such: others are still kept out."""
         if not isinstance(store, ReclaimableStore):
-            cannot_try("the store knows no holder again")
+            skip_check("the store knows no holder again")
         if not self.die_holding_as(store, "the first"):
-            cannot_try("die_holding_as is not given")
-        other: Any = self.again(store)  # it can do the same, which no type says
+            skip_check("die_holding_as is not given")
+        other: Any = self.reopen(store)  # it can do the same, which no type says
 
         with (
-            expect_refusal(LockedError, "a holder of another name is kept out"),
+            expect_error(LockedError, "a holder of another name is kept out"),
             other.hold_as("who comes later", "the second"),
         ):
             pass
@@ -385,14 +386,14 @@ class StoreSuite:
     def test_calls_that_are_made_at_a_time_do_not_disturb_each_other(self, store: Store) -> None:
         """With `in_flight`, if there is such: so many put and read, each a key of its own."""
         if not isinstance(store, ParallelStore):
-            cannot_try("the store takes one call at a time")
-        threads = min(store.in_flight, _MOST_AT_ONCE)
+            skip_check("the store takes one call at a time")
+        threads = min(store.max_in_flight, _MOST_AT_ONCE)
         expect(threads > 0, "in_flight is a number, at least 1")
         bodies = {f"{number}.txt": b"%d" % number * 999 for number in range(_TIMES * threads)}
 
         def put_and_read(key: str) -> bytes | None:
             _put(store, key, bodies[key])
-            return content_of(store.open(key))
+            return read_and_close(store.open(key))
 
         with ThreadPoolExecutor(threads) as pool:
             found = dict(zip(bodies, pool.map(put_and_read, bodies), strict=True))
@@ -456,6 +457,6 @@ def _pattern(length: int) -> bytes:
 
 def _rest(stream: BinaryIO | None) -> bytes | None:
     try:
-        return content_of(stream)
+        return read_and_close(stream)
     except Exception:  # noqa: BLE001 - a store may raise anything
         return None

@@ -12,7 +12,7 @@ from resourcesync.validator.summaries import DocumentSummary, ListedTarget
 
 Known = Mapping[str, DocumentSummary]
 
-_BACK: Final = {
+_INDEX_LINK_RULES: Final = {
     Capability.RESOURCE_LIST: "RL03",
     Capability.RESOURCE_DUMP: "RD01b",
     Capability.CHANGE_LIST: "CH02b",
@@ -61,7 +61,7 @@ def _judge_listed(
 
 def judge_parts(document: DocumentSummary, known: Known) -> Iterator[RuleFinding]:
     """Judge the entries of an index by its parts (§10.2, §11.1, §12.2, §13.1)."""
-    if not document.is_index or document.capability not in _BACK:
+    if not document.is_index or document.capability not in _INDEX_LINK_RULES:
         return
     parts = [(it, known[it.uri]) for it in document.targets if it.uri in known]
     for target, part in parts:
@@ -83,11 +83,13 @@ def _judge_part(
     back = part.link("index")
     if back is None:
         message = f"{document.uri} lists it, and it has no index link"
-        yield at_root(_BACK[document.capability], message, part)
+        yield at_root(_INDEX_LINK_RULES[document.capability], message, part)
     elif back != document.uri:
         message = f"index leads to {back}, and {document.uri} lists it"
         rule = "RI05" if document.capability is Capability.RESOURCE_LIST else "G08"
-        yield at_root(_BACK[document.capability] if rule == "G08" else rule, message, part)
+        yield at_root(
+            _INDEX_LINK_RULES[document.capability] if rule == "G08" else rule, message, part
+        )
     if document.capability.is_snapshot:
         yield from _judge_snapshot(document, target, part)
     else:

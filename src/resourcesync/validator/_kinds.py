@@ -50,12 +50,12 @@ class EntryChecks:
         }
         self._check = check.get(kind)
 
-    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check the next entry."""
         self._count += 1
         if self._check is not None:
             self._check(subject, entry)
-        self._aggregated(subject, entry)
+        self._check_via(subject, entry)
 
     def finish(self, subject: ExaminedDocument) -> None:
         """Tell what only the end of the document shows."""
@@ -104,7 +104,7 @@ class EntryChecks:
     # --- snapshots -----------------------------------------------------------------------------
 
     def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._repetition.see(subject, entry)
+        self._repetition.check(subject, entry)
         self._parts += entry.is_part
         end = subject.root_times.get("completed") or subject.root_times.get("at")
         lastmod, node = entry.lastmod, entry.lastmod_node
@@ -115,7 +115,7 @@ class EntryChecks:
             subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
 
     def _resource_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._packages.see(subject, entry, "RD02")
+        self._packages.check(subject, entry, "RD02")
         check_within(subject, entry, "RD06", ("at", "completed"))
 
     def _packed(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
@@ -125,7 +125,7 @@ class EntryChecks:
 
     # --- aggregators ---------------------------------------------------------------------------
 
-    def _aggregated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Look at ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
         via = entry.linked("via")
         for link in via:

@@ -7,7 +7,7 @@ from resourcesync.validator._entries import ParsedEntry, ParsedLink
 from resourcesync.validator._nodes import Spot
 from resourcesync.validator._subject import DocumentKind, ExaminedDocument
 
-_REMEMBERED: Final = 50_000
+_MAX_PAIRS: Final = 50_000
 _REPEATED: Final = ("hash", "length", "type", "encoding")
 _PATCHED: Final = frozenset(
     {DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT, DocumentKind.UNKNOWN}
@@ -88,7 +88,7 @@ class DescriptionLinks:
         self._describing: dict[tuple[int, int], Spot] = {}
         self._listed: set[int] = set()
 
-    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Take note of an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
@@ -117,6 +117,6 @@ class DescriptionLinks:
         subject: ExaminedDocument,
         link: ParsedLink,
     ) -> None:
-        if len(pairs) < _REMEMBERED:
+        if len(pairs) < _MAX_PAIRS:
             spot = subject.window.spot(link.node)
             pairs[pair] = Spot(line=spot.line, column=spot.column, length=spot.length)

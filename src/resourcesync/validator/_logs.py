@@ -58,7 +58,7 @@ class LogEntryChecks:
     def _any_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if entry.lastmod_node is None:
             subject.report("CH04", "an entry without lastmod", entry.node)
-        self._changes.see(subject, entry)
+        self._changes.check(subject, entry)
         moment = entry.times.get("datetime")
         if moment is not None:
             _check_inside(subject, "CH06", moment, entry.place, "datetime")
@@ -74,18 +74,20 @@ class LogEntryChecks:
         start = entry.times.get("from")
         if not entry.has("from"):
             subject.report("CI03", "a Change List without from", entry.place)
-        self._see_order(subject, entry, "CI02", "from")
+        self._check_order(subject, entry, "CI02", "from")
         top = subject.root_times.get("from")
         if start and top and start.last < top.first:
             message = f"from {start.text} is before the index's {top.text}"
             subject.report("CI08", message, entry.place, "from")
         before = self._before
         if before is not None and before.has("from"):
-            self._see_next(subject, entry, before)
+            self._check_next(subject, entry, before)
         self._open += entry.has("from") and not entry.has("until")
         self._before = entry
 
-    def _see_next(self, subject: ExaminedDocument, entry: ParsedEntry, before: ParsedEntry) -> None:
+    def _check_next(
+        self, subject: ExaminedDocument, entry: ParsedEntry, before: ParsedEntry
+    ) -> None:
         start, end = entry.times.get("from"), before.times.get("until")
         if not before.has("until"):
             subject.report("CI05", "the list above this one has no until", entry.place)
@@ -95,17 +97,17 @@ class LogEntryChecks:
 
     def change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump (§13.1)."""
-        self._packages.see(subject, entry, "CD03")
+        self._packages.check(subject, entry, "CD03")
         if not entry.has("from"):
             subject.report("CD04", "a package without from", entry.place)
-        self._see_order(subject, entry, "CD02", "from")
+        self._check_order(subject, entry, "CD02", "from")
         check_within(subject, entry, "CD05", ("from", "until"))
 
     def change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
             subject.report("CD06b", "a Change Dump without from", entry.place)
-        self._see_order(subject, entry, "CD06a", "from")
+        self._check_order(subject, entry, "CD06a", "from")
 
     def archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of an archive (Archives §3 to §6)."""
@@ -116,12 +118,12 @@ class LogEntryChecks:
             subject.report("AR02", f"an entry without {name}", entry.place)
         elif name == "from" and not entry.has("until"):
             subject.report("AR03", "an entry without until", entry.place)
-        self._see_order(subject, entry, "AR04", name)
+        self._check_order(subject, entry, "AR04", name)
 
-    def _see_order(
+    def _check_order(
         self, subject: ExaminedDocument, entry: ParsedEntry, rule: str, name: str
     ) -> None:
-        self._orders[rule].see(subject, entry.times.get(name), entry.place, name)
+        self._orders[rule].check(subject, entry.times.get(name), entry.place, name)
 
 
 def _check_inside(

@@ -25,7 +25,7 @@ class TimeOrderCheck:
         self._rule = rule
         self._before: ParsedTime | None = None
 
-    def see(
+    def check(
         self, subject: ExaminedDocument, moment: ParsedTime | None, node: ElementNode, part: str
     ) -> None:
         """Compare the time of an entry with that of the entries before."""
@@ -45,7 +45,7 @@ class RepetitionCheck:
     def __init__(self) -> None:
         self._marks: set[int] = set()
 
-    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Look for the address of an entry among those before."""
         if not entry.uri:
             return
@@ -65,21 +65,21 @@ class ChangeSequenceCheck:
         self._last: dict[int, str] = {}
         self._moments: set[int] = set()
 
-    def see(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Compare a change with those before."""
-        self._see_order(subject, entry)
+        self._check_order(subject, entry)
         if self._list and entry.uri:
-            self._see_twice(subject, entry)
-            self._see_life(subject, entry)
+            self._check_repeated(subject, entry)
+            self._check_lifecycle(subject, entry)
 
-    def _see_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if subject.profile is RuleProfile.RS_1_0:
             if entry.lastmod_node is not None:
-                self._order.see(subject, entry.lastmod, entry.lastmod_node, TEXT)
+                self._order.check(subject, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
-            self._order.see(subject, entry.times.get("datetime"), entry.md, "datetime")
+            self._order.check(subject, entry.times.get("datetime"), entry.md, "datetime")
 
-    def _see_twice(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _check_repeated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         old = subject.profile is RuleProfile.RS_1_0
         moment = entry.lastmod if old else entry.times.get("datetime")
         if moment is None:
@@ -91,7 +91,7 @@ class ChangeSequenceCheck:
         elif len(self._moments) < MAX_ENTRIES:
             self._moments.add(mark)
 
-    def _see_life(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _check_lifecycle(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         mark = hash(entry.uri)
         before = self._last.get(mark)
         if before is not None and (before, entry.change) in _IMPOSSIBLE:

@@ -14,7 +14,7 @@ class PackageEntryCheck:
     def __init__(self) -> None:
         self._media_type = ""
 
-    def see(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
+    def check(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
         """Check the next package."""
         missing = [name for name in ("type", "length") if not entry.value(name)]
         if missing:

@@ -4,7 +4,13 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
-from resourcesync.documents._expat import CUT_SHORT, MAX_PREFIXES, MAX_TOKEN, excess, new_parser
+from resourcesync.documents._expat import (
+    CUT_SHORT,
+    MAX_PREFIXES,
+    MAX_TOKEN,
+    exceeded_bound,
+    new_parser,
+)
 from resourcesync.documents._limits import Limits
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import ByteWindow, ElementNode, Spot
@@ -63,7 +69,7 @@ class ElementParser:
         self.window.push(block, keep_from=max(0, keep_from))
         self.fed += len(block)
         self._parse(lambda: self._parser.Parse(block, False))  # noqa: FBT003 - expat's signature
-        if found := excess(self._parser, self.fed):
+        if found := exceeded_bound(self._parser, self.fed):
             self._stop(f"there are more than {found[0]:,} {found[1]}")
 
     def close(self) -> None:

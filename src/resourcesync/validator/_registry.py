@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-_NAMES: Final = """
+_RELATION_NAMES: Final = """
 about acl alternate amphtml api-catalog appendix apple-touch-icon apple-touch-startup-image
 archives author blocked-by bookmark c2pa-manifest canonical chapter cite-as collection
 compression-dictionary contents convertedfrom copyright create-form current deprecation
@@ -22,7 +22,7 @@ subsection successor-version sunset tag terms-of-service timegate timemap type u
 version-history via webmention working-copy working-copy-of
 """
 
-RELATIONS: Final = frozenset(_NAMES.split())
+RELATIONS: Final = frozenset(_RELATION_NAMES.split())
 """The IANA registry of link relations (RFC 8288), and ``resourcesync`` of section 6.3.3."""
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")

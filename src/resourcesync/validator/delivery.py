@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from io import BytesIO
 from typing import Final
 
-from resourcesync.documents.reading import read
+from resourcesync.documents.reading import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place
@@ -90,7 +90,7 @@ def _judge_representation(
 def judge_body(listed: ListedResource, start: bytes) -> Iterator[RuleFinding]:
     """Judge what a resource is, by how its body starts: no Resource List itself (§10.2)."""
     try:
-        header = read(BytesIO(start), uri=listed.uri).header
+        header = read_stream(BytesIO(start), uri=listed.uri).header
     except DocumentError:
         return
     if not listed.change and header.capability is Capability.RESOURCE_LIST:

@@ -98,7 +98,7 @@ class Examination(Iterator[RuleFinding]):
         stream = _ChunkStream(chunks)
         octets = cast("BinaryIO", stream)  # only read() is asked of it
         try:
-            for block in _octets.blocks(octets, limits=self._limits, uri=self.summary.uri):
+            for block in _octets.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
                 self._feed(block)
                 yield from subject.drain()
                 if not self._going:
@@ -173,28 +173,28 @@ class Examination(Iterator[RuleFinding]):
         entry = read_entry(subject, node)
         if subject.profile is not RuleProfile.SITEMAP:
             check_links(subject, entry)
-            self._descriptions.see(subject, entry)
-            self._entries.see(subject, entry)
-        self._remember(entry)
+            self._descriptions.add(subject, entry)
+            self._entries.check(subject, entry)
+        self._add_to_summary(entry)
 
     # --- the summary ---------------------------------------------------------------------------
 
-    def _remember(self, entry: ParsedEntry) -> None:
+    def _add_to_summary(self, entry: ParsedEntry) -> None:
         kind = self._subject.kind
-        if summary_full(self.summary):
+        if is_full(self.summary):
             return
         if kind in DOCUMENTS or self.summary.is_index:
             self.summary.targets.append(_target(entry, is_package=kind in _DUMPS))
         else:
             self.summary.resources.append(hash(entry.uri))
-            self._remember_part(entry)
+            self._add_part(entry)
         if kind in _CHANGED:
-            self._remember_change(entry)
+            self._add_change(entry)
         is_package = kind in _DUMPS
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
 
-    def _remember_part(self, entry: ParsedEntry) -> None:
+    def _add_part(self, entry: ParsedEntry) -> None:
         """Remember what a list lists as if it were an index, as long as all entries do."""
         targets, kind = self.summary.targets, self._subject.kind
         if kind in (DocumentKind.RL, DocumentKind.CH) and len(targets) == self.summary.entries - 1:
@@ -203,7 +203,7 @@ class Examination(Iterator[RuleFinding]):
             else:
                 targets.clear()
 
-    def _remember_change(self, entry: ParsedEntry) -> None:
+    def _add_change(self, entry: ParsedEntry) -> None:
         moment = entry.times.get("datetime") or entry.lastmod
         time = -1 if moment is None else to_microseconds(moment.first)
         self._timed |= entry.has("datetime")
@@ -233,7 +233,7 @@ class Examination(Iterator[RuleFinding]):
         summary.complete = True
 
 
-def summary_full(summary: DocumentSummary) -> bool:
+def is_full(summary: DocumentSummary) -> bool:
     """Whether a summary holds as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 

@@ -72,7 +72,7 @@ def page_links(page: bytes) -> list[PageLink]:
         told = _attributes(tag[2])
         if name == b"base":
             base = base or told.get(b"href", "").strip()
-        elif name == b"link" and (href := _leads(told)):
+        elif name == b"link" and (href := _source_href(told)):
             links.append(PageLink(_joined(base, href), in_head))
         elif name in _RAW and not is_end:
             at = _after(page, b">", _after(small, b"</" + name, at))
@@ -99,6 +99,6 @@ def _attributes(text: bytes) -> dict[bytes, str]:
     return told
 
 
-def _leads(told: dict[bytes, str]) -> str:
+def _source_href(told: dict[bytes, str]) -> str:
     is_ours = _RELATION in told.get(b"rel", "").lower().split()
     return told.get(b"href", "").strip() if is_ours else ""

@@ -49,7 +49,7 @@ def judge_announced(expected: str, summary: DocumentSummary) -> Iterator[RuleFin
         yield at_root("G08", f"a {summary.phrase} where {expected} was announced", summary)
 
 
-def judge_again(before: DocumentSummary, now: DocumentSummary) -> Iterator[RuleFinding]:
+def judge_reread(before: DocumentSummary, now: DocumentSummary) -> Iterator[RuleFinding]:
     """Judge a Change List or Change Dump that was read twice (§7, §12.1)."""
     if before.capability not in (Capability.CHANGE_LIST, Capability.CHANGE_DUMP_MANIFEST):
         return

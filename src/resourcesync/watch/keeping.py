@@ -42,7 +42,7 @@ class WakeUp:
         """Return the descriptor that rings by a byte that is written to it."""
         return self._rope.fileno()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the thread that waits, or the next one that wants to."""
         try:
             self._rope.send(b"\0")
@@ -87,7 +87,7 @@ class NextPull:
     """
 
     time: float | None
-    why: PullReason
+    reason: PullReason
     failures: int
 
 
@@ -104,10 +104,10 @@ class FinishedJob:
         seconds: How long it took.
     """
 
-    errand: MirrorJob
-    ended: JobOutcome
+    job: MirrorJob
+    outcome: JobOutcome
     report: object
-    next: float
+    next_attempt: float
     failures: int
     seconds: float
 
@@ -126,7 +126,7 @@ class WatchLoop:
     def __init__(
         self, rota: Scheduler, work: JobRunner, tell: OnJobEnd, clock: Clock, most: int
     ) -> None:
-        self.bell = WakeUp()
+        self.wake_up = WakeUp()
         self.beat = clock.monotonic()
         self._rota, self._work, self._tell = rota, work, tell
         self._clock, self._most = clock, most
@@ -137,9 +137,11 @@ class WatchLoop:
         self._ahead: float | None = None
         self._stop = threading.Event()
 
-    def want(self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]) -> None:
+    def configure(
+        self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]
+    ) -> None:
         """Take what is wanted from now on; on the thread of the loop only."""
-        self._rota.want(wanted, past, self._now())
+        self._rota.configure(wanted, past, self._now())
 
     def retry(self) -> None:
         """Try again now what waits after a failure; on the thread of the loop only."""
@@ -149,52 +151,52 @@ class WatchLoop:
         """Return the mirrors that wait after a failed pull, and when it ended (Unix time)."""
         return self._rota.failing()
 
-    def pulled(self, mirror: str, moment: float) -> None:
+    def record_pull(self, mirror: str, moment: float) -> None:
         """Take note that another program pulled a mirror; on the thread of the loop only.
 
         Args:
             mirror: The mirror.
             moment: When that ended, in seconds since 1970, UTC.
         """
-        self._rota.pulled(mirror, moment, self._now())
+        self._rota.record_pull(mirror, moment, self._now())
 
-    def planned(self, mirror: str) -> "NextPull | None":
+    def next_pull(self, mirror: str) -> "NextPull | None":
         """Return when a mirror is pulled next; on any thread. ``None`` for no mirror of ours."""
-        found = self._rota.planned(mirror)
+        found = self._rota.next_pull(mirror)
         if found is None:
             return None
         ahead = self._clock.now().timestamp() - self._clock.monotonic()
         time = found.due + ahead if isfinite(found.due) else None
-        return NextPull(time=time, why=found.why, failures=found.failures)
+        return NextPull(time=time, reason=found.reason, failures=found.failures)
 
     def hint(self, mirror: str) -> None:
         """Say, on any thread, that a mirror's Source calls for a pull."""
         self._hints.put(mirror)
-        self.bell.ring()
+        self.wake_up.wake()
 
     @property
     def running(self) -> tuple[MirrorJob, ...]:
         """What is being worked on."""
         return tuple(self._threads)
 
-    def turn(self, longest: float = _LONGEST_WAIT) -> None:
+    def run_once(self, longest: float = _LONGEST_WAIT) -> None:
         """Begin what is due, then wait for something to happen, at most ``longest`` seconds."""
         now = self._now()
         self._check_clock(now)
         self._collect()
-        for errand in self._rota.begin(now, *self._room()):
+        for errand in self._rota.begin(now, *self._free_places()):
             self._begin(errand)
-        work, tell = self._room()
-        for mirror in self._rota.had_turn(now, work):
+        work, tell = self._free_places()
+        for mirror in self._rota.preempt(now, work):
             _logger.info("the pull of %s stops for others, and goes on later", mirror)
             self._cut.add(MirrorJob(mirror=mirror, kind=JobKind.PULL))
         due = self._rota.next_moment(work=work > 0, tell=tell > 0) - now.steady
-        self.bell.wait(max(0.0, min(due, longest)))
+        self.wake_up.wait(max(0.0, min(due, longest)))
         self._collect()
 
-    def _room(self) -> tuple[int, int]:
+    def _free_places(self) -> tuple[int, int]:
         """Return how much more can be worked on, and told: programs that hang stop no pull."""
-        telling = sum(it.kind is JobKind.HAND_ON for it in self._threads)
+        telling = sum(it.kind is JobKind.HAND_OVER for it in self._threads)
         return self._most - len(self._threads) + telling, self._most - telling
 
     def finish(self, grace: float) -> bool:
@@ -207,7 +209,7 @@ class WatchLoop:
         self._stop.set()
         until = self._clock.monotonic() + grace
         while self._threads and (left := until - self._clock.monotonic()) > 0:
-            self.bell.wait(left)
+            self.wake_up.wait(left)
             self._collect()
         return not self._threads
 
@@ -215,7 +217,7 @@ class WatchLoop:
         """Let go of the bell; nothing rings it any more."""
         self._hints = SimpleQueue()
         if not self._threads:
-            self.bell.close()
+            self.wake_up.close()
 
     def _now(self) -> Now:
         self.beat = self._clock.monotonic()
@@ -226,7 +228,7 @@ class WatchLoop:
         ahead = now.wall - now.steady
         if self._ahead is not None and abs(ahead - self._ahead) > _STEP:
             _logger.warning("the clock was set by %+.0f seconds", ahead - self._ahead)
-            self._rota.reckon(now)
+            self._rota.recompute(now)
         self._ahead = ahead
 
     def _begin(self, errand: MirrorJob) -> None:
@@ -243,9 +245,9 @@ class WatchLoop:
             ended, report = self._work(errand, is_stopped)
         except Exception as error:  # the work tells its own failures; this is a fault of ours
             _logger.exception("%s of %s", errand.kind.value, errand.mirror)
-            ended, report = JobOutcome(verdict=JobStatus.FAILED), error
+            ended, report = JobOutcome(status=JobStatus.FAILED), error
         self._ended.put((errand, ended, report))
-        self.bell.ring()
+        self.wake_up.wake()
 
     def _collect(self) -> None:
         while (hint := _poll_queue(self._hints)) is not None:
@@ -256,15 +258,15 @@ class WatchLoop:
             thread.join()
             self._cut.discard(errand)
             now = self._now()
-            due = self._rota.ended(errand, ended, now)
+            due = self._rota.record_end(errand, ended, now)
             failures = self._rota.failures(errand.mirror, errand.kind)
             following = now.wall + (due - now.steady)
             self._tell(
                 FinishedJob(
-                    errand=errand,
-                    ended=ended,
+                    job=errand,
+                    outcome=ended,
                     report=report,
-                    next=following,
+                    next_attempt=following,
                     failures=failures,
                     seconds=now.steady - began,
                 )

@@ -16,7 +16,7 @@ FIRST_PAUSE: Final = 60.0
 """Most seconds from the first failure to the next try."""
 
 LONGEST_PAUSE: Final = 86_400.0
-TURN: Final = 600.0
+PULL_TURN: Final = 600.0
 """Seconds that a pull may take while others wait for its place; doubled each time it stops."""
 
 _MOST_DOUBLINGS: Final = 7
@@ -27,7 +27,7 @@ HINT_GAP: Final = 0.2
 """Seconds from the end of a pull to the next one that hints ask for."""
 
 HINT_GAP_FAILING: Final = 60.0
-_HAND_ON_LONGEST: Final = 3_600.0
+_LONGEST_HAND_OVER_PAUSE: Final = 3_600.0
 _SPREAD: Final = 0.1
 
 
@@ -47,7 +47,7 @@ class JobKind(StrEnum):
 
     PULL = "pull"
     AUDIT = "audit"
-    HAND_ON = "hand on"
+    HAND_OVER = "hand on"
 
 
 class JobStatus(StrEnum):
@@ -60,7 +60,7 @@ class JobStatus(StrEnum):
     DONE = "done"
     FAILED = "failed"
     LOCKED = "held"
-    CUT = "cut"
+    PREEMPTED = "cut"
 
 
 class PullReason(StrEnum):
@@ -71,7 +71,7 @@ class PullReason(StrEnum):
     RETRY_AFTER = "asked to wait"
     LOCKED = "locked"
     NOTIFIED = "notified"
-    TURN = "others first"
+    PREEMPTED = "others first"
     RUNNING = "running"
 
 
@@ -85,7 +85,7 @@ class PlannedPull(NamedTuple):
     """
 
     due: float
-    why: PullReason
+    reason: PullReason
     failures: int
 
 
@@ -102,7 +102,7 @@ class MirrorSchedule:
 
     pull: Timetable
     audit: Timetable | None = None
-    hands_on: bool = False
+    hands_over: bool = False
     accepts_hints: bool = False
 
 
@@ -136,40 +136,40 @@ class JobOutcome:
         changed: Whether the next program may have something to be told.
     """
 
-    verdict: JobStatus
+    status: JobStatus
     retry_after: float = 0.0
     changed: bool = False
 
 
-_CALM: Final = {
+_HINT_PAUSES: Final = {
     JobStatus.DONE: HINT_GAP,
     JobStatus.FAILED: HINT_GAP_FAILING,
     JobStatus.LOCKED: LOCKED_PAUSE,
-    JobStatus.CUT: HINT_GAP,
+    JobStatus.PREEMPTED: HINT_GAP,
 }
 _REASONS: Final = {
     JobStatus.DONE: PullReason.SCHEDULED,
     JobStatus.FAILED: PullReason.RETRY,
     JobStatus.LOCKED: PullReason.LOCKED,
-    JobStatus.CUT: PullReason.TURN,
+    JobStatus.PREEMPTED: PullReason.PREEMPTED,
 }
 _NO_HISTORY: Final = MirrorHistory()
 
 
 @dataclass(slots=True)
 class _ScheduleRow:
-    wanted: MirrorSchedule
+    schedule: MirrorSchedule
     history: MirrorHistory
     due: dict[JobKind, float]
     began: dict[JobKind, Now] = field(default_factory=dict)
     failures: dict[JobKind, int] = field(default_factory=dict)
     running: set[JobKind] = field(default_factory=set)
     hinted: bool = False
-    calm: float = -inf
-    spared: float = -inf
-    why: PullReason = PullReason.SCHEDULED
+    hints_from: float = -inf
+    retry_from: float = -inf
+    reason: PullReason = PullReason.SCHEDULED
     failed: float = -inf
-    cuts: int = 0
+    preemptions: int = 0
     is_stopping: bool = False
 
     @property
@@ -177,11 +177,13 @@ class _ScheduleRow:
         """When its pull has had its turn, by the steady clock."""
         if JobKind.PULL not in self.running or JobKind.PULL not in self.began:
             return inf
-        return self.began[JobKind.PULL].steady + TURN * 2.0 ** min(self.cuts, _MOST_DOUBLINGS)
+        return self.began[JobKind.PULL].steady + PULL_TURN * 2.0 ** min(
+            self.preemptions, _MOST_DOUBLINGS
+        )
 
     def is_free(self, kind: JobKind) -> bool:
         """Whether nothing stands in its way: one pull or audit at a time, one hand-over."""
-        rivals = {kind} if kind is JobKind.HAND_ON else {JobKind.PULL, JobKind.AUDIT}
+        rivals = {kind} if kind is JobKind.HAND_OVER else {JobKind.PULL, JobKind.AUDIT}
         return not self.running & rivals
 
 
@@ -199,7 +201,7 @@ class Scheduler:
         self._blocked = 0
         self._is_long_full = False
 
-    def want(
+    def configure(
         self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory], now: Now
     ) -> None:
         """Take what is wanted from now on; mirrors that are not named are let go.
@@ -218,7 +220,7 @@ class Scheduler:
             if row is None:
                 row = self._new(wish, past.get(name, _NO_HISTORY), now)
                 row.running = self._left.pop(name, row.running)
-            elif row.wanted != wish:
+            elif row.schedule != wish:
                 row = self._changed(row, wish, now)
             rows[name] = row
         for name, row in self._rows.items():
@@ -232,44 +234,48 @@ class Scheduler:
         if wish.audit is not None:
             is_known = past.audited is not None
             due[JobKind.AUDIT] = self._first(wish.audit, past.audited, now) if is_known else inf
-        if wish.hands_on:
-            due[JobKind.HAND_ON] = inf if past.pulled is None else now.steady
-        return _ScheduleRow(wanted=wish, history=past, due=due)
+        if wish.hands_over:
+            due[JobKind.HAND_OVER] = inf if past.pulled is None else now.steady
+        return _ScheduleRow(schedule=wish, history=past, due=due)
 
     def _first(self, timetable: Timetable, last: float | None, now: Now) -> float:
         """Return when something is due for the first time; what is overdue is due at once."""
         if last is None:
             return now.steady
         gone = max(now.wall - last, 0.0)
-        return timetable.next(Now(now.wall - gone, now.steady - gone), now, self._dice)
+        return timetable.next_attempt(Now(now.wall - gone, now.steady - gone), now, self._dice)
 
     def _changed(self, row: _ScheduleRow, wish: MirrorSchedule, now: Now) -> _ScheduleRow:
         fresh = self._new(wish, row.history, now)
         for kind in fresh.due:
             table = wish.audit if kind is JobKind.AUDIT else wish.pull
             last = row.began.get(kind)
-            if kind is JobKind.HAND_ON or row.failures.get(kind):
+            if kind is JobKind.HAND_OVER or row.failures.get(kind):
                 fresh.due[kind] = row.due.get(kind, now.steady)
             elif last is not None and table is not None:
-                fresh.due[kind] = table.next(last, now, self._dice)
-        return replace(row, wanted=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
+                fresh.due[kind] = table.next_attempt(last, now, self._dice)
+        return replace(row, schedule=wish, due=fresh.due, hinted=row.hinted and wish.accepts_hints)
 
-    def reckon(self, now: Now) -> None:
+    def recompute(self, now: Now) -> None:
         """Find out again when all is due, after somebody set the clock on the wall."""
         for row in self._rows.values():
             for kind in row.due.keys() - row.running - row.failures.keys():
                 last = row.began.get(kind)
-                table = row.wanted.audit if kind is JobKind.AUDIT else row.wanted.pull
-                if last is not None and table is not None and kind is not JobKind.HAND_ON:
+                table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
+                if last is not None and table is not None and kind is not JobKind.HAND_OVER:
                     since = now.steady - last.steady
-                    row.due[kind] = table.next(Now(now.wall - since, last.steady), now, self._dice)
+                    row.due[kind] = table.next_attempt(
+                        Now(now.wall - since, last.steady), now, self._dice
+                    )
 
     def retry(self, now: Now) -> None:
         """End all pauses after failures, but where a Source asked to be left alone."""
         for row in self._rows.values():
             for kind in row.failures:
                 if kind in row.due and kind not in row.running:
-                    row.due[kind] = max(now.steady, row.spared if kind is JobKind.PULL else -inf)
+                    row.due[kind] = max(
+                        now.steady, row.retry_from if kind is JobKind.PULL else -inf
+                    )
             row.failures = {}
 
     def failing(self) -> dict[str, float]:
@@ -280,14 +286,14 @@ class Scheduler:
             if row.failures.get(JobKind.PULL) and JobKind.PULL not in row.running
         }
 
-    def pulled(self, mirror: str, wall: float, now: Now) -> None:
+    def record_pull(self, mirror: str, wall: float, now: Now) -> None:
         """Take note that another program pulled a mirror: its pause after a failure is over."""
         row = self._rows.get(mirror)
         if row is not None and row.failures.pop(JobKind.PULL, 0):
-            row.due[JobKind.PULL] = max(self._first(row.wanted.pull, wall, now), row.spared)
-            row.why = PullReason.SCHEDULED
+            row.due[JobKind.PULL] = max(self._first(row.schedule.pull, wall, now), row.retry_from)
+            row.reason = PullReason.SCHEDULED
 
-    def planned(self, mirror: str) -> PlannedPull | None:
+    def next_pull(self, mirror: str) -> PlannedPull | None:
         """Return when a mirror is pulled next, and why then; ``None`` for no mirror of ours."""
         row = self._rows.get(mirror)
         if row is None:
@@ -296,10 +302,10 @@ class Scheduler:
         if JobKind.PULL in row.running:
             return PlannedPull(inf, PullReason.RUNNING, failures)
         due = row.due[JobKind.PULL]
-        moment = _moment(row, JobKind.PULL, due)
-        return PlannedPull(moment, row.why if moment == due else PullReason.NOTIFIED, failures)
+        moment = _begin_moment(row, JobKind.PULL, due)
+        return PlannedPull(moment, row.reason if moment == due else PullReason.NOTIFIED, failures)
 
-    def had_turn(self, now: Now, room: int) -> list[str]:
+    def preempt(self, now: Now, room: int) -> list[str]:
         """Return the mirrors whose pulls are to stop, since others wait for their places.
 
         Args:
@@ -310,7 +316,7 @@ class Scheduler:
         over = sorted(
             (row.turn_ends, name)
             for name, row in self._rows.items()
-            if row.turn_ends <= now.steady and not row.is_stopping and (row.cuts or not room)
+            if row.turn_ends <= now.steady and not row.is_stopping and (row.preemptions or not room)
         )
         chosen = [name for _, name in over[: max(self._blocked - stopping, 0)]]
         for name in chosen:
@@ -330,46 +336,48 @@ class Scheduler:
         """
         left = {True: room_to_tell, False: room}
         busy = [it.running for it in self._rows.values()] + list(self._left.values())
-        places = room + sum(len(it - {JobKind.HAND_ON}) for it in busy)
+        places = room + sum(len(it - {JobKind.HAND_OVER}) for it in busy)
         chosen: list[MirrorJob] = []
         self._blocked = 0
         for _, name, kind in self._waiting(now):
             row = self._rows[name]
-            is_telling = kind is JobKind.HAND_ON
-            self._is_long_full = self._long() >= max(places - 1, 1)
+            is_telling = kind is JobKind.HAND_OVER
+            self._is_long_full = self._count_preempted() >= max(places - 1, 1)
             if not row.is_free(kind):
                 continue
-            if left[is_telling] <= 0 or self._is_too_long(row, kind):
+            if left[is_telling] <= 0 or self._must_wait(row, kind):
                 self._blocked += not is_telling
                 continue
             left[is_telling] -= 1
             self._start(row, kind, now)
             chosen.append(MirrorJob(mirror=name, kind=kind))
-        self._is_long_full = self._long() >= max(places - 1, 1)
+        self._is_long_full = self._count_preempted() >= max(places - 1, 1)
         return chosen
 
     def _waiting(self, now: Now) -> list[tuple[float, str, JobKind]]:
         """Return what is due, what waits longest first."""
         return sorted(
-            (_moment(row, kind, due), name, kind)
+            (_begin_moment(row, kind, due), name, kind)
             for name, row in self._rows.items()
             for kind, due in row.due.items()
-            if row.is_free(kind) and _moment(row, kind, due) <= now.steady
+            if row.is_free(kind) and _begin_moment(row, kind, due) <= now.steady
         )
 
     def _start(self, row: _ScheduleRow, kind: JobKind, now: Now) -> None:
         row.running.add(kind)
         row.began[kind] = now
         row.hinted = row.hinted and kind is not JobKind.PULL
-        if kind is JobKind.HAND_ON:
+        if kind is JobKind.HAND_OVER:
             row.due[kind] = inf
 
-    def _long(self) -> int:
+    def _count_preempted(self) -> int:
         """Return how many pulls go on that had to stop for others before."""
-        return sum(row.cuts > 0 and JobKind.PULL in row.running for row in self._rows.values())
+        return sum(
+            row.preemptions > 0 and JobKind.PULL in row.running for row in self._rows.values()
+        )
 
-    def _is_too_long(self, row: _ScheduleRow, kind: JobKind) -> bool:
-        return self._is_long_full and kind is JobKind.PULL and row.cuts > 0
+    def _must_wait(self, row: _ScheduleRow, kind: JobKind) -> bool:
+        return self._is_long_full and kind is JobKind.PULL and row.preemptions > 0
 
     def next_moment(self, *, work: bool = True, tell: bool = True) -> float:
         """Return when, by the steady clock, something is due; ``inf`` when only ends matter.
@@ -380,11 +388,11 @@ class Scheduler:
         """
         return min(
             (
-                _moment(row, kind, due)
+                _begin_moment(row, kind, due)
                 for row in self._rows.values()
                 for kind, due in row.due.items()
-                if row.is_free(kind) and (tell if kind is JobKind.HAND_ON else work)
-                if not self._is_too_long(row, kind)
+                if row.is_free(kind) and (tell if kind is JobKind.HAND_OVER else work)
+                if not self._must_wait(row, kind)
             ),
             default=inf,
         )
@@ -392,12 +400,12 @@ class Scheduler:
     def hint(self, mirror: str) -> bool:
         """Note that a Source says that something changed; return whether it is heeded."""
         row = self._rows.get(mirror)
-        if row is None or not row.wanted.accepts_hints:
+        if row is None or not row.schedule.accepts_hints:
             return False
         row.hinted = True
         return True
 
-    def ended(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
+    def record_end(self, errand: MirrorJob, how: JobOutcome, now: Now) -> float:
         """Note how an errand ended.
 
         Returns:
@@ -414,52 +422,56 @@ class Scheduler:
         row.running.discard(kind)
         if kind not in row.due:
             return inf
-        if how.verdict is JobStatus.FAILED:
+        if how.status is JobStatus.FAILED:
             row.failures[kind] = row.failures.get(kind, 0) + 1
-        elif how.verdict is JobStatus.DONE:
+        elif how.status is JobStatus.DONE:
             row.failures.pop(kind, None)
-        row.due[kind] = max(self._again(row, kind, how, now), now.steady + how.retry_after)
+        row.due[kind] = max(self._next_due(row, kind, how, now), now.steady + how.retry_after)
         if kind is JobKind.PULL:
-            self._pull_ended(row, how, now)
+            self._record_pull_end(row, how, now)
         if how.changed:
-            self._changes_came(row, now)
+            self._schedule_hand_over(row, now)
         return row.due[kind]
 
-    def _changes_came(self, row: _ScheduleRow, now: Now) -> None:
+    def _schedule_hand_over(self, row: _ScheduleRow, now: Now) -> None:
         """Let changes be handed on now, or after what goes on; what failed keeps its pause."""
-        is_paused = row.failures.get(JobKind.HAND_ON) and JobKind.HAND_ON not in row.running
-        if JobKind.HAND_ON in row.due and not is_paused:
-            row.due[JobKind.HAND_ON] = now.steady
+        is_paused = row.failures.get(JobKind.HAND_OVER) and JobKind.HAND_OVER not in row.running
+        if JobKind.HAND_OVER in row.due and not is_paused:
+            row.due[JobKind.HAND_OVER] = now.steady
 
-    def _pull_ended(self, row: _ScheduleRow, how: JobOutcome, now: Now) -> None:
+    def _record_pull_end(self, row: _ScheduleRow, how: JobOutcome, now: Now) -> None:
         """Note why it is pulled next; the first audit of a mirror follows its first pull."""
-        row.calm = now.steady + max(_CALM[how.verdict], how.retry_after)
-        row.spared = now.steady + how.retry_after
-        row.why = (
-            PullReason.RETRY_AFTER if row.due[JobKind.PULL] == row.spared else _REASONS[how.verdict]
+        row.hints_from = now.steady + max(_HINT_PAUSES[how.status], how.retry_after)
+        row.retry_from = now.steady + how.retry_after
+        row.reason = (
+            PullReason.RETRY_AFTER
+            if row.due[JobKind.PULL] == row.retry_from
+            else _REASONS[how.status]
         )
         row.failed = now.wall
         row.is_stopping = False
-        row.cuts = row.cuts + 1 if how.verdict is JobStatus.CUT else 0
+        row.preemptions = row.preemptions + 1 if how.status is JobStatus.PREEMPTED else 0
         is_first = JobKind.AUDIT not in row.began and row.due.get(JobKind.AUDIT) == inf
-        if is_first and how.verdict is JobStatus.DONE:
+        if is_first and how.status is JobStatus.DONE:
             row.due[JobKind.AUDIT] = now.steady
 
-    def _again(self, row: _ScheduleRow, kind: JobKind, how: JobOutcome, now: Now) -> float:
-        table = row.wanted.audit if kind is JobKind.AUDIT else row.wanted.pull
-        if how.verdict is JobStatus.LOCKED:
+    def _next_due(self, row: _ScheduleRow, kind: JobKind, how: JobOutcome, now: Now) -> float:
+        table = row.schedule.audit if kind is JobKind.AUDIT else row.schedule.pull
+        if how.status is JobStatus.LOCKED:
             return now.steady + LOCKED_PAUSE
-        if how.verdict is JobStatus.CUT:
+        if how.status is JobStatus.PREEMPTED:
             return now.steady
-        if how.verdict is JobStatus.FAILED:
-            is_told = kind is JobKind.HAND_ON
+        if how.status is JobStatus.FAILED:
+            is_told = kind is JobKind.HAND_OVER
             every = table.seconds if isinstance(table, Every) and not is_told else inf
-            longest = _HAND_ON_LONGEST if is_told else LONGEST_PAUSE
+            longest = _LONGEST_HAND_OVER_PAUSE if is_told else LONGEST_PAUSE
             pause = retry_pause(row.failures[kind], every, longest)
             return now.steady + pause * self._dice.uniform(1.0 - _SPREAD, 1.0)
-        if kind is JobKind.HAND_ON:
+        if kind is JobKind.HAND_OVER:
             return row.due[kind]  # what came meanwhile
-        return inf if table is None else table.next(row.began.get(kind, now), now, self._dice)
+        return (
+            inf if table is None else table.next_attempt(row.began.get(kind, now), now, self._dice)
+        )
 
     def failures(self, mirror: str, kind: JobKind) -> int:
         """Return how many times in a row something failed."""
@@ -472,6 +484,6 @@ class Scheduler:
         return frozenset() if row is None else frozenset(row.running)
 
 
-def _moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
+def _begin_moment(row: _ScheduleRow, kind: JobKind, due: float) -> float:
     """Return when something is to be begun, a hint counted in."""
-    return min(due, row.calm) if kind is JobKind.PULL and row.hinted else due
+    return min(due, row.hints_from) if kind is JobKind.PULL and row.hinted else due

@@ -9,10 +9,10 @@ from cronsim import CronSim, CronSimError
 
 from resourcesync.errors import ConfigurationError
 
-JITTER: Final = 0.1
+MAX_JITTER_SHARE: Final = 0.1
 """The part of an interval by which it may be longer: mirrors do not ask all at once."""
 
-_MOST_JITTER: Final = 300.0
+_MAX_JITTER_SECONDS: Final = 300.0
 _FIELDS: Final = 5
 
 
@@ -39,7 +39,7 @@ class Jitter(Protocol):
 class Timetable(Protocol):
     """Says when something is due again."""
 
-    def next(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment, by the steady clock, from which it is due again.
 
         Args:
@@ -60,9 +60,9 @@ class Every:
 
     seconds: float
 
-    def next(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment; at once when it is long past (``Timetable``)."""
-        spread = min(self.seconds * JITTER, _MOST_JITTER)
+        spread = min(self.seconds * MAX_JITTER_SHARE, _MAX_JITTER_SECONDS)
         return max(last.steady + self.seconds, now.steady) + dice.uniform(0, spread)
 
 
@@ -89,7 +89,7 @@ class Cron:
         object.__setattr__(self, "_zone", _zone_of(zone) if zone else UTC)
         self._after(datetime(2026, 1, 1, tzinfo=UTC))
 
-    def next(self, last: Now, now: Now, dice: Jitter) -> float:
+    def next_attempt(self, last: Now, now: Now, dice: Jitter) -> float:
         """Return the moment (``Timetable``); what was missed while nobody watched is due now."""
         due = self._after(datetime.fromtimestamp(last.wall, UTC)).timestamp()
         following = self._after(datetime.fromtimestamp(now.wall, UTC)).timestamp()

@@ -57,7 +57,7 @@ def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Chan
     return found
 
 
-def channel_of_answer(uri: str, link: str, header: Header | None) -> Channel | None:
+def channel_of_response(uri: str, link: str, header: Header | None) -> Channel | None:
     """Return the channel that the answer of a topic tells of; the field counts before the body.
 
     Args:

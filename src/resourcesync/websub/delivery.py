@@ -38,7 +38,7 @@ OUTCOMES: Final = ("verified", "refused", "delivered", "merged", "failed", "ende
 
 _VERIFICATIONS: Final = 16
 _MOST_ATTEMPTS: Final = 3
-_PATIENCE: Final = 600 * MICROSECONDS
+_INTENT_LIFETIME: Final = 600 * MICROSECONDS
 """After so long a wish that nobody confirmed is forgotten."""
 _TIDY_EVERY: Final = 60 * MICROSECONDS
 _CACHED: Final = 8
@@ -194,7 +194,7 @@ class Deliveries:
         now = self._now()
         self._is_woken = False  # before the look: who wakes it meanwhile is not missed
         if now >= self._tidy_at:
-            self._store.tidy(now, now - _PATIENCE)
+            self._store.prune(now, now - _INTENT_LIFETIME)
             self._tidy_at = now + _TIDY_EVERY
         self._verify(now)
         for late in (False, True):
@@ -203,12 +203,14 @@ class Deliveries:
         self._poll_at = self._tidy_at if due is None else due
 
     def _verify(self, now: int) -> None:
-        asked = [job.intent.number for job in self._of(_PendingVerification)]
+        asked = [job.intent.number for job in self._jobs_of(_PendingVerification)]
         room = _VERIFICATIONS - len(asked)
         for intent in self._store.due_intents(now, max(room, 0), asked):
-            self._waiting.append(self._question(intent))
+            self._waiting.append(self._verification_request(intent))
 
-    def _question(self, intent: SubscriptionIntent) -> tuple[FetchRequest, _PendingVerification]:
+    def _verification_request(
+        self, intent: SubscriptionIntent
+    ) -> tuple[FetchRequest, _PendingVerification]:
         job = _PendingVerification(intent=intent, challenge=self._challenge(), sink=BodySink())
         wish = SubscriptionRequest(
             mode=HubMode(intent.mode),
@@ -225,11 +227,11 @@ class Deliveries:
 
     def _deliver(self, now: int, *, late: bool) -> None:
         """Put deliveries in the queue until there is no room, or nobody lacks anything."""
-        under_way = [job for job in self._of(_PendingDelivery) if job.is_late is late]
+        under_way = [job for job in self._jobs_of(_PendingDelivery) if job.is_late is late]
         most = self._rules.at_once // 2 if late else self._rules.at_once
         room = most - len(under_way)
         while room > 0:
-            jobs = self._of(_PendingDelivery)
+            jobs = self._jobs_of(_PendingDelivery)
             origins = Counter(job.origin for job in jobs)
             found = self._store.due_deliveries(
                 now,
@@ -244,9 +246,11 @@ class Deliveries:
                 if origins[subscription.origin] < self._rules.per_host:
                     origins[subscription.origin] += 1
                     room -= 1
-                    self._waiting.append(self._message(subscription))
+                    self._waiting.append(self._delivery_request(subscription))
 
-    def _message(self, subscription: Subscription) -> tuple[FetchRequest, _PendingDelivery]:
+    def _delivery_request(
+        self, subscription: Subscription
+    ) -> tuple[FetchRequest, _PendingDelivery]:
         payload = self._payload(subscription.topic, subscription.delivered)
         rules = self._rules
         fields = [
@@ -279,7 +283,7 @@ class Deliveries:
             self._cache.popitem(last=False)
         return made
 
-    def _of(self, kind: type[_T]) -> list[_T]:
+    def _jobs_of(self, kind: type[_T]) -> list[_T]:
         every = [*self._jobs.values(), *(job for _, job in self._waiting)]
         return [job for job in every if isinstance(job, kind)]
 
@@ -294,7 +298,7 @@ class Deliveries:
         else:
             is_meant = False
             if outcome.error.transient and intent.attempts + 1 < _MOST_ATTEMPTS:
-                wait = leases.delay(intent.attempts + 1, self._chance())
+                wait = leases.retry_delay(intent.attempts + 1, self._chance())
                 self._store.postpone(intent, self._now() + int(wait * MICROSECONDS))
                 return
         if is_meant:
@@ -319,7 +323,7 @@ class Deliveries:
         else:
             self.counts["failed"] += 1
             attempts = subscription.attempts + 1
-            wait = max(leases.delay(attempts, self._chance()), _retry_after(outcome))
+            wait = max(leases.retry_delay(attempts, self._chance()), _retry_after(outcome))
             due = self._now() + int(wait * MICROSECONDS)
             self._outcomes.append(
                 DeliveryOutcome(number=subscription.number, attempts=attempts, due=due)

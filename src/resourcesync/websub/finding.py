@@ -11,7 +11,7 @@ from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.ports.subscriptions import Messenger
-from resourcesync.websub.channels import Channel, channel_of_answer, channels_of
+from resourcesync.websub.channels import Channel, channel_of_response, channels_of
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import MOST_PAYLOAD, read_links
 
@@ -32,7 +32,7 @@ class FoundChannels(NamedTuple):
     """
 
     channels: list[Channel]
-    is_all: bool
+    is_complete: bool
 
 
 def find_channels(
@@ -64,8 +64,8 @@ def find_channels(
             known = channel
             if not channel.hubs:
                 outcome, body = _fetch_topic(messenger, channel)
-                is_all = is_all and not _is_passing(outcome)
-                told = _answered(channel, outcome, body)
+                is_all = is_all and not _is_transient(outcome)
+                told = _with_topic_hubs(channel, outcome, body)
                 if told is None:
                     continue
                 known = told
@@ -96,14 +96,14 @@ def _fetch_topic(
     return outcome, bytes(sink.body)
 
 
-def _is_passing(outcome: FetchResponse | FetchFailure) -> bool:
+def _is_transient(outcome: FetchResponse | FetchFailure) -> bool:
     """Whether the same question may have another answer soon."""
     if isinstance(outcome, FetchFailure):
         return outcome.error.transient
     return outcome.status in _LATER or outcome.status >= _FAULTS
 
 
-def _answered(
+def _with_topic_hubs(
     channel: Channel, outcome: FetchResponse | FetchFailure, body: bytes
 ) -> Channel | None:
     """Return a channel with the hubs that its topic tells of."""
@@ -115,5 +115,5 @@ def _answered(
             header = front.read(body).header
         except DocumentError:
             header = None
-    told = channel_of_answer(channel.topic, outcome.headers.get("link", ""), header)
+    told = channel_of_response(channel.topic, outcome.headers.get("link", ""), header)
     return None if told is None else replace(told, capability=channel.capability)

@@ -16,14 +16,14 @@ class RateLimiter:
 
     def __init__(self, per_minute: float) -> None:
         self._most = per_minute
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def acquire(self, asker: str, now: float) -> bool:
         """Take one from an asker's bucket at a moment in seconds; whether there was one."""
-        left, since = self._left.pop(asker, (self._most, now))
+        left, since = self._tokens.pop(asker, (self._most, now))
         left = min(self._most, left + max(0.0, now - since) * self._most / _MINUTE)
         is_there = left >= 1
-        self._left[asker] = (left - 1 if is_there else left, now)
-        if len(self._left) > _REMEMBERED:
-            self._left.popitem(last=False)
+        self._tokens[asker] = (left - 1 if is_there else left, now)
+        if len(self._tokens) > _REMEMBERED:
+            self._tokens.popitem(last=False)
         return is_there

@@ -28,10 +28,10 @@ class HintThrottle:
     ) -> None:
         self._clock, self._on_hint, self._wake = clock, on_hint, wake
         self._every, self._counts = every, counts
-        self._given: dict[str, float] = {}
-        self._owed: dict[str, float] = {}
+        self._last_sent: dict[str, float] = {}
+        self._delayed: dict[str, float] = {}
 
-    def give(self, name: str, every: float | None = None) -> None:
+    def send(self, name: str, every: float | None = None) -> None:
         """Say that a mirror should poll: at once, or when the last time was a while ago.
 
         Args:
@@ -39,26 +39,26 @@ class HintThrottle:
             every: Seconds that are to lie between this hint and the last; ``None`` for the usual.
         """
         now = self._clock.monotonic()
-        last = self._given.get(name)
+        last = self._last_sent.get(name)
         due = now if last is None else last + (self._every if every is None else every)
         if now < due:
             self._counts["coalesced"] += 1
-            self._owed[name] = min(due, self._owed.get(name, due))
+            self._delayed[name] = min(due, self._delayed.get(name, due))
             self._wake()
             return
-        self._given[name] = now
-        self._owed.pop(name, None)
+        self._last_sent[name] = now
+        self._delayed.pop(name, None)
         self._counts["hinted"] += 1
         self._on_hint(name)
 
-    def give_owed(self) -> None:
+    def send_due(self) -> None:
         """Give the hints that were held back long enough."""
         now = self._clock.monotonic()
-        for name, due in list(self._owed.items()):
+        for name, due in list(self._delayed.items()):
             if now >= due:
-                self.give(name)
+                self.send(name)
 
     def pause(self) -> float | None:
         """Return the seconds until one is to be given; ``None`` when none is held back."""
-        soonest = min(list(self._owed.values()), default=None)
+        soonest = min(list(self._delayed.values()), default=None)
         return None if soonest is None else max(soonest - self._clock.monotonic(), 0.0)

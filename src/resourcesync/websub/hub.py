@@ -19,7 +19,7 @@ from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import METHODS, is_signed
 
 _MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
-_LATER: Final = 60
+_RETRY_SECONDS: Final = 60
 _STORED: Final = TextResponse(status=202, text="The receiver will be asked.")
 
 
@@ -82,7 +82,7 @@ class Hub:
         if fields is None:
             return TextResponse(status=400, text="This is no form.")
         if fields.get("hub.mode") == HubMode.PUBLISH:
-            return self._ping(fields.get("hub.topic") or fields.get("hub.url", ""))
+            return self._handle_ping(fields.get("hub.topic") or fields.get("hub.url", ""))
         wish = messages.read_subscription_request(fields)
         return wish if isinstance(wish, TextResponse) else self._handle_request(wish, peer)
 
@@ -94,16 +94,20 @@ class Hub:
             return TextResponse(status=400, text="Send hub.secret over https only.")
         origin = messages.origin_of(wish.callback)
         if not self._peers.acquire(peer, now) or not self._origins.acquire(origin, now):
-            return TextResponse(status=429, text="Too many requests.", retry_after=_LATER)
+            return TextResponse(status=429, text="Too many requests.", retry_after=_RETRY_SECONDS)
         if self._is_full(wish.mode):
-            return TextResponse(status=503, text="Too many subscriptions.", retry_after=_LATER)
+            return TextResponse(
+                status=503, text="Too many subscriptions.", retry_after=_RETRY_SECONDS
+            )
         self._store.add_intent(
             SubscriptionIntent(
                 mode=wish.mode.value,
                 topic=wish.topic,
                 callback=wish.callback,
                 secret=wish.secret,
-                lease=leases.granted(wish.lease, shortest=rules.shortest, longest=rules.longest),
+                lease=leases.bounded_lease(
+                    wish.lease, shortest=rules.shortest, longest=rules.longest
+                ),
                 echo=wish.echo,
                 requested=to_microseconds(self._clock.now()),
             )
@@ -127,7 +131,7 @@ class Hub:
         PubSubHubbub 0.3 lets one ask for an answer after the receiver confirmed.
         """
         wish = messages.read_subscription_request(messages.read_fields(body) or {})
-        if isinstance(wish, TextResponse) or not wish.waits:
+        if isinstance(wish, TextResponse) or not wish.is_synchronous:
             return _STORED
         if self._store.has_intent(wish.topic, wish.callback):
             return None
@@ -136,11 +140,11 @@ class Hub:
             return TextResponse(status=204)
         return TextResponse(status=409, text="The receiver did not confirm it.")
 
-    def _ping(self, topic: str) -> TextResponse:
+    def _handle_ping(self, topic: str) -> TextResponse:
         if topic not in self._rules.topics:
             return TextResponse(status=404, text="This hub does not serve that topic.")
         if not self._pings.acquire(topic, self._clock.monotonic()):
-            return TextResponse(status=429, text="Too many pings.", retry_after=_LATER)
+            return TextResponse(status=429, text="Too many pings.", retry_after=_RETRY_SECONDS)
         body = self._read_topic(topic)
         if body is None or payloads.kind_of(body) is None:
             return TextResponse(status=404, text="There is no notification at that topic.")

@@ -6,7 +6,7 @@ MICROSECONDS: Final = 1_000_000
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 
-USUAL_LEASE: Final = 10 * DAY
+DEFAULT_LEASE: Final = 10 * DAY
 """Seconds that a subscription lasts when nobody says how long; what WebSub §5.1 suggests."""
 LONGEST_LEASE: Final = 30 * DAY
 SHORTEST_LEASE: Final = HOUR
@@ -24,14 +24,14 @@ def parse_seconds(text: str) -> int | None:
     return int(text) or None
 
 
-def granted(
+def bounded_lease(
     asked: int | None, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
 ) -> int:
     """Return the seconds of a lease within its bounds; ``None`` gets the usual ones."""
-    return max(shortest, min(USUAL_LEASE if asked is None else asked, longest))
+    return max(shortest, min(DEFAULT_LEASE if asked is None else asked, longest))
 
 
-def renewal(now: int, lease: int, chance: float) -> int:
+def renewal_time(now: int, lease: int, chance: float) -> int:
     """Return when to renew a lease that begins now, between 50 and 80 % of it.
 
     Args:
@@ -42,7 +42,7 @@ def renewal(now: int, lease: int, chance: float) -> int:
     return now + int(lease * MICROSECONDS * (0.5 + 0.3 * chance))
 
 
-def delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
+def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
     """Return the seconds to wait after so many failures in a row: doubled each time, with jitter.
 
     Args:

@@ -77,7 +77,7 @@ class SubscriptionRequest:
     secret: bytes = field(default=b"", repr=False)
     lease: int | None = None
     echo: str = ""
-    waits: bool = False
+    is_synchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionRequest 
         secret=(secret or "").encode(),
         lease=lease,
         echo=echo,
-        waits=fields.get("hub.verify", "").partition(",")[0].strip() == "sync",
+        is_synchronous=fields.get("hub.verify", "").partition(",")[0].strip() == "sync",
     )
 
 
@@ -200,7 +200,7 @@ def subscription_form(wish: SubscriptionRequest) -> bytes:
         "hub.verify": "async",
     }
     if wish.mode is HubMode.SUBSCRIBE:
-        said["hub.lease_seconds"] = str(leases.granted(wish.lease))
+        said["hub.lease_seconds"] = str(leases.bounded_lease(wish.lease))
         if wish.secret:
             said["hub.secret"] = wish.secret.decode()
     return urlencode(said).encode()
@@ -211,7 +211,7 @@ def ping_form(topic: str) -> bytes:
     return urlencode({"hub.mode": "publish", "hub.url": topic, "hub.topic": topic}).encode()
 
 
-def read_question(query: bytes) -> HubQuery | None:
+def read_hub_query(query: bytes) -> HubQuery | None:
     """Return what a hub asks or tells, ``None`` for what is neither."""
     fields = read_fields(query)
     if fields is None:

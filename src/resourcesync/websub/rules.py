@@ -33,7 +33,7 @@ class HubRules:
     topics: frozenset[str]
     key: bytes = field(default=b"", repr=False)
     accepts_unsigned: bool = False
-    method: str = signatures.USUAL
+    method: str = signatures.DEFAULT_METHOD
     plain_secrets: bool = False
     shortest: int = leases.SHORTEST_LEASE
     longest: int = leases.LONGEST_LEASE

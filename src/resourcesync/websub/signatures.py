@@ -7,11 +7,11 @@ from typing import Final
 
 METHODS: Final = ("sha1", "sha256", "sha384", "sha512")
 """What ``X-Hub-Signature`` may name."""
-USUAL: Final = "sha256"
+DEFAULT_METHOD: Final = "sha256"
 STRONG: Final = frozenset(METHODS) - {"sha1"}
 
 
-def sign(secret: bytes, body: bytes, method: str = USUAL) -> str:
+def sign(secret: bytes, body: bytes, method: str = DEFAULT_METHOD) -> str:
     """Return the value of ``X-Hub-Signature`` for a body."""
     return f"{method}={hmac.new(secret, body, getattr(hashlib, method)).hexdigest()}"
 

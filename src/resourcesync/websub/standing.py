@@ -66,9 +66,9 @@ class SubscriptionReport:
     mirror: str
     topic: str
     hub: str
-    standing: SubscriptionStatus
+    status: SubscriptionStatus
     until: datetime | None = None
-    why: str = ""
+    reason: str = ""
     accepted: int = 0
     last: datetime | None = None
     refusals: tuple[tuple[DeliveryFault, int], ...] = ()
@@ -88,8 +88,8 @@ class SubscriptionReport:
 class _SubscriptionCounts:
     accepted: int = 0
     last: datetime | None = None
-    trouble: SubscriptionProblem | None = None
-    why: str = ""
+    problem: SubscriptionProblem | None = None
+    reason: str = ""
     refusals: Counter[DeliveryFault] = field(default_factory=Counter)
 
 
@@ -115,28 +115,28 @@ class SubscriptionLedger:
         row = self._row(follower)
         row.accepted, row.last = row.accepted + 1, self._clock.now()
 
-    def refused(self, follower: ChannelSubscription, fault: DeliveryFault) -> None:
+    def count_refused(self, follower: ChannelSubscription, fault: DeliveryFault) -> None:
         """Count a delivery that was refused."""
         refusals = self._row(follower).refusals
         refusals[fault] += 1
         if fault is not DeliveryFault.ENDED and not refusals[fault] & (refusals[fault] - 1):
             self.version += 1
 
-    def troubled(
+    def note_problem(
         self, follower: ChannelSubscription, trouble: SubscriptionProblem, why: str
     ) -> None:
         """Note what keeps a subscription from being verified."""
         row = self._row(follower)
-        row.trouble, row.why = trouble, why
+        row.problem, row.reason = trouble, why
         self.version += 1
 
-    def verified(self, follower: ChannelSubscription) -> None:
+    def note_verified(self, follower: ChannelSubscription) -> None:
         """Note that a hub verified a subscription."""
         row = self._row(follower)
-        row.trouble, row.why = None, ""
+        row.problem, row.reason = None, ""
         self.version += 1
 
-    def moved(self) -> None:
+    def note_change(self) -> None:
         """Note that a subscription is wanted, or is no longer."""
         self.version += 1
 
@@ -146,9 +146,7 @@ class SubscriptionLedger:
         found = sorted(followers, key=_key)
         for key in set(self._rows) - set(map(_key, found)):
             self._rows.pop(key, None)
-        return [
-            _subscribed(it, self._rows.get(_key(it), _SubscriptionCounts()), now) for it in found
-        ]
+        return [_report(it, self._rows.get(_key(it), _SubscriptionCounts()), now) for it in found]
 
     def _row(self, follower: ChannelSubscription) -> _SubscriptionCounts:
         return self._rows.setdefault(_key(follower), _SubscriptionCounts())
@@ -158,28 +156,28 @@ def _key(follower: ChannelSubscription) -> tuple[str, str]:
     return follower.name, follower.topic
 
 
-def _subscribed(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionReport:
+def _report(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionReport:
     return SubscriptionReport(
         mirror=it.name,
         topic=it.topic,
         hub=it.hub,
-        standing=_standing(it, row, now),
+        status=_status(it, row, now),
         until=from_microseconds(it.lease_until) if it.lease_until else None,
-        why=row.why,
+        reason=row.reason,
         accepted=row.accepted,
         last=row.last,
         refusals=tuple(sorted(row.refusals.copy().items())),
     )
 
 
-def _standing(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionStatus:
+def _status(it: ChannelSubscription, row: _SubscriptionCounts, now: int) -> SubscriptionStatus:
     if it.state is FollowerState.LEAVING:
         return SubscriptionStatus.ENDING
     is_in_use = bool(it.token) and it.lease_until > now
-    if is_in_use and row.trouble is not SubscriptionProblem.DENIED:
+    if is_in_use and row.problem is not SubscriptionProblem.DENIED:
         return SubscriptionStatus.VERIFIED  # a renewal that fails takes nothing away before its end
     return (
         SubscriptionStatus.PENDING
-        if row.trouble in {None, SubscriptionProblem.AWAY}
+        if row.problem in {None, SubscriptionProblem.AWAY}
         else SubscriptionStatus.REFUSED
     )

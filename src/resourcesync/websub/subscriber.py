@@ -46,7 +46,7 @@ _FARTHEST: Final = leases.LONGEST_LEASE * MICROSECONDS
 _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
-_LEFT: Final = 3
+_MOST_UNSUBSCRIBES: Final = 3
 """How often a hub is asked to end a subscription, before we only cease to answer it."""
 _NOT_FOUND: Final = TextResponse(status=404, text="Not found.")
 _ACCEPTED: Final = TextResponse(status=202)
@@ -108,19 +108,19 @@ class Subscriber:
         self.counts: Counter[str] = Counter()
         self._hints = HintThrottle(clock, on_hint, wake=wake, every=hint_every, counts=self.counts)
         self.ledger = SubscriptionLedger(clock)
-        for it in store.followers():  # what kept a hub from us may be mended by now
-            if it.state in {FollowerState.WANTED, FollowerState.REQUESTED}:
-                store.save(replace(it, state=FollowerState.WANTED, due=0), it)
+        for it in store.subscriptions():  # what kept a hub from us may be mended by now
+            if it.state in {FollowerState.PENDING, FollowerState.REQUESTED}:
+                store.save(replace(it, state=FollowerState.PENDING, due=0), it)
             elif it.state is FollowerState.ACTIVE and it.base != self._base:
                 store.save(replace(it, due=0), it)  # its hub delivers to where we were
 
-    def standings(self) -> list[SubscriptionReport]:
+    def reports(self) -> list[SubscriptionReport]:
         """Return how all subscriptions stand.
 
         Raises:
             StorageError: The store failed.
         """
-        return self.ledger.reports(self._store.followers())
+        return self.ledger.reports(self._store.subscriptions())
 
     # --- what the operator wants ----------------------------------------------------------------
 
@@ -133,25 +133,25 @@ class Subscriber:
             is_all: Whether the Source has no others; else those that it followed before stay.
         """
         wanted = {it.topic: it.hubs[0] for it in channels if it.hubs}
-        known = {it.topic: it for it in self._store.followers() if it.name == name}
+        known = {it.topic: it for it in self._store.subscriptions() if it.name == name}
         for topic, hub in wanted.items():
             before = known.get(topic)
             if before is None:
                 self._store.save(ChannelSubscription(name=name, topic=topic, hub=hub))
             elif before.state is FollowerState.LEAVING or before.hub != hub:
-                fresh = replace(before, hub=hub, state=FollowerState.WANTED, attempts=0, due=0)
+                fresh = replace(before, hub=hub, state=FollowerState.PENDING, attempts=0, due=0)
                 self._store.save(fresh, before)
         for topic, before in known.items():
             if is_all and topic not in wanted:
                 self._leave(before)
-        self.ledger.moved()
+        self.ledger.note_change()
 
     def leave(self, name: str) -> None:
         """End all subscriptions of a mirror at the next tick."""
-        for it in self._store.followers():
+        for it in self._store.subscriptions():
             if it.name == name:
                 self._leave(it)
-        self.ledger.moved()
+        self.ledger.note_change()
 
     def _leave(self, before: ChannelSubscription) -> None:
         if not before.token:
@@ -172,13 +172,13 @@ class Subscriber:
         Raises:
             StorageError: The store failed.
         """
-        self._hints.give_owed()
+        self._hints.send_due()
         now = self._now()
         soon = now + _FARTHEST  # nothing is ever due later, unless the clock was set back
-        due = [it for it in self._store.followers() if not now < it.due <= soon][:_AT_ONCE]
+        due = [it for it in self._store.subscriptions() if not now < it.due <= soon][:_AT_ONCE]
         asked = [request for request in map(self._prepare_request, due) if request is not None]
         self._send_requests(asked)
-        later = [it.due - now for it in self._store.followers()]
+        later = [it.due - now for it in self._store.subscriptions()]
         pause = min([60.0, *(max(0, it) / MICROSECONDS for it in later)])
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
@@ -189,12 +189,12 @@ class Subscriber:
         """Store what is asked for before it is asked: the hub may verify it at once."""
         now = self._now()
         if before.state is FollowerState.LEAVING:
-            if before.attempts >= _LEFT or before.lease_until <= now:
+            if before.attempts >= _MOST_UNSUBSCRIBES or before.lease_until <= now:
                 self._store.remove(before)
-                self.ledger.moved()
+                self.ledger.note_change()
                 return None
             after = replace(
-                before, attempts=before.attempts + 1, due=self._later(before.attempts + 1)
+                before, attempts=before.attempts + 1, due=self._retry_at(before.attempts + 1)
             )
             wish = SubscriptionRequest(
                 mode=HubMode.UNSUBSCRIBE,
@@ -204,7 +204,7 @@ class Subscriber:
         else:
             lost = before.attempts + (before.state is FollowerState.REQUESTED)
             if before.state is FollowerState.REQUESTED:
-                self.ledger.troubled(before, SubscriptionProblem.AWAY, _NOT_VERIFIED)
+                self.ledger.note_problem(before, SubscriptionProblem.AWAY, _NOT_VERIFIED)
             token, secret = self._token(), self._token()
             after = replace(
                 before,
@@ -212,14 +212,14 @@ class Subscriber:
                 next_token=token,
                 next_secret=secret.encode(),
                 attempts=lost,
-                due=now + _CONFIRMED_WITHIN + int(self._wait(lost) * MICROSECONDS),
+                due=now + _CONFIRMED_WITHIN + int(self._retry_seconds(lost) * MICROSECONDS),
             )
             wish = SubscriptionRequest(
                 mode=HubMode.SUBSCRIBE,
                 topic=before.topic,
                 callback=self._base + token,
                 secret=secret.encode(),
-                lease=leases.USUAL_LEASE,
+                lease=leases.DEFAULT_LEASE,
             )
         return (after, wish) if self._store.save(after, before) else None
 
@@ -232,16 +232,16 @@ class Subscriber:
             again: dict[FetchRequest, tuple[ChannelSubscription, SubscriptionRequest]] = {}
             for outcome in self._messenger.fetch(list(left)):
                 follower, wish = left[outcome.request]
-                hub = _elsewhere(outcome)
+                hub = _redirect_target(outcome)
                 if hub:
                     again[self._request(hub, wish)] = follower, wish
                 elif not (isinstance(outcome, FetchResponse) and outcome.status in range(200, 300)):
-                    self._refused(follower, outcome)
+                    self._note_refusal(follower, outcome)
             if not again:
                 return
             left = again
         for follower, _ in left.values():
-            self._refused(follower, None)
+            self._note_refusal(follower, None)
 
     def _request(self, hub: str, wish: SubscriptionRequest) -> FetchRequest:
         message = Message(
@@ -249,7 +249,7 @@ class Subscriber:
         )
         return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
-    def _refused(
+    def _note_refusal(
         self, asked: ChannelSubscription, outcome: FetchResponse | FetchFailure | None
     ) -> None:
         if isinstance(outcome, FetchFailure):
@@ -259,22 +259,22 @@ class Subscriber:
             status = "too many redirects" if outcome is None else outcome.status
             _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
             trouble, why = SubscriptionProblem.NO, f"the hub refuses it: {status}"
-        self.ledger.troubled(asked, trouble, why)
+        self.ledger.note_problem(asked, trouble, why)
         if asked.state is FollowerState.LEAVING:
             return
         attempts = asked.attempts + 1
-        state = FollowerState.WANTED
+        state = FollowerState.PENDING
         self._store.save(
-            replace(asked, state=state, attempts=attempts, due=self._later(attempts)), asked
+            replace(asked, state=state, attempts=attempts, due=self._retry_at(attempts)), asked
         )
 
-    def _wait(self, attempts: int) -> float:
+    def _retry_seconds(self, attempts: int) -> float:
         if not attempts:
             return 0.0
-        return leases.delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
+        return leases.retry_delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
 
-    def _later(self, attempts: int) -> int:
-        return self._now() + int(self._wait(attempts) * MICROSECONDS)
+    def _retry_at(self, attempts: int) -> int:
+        return self._now() + int(self._retry_seconds(attempts) * MICROSECONDS)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
@@ -283,12 +283,12 @@ class Subscriber:
 
     def verify(self, token: str, query: bytes) -> TextResponse:
         """Answer a hub that asks whether this is wanted; only to what we asked for (§5.3)."""
-        question = messages.read_question(query)
+        question = messages.read_hub_query(query)
         follower = self._store.find_token(token)
         if question is None or follower is None or question.topic != follower.topic:
             return _NOT_FOUND
         if question.mode == HubMode.DENIED:
-            return self._denied(follower, token, question.reason)
+            return self._note_denial(follower, token, question.reason)
         if not 0 < len(question.challenge) <= messages.MOST_CHALLENGE:
             return _NOT_FOUND
         if question.mode == HubMode.SUBSCRIBE:
@@ -298,14 +298,14 @@ class Subscriber:
             is_done = follower.state is FollowerState.LEAVING and token == follower.token
             if is_done:
                 self._store.remove(follower)
-                self.ledger.moved()
+                self.ledger.note_change()
         else:
             is_done = False
         return TextResponse(status=200, text=question.challenge) if is_done else _NOT_FOUND
 
     def _confirm(self, follower: ChannelSubscription, lease: str | None) -> bool:
         asked = leases.parse_seconds(lease or "")
-        granted = leases.granted(asked)
+        granted = leases.bounded_lease(asked)
         now = self._now()
         active = replace(
             follower,
@@ -318,28 +318,31 @@ class Subscriber:
             base=self._base,
             lease_until=now + granted * MICROSECONDS,
             attempts=0,
-            due=leases.renewal(now, granted, self._chance()),
+            due=leases.renewal_time(now, granted, self._chance()),
         )
         if not self._store.save(active, follower):
             return False
         self.counts["confirmed"] += 1
-        self.ledger.verified(follower)
-        self._hints.give(follower.name)  # what came before the subscription is not missed
+        self.ledger.note_verified(follower)
+        self._hints.send(follower.name)  # what came before the subscription is not missed
         return True
 
-    def _denied(self, follower: ChannelSubscription, token: str, reason: str) -> TextResponse:
+    def _note_denial(self, follower: ChannelSubscription, token: str, reason: str) -> TextResponse:
         """Believe a denial so far as to ask again later; nothing is given up for it."""
         if token not in {follower.token, follower.next_token}:
             return _NOT_FOUND
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
-        self.ledger.troubled(
+        self.ledger.note_problem(
             follower, SubscriptionProblem.DENIED, f"the hub ended it: {reason[:200]}"
         )
         if follower.state in {FollowerState.REQUESTED, FollowerState.ACTIVE}:
             attempts = follower.attempts + 1
             again = replace(
-                follower, state=FollowerState.WANTED, attempts=attempts, due=self._later(attempts)
+                follower,
+                state=FollowerState.PENDING,
+                attempts=attempts,
+                due=self._retry_at(attempts),
             )
             self._store.save(again, follower)
         return TextResponse(status=200)
@@ -362,25 +365,25 @@ class Subscriber:
             self.counts["unknown"] += 1
             return _NOT_FOUND
         if token == follower.previous_token or follower.state is FollowerState.LEAVING:
-            self.ledger.refused(follower, DeliveryFault.ENDED)
+            self.ledger.count_refused(follower, DeliveryFault.ENDED)
             return _GONE
         secret = follower.secret if token == follower.token else follower.next_secret
         if not is_signed(secret, body, signatures, self._methods):
             self.counts["discarded"] += 1
-            self.ledger.refused(follower, DeliveryFault.SIGNATURE)
+            self.ledger.count_refused(follower, DeliveryFault.SIGNATURE)
             return _ACCEPTED
         self.ledger.count_accepted(follower)
-        every = _REPLAY_EVERY if self._came_before(token, body) else None
-        self._hints.give(follower.name, every)
+        every = _REPLAY_EVERY if self._is_replay(token, body) else None
+        self._hints.send(follower.name, every)
         return _ACCEPTED
 
     def refuse(self, token: str, fault: DeliveryFault) -> None:
         """Count a delivery whose body was not taken."""
         follower = self._store.find_token(token)
         if follower is not None:
-            self.ledger.refused(follower, fault)
+            self.ledger.count_refused(follower, fault)
 
-    def _came_before(self, token: str, body: bytes) -> bool:
+    def _is_replay(self, token: str, body: bytes) -> bool:
         """Whether a delivery is a replay, as far as the last thousand tell."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
@@ -391,7 +394,7 @@ class Subscriber:
         return is_known
 
 
-def _elsewhere(outcome: FetchResponse | FetchFailure) -> str:
+def _redirect_target(outcome: FetchResponse | FetchFailure) -> str:
     """Return the hub that an answer leads to; empty when it leads nowhere."""
     if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
         return ""

@@ -7,10 +7,10 @@ from typing import Final, TypeVar
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Omission
-from resourcesync.source.saying import fault_of
+from resourcesync.source.saying import find_fault
 from resourcesync.wiring import catalogues
 
-_AT_ONCE: Final = 500
+_BATCH: Final = 500
 _MOST_OMITTED: Final = 100
 
 _Entry = TypeVar("_Entry", Resource, Change)
@@ -23,7 +23,7 @@ class PublishableFilter:
         self._omitted = 0
         self._omissions: list[Omission] = []
 
-    def of(
+    def select(
         self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
     ) -> Iterator[_Entry]:
         """Yield what can be published; what cannot is counted, and does not stop the rest.
@@ -32,7 +32,7 @@ class PublishableFilter:
             told: What is told.
             known: What stands in its place: who is not understood has not gone.
         """
-        while some := list(islice(told, _AT_ONCE)):
+        while some := list(islice(told, _BATCH)):
             if not _fault(some):
                 yield from some
                 continue
@@ -63,7 +63,7 @@ def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries cannot be published; empty when they can."""
     try:
         for entry in entries:
-            catalogues.checked(entry.resource if isinstance(entry, Change) else entry)
+            catalogues.check_resource(entry.resource if isinstance(entry, Change) else entry)
     except ConfigurationError as error:
         return error.message
-    return fault_of(entries)
+    return find_fault(entries)

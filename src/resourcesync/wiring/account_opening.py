@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(options: AccountOptions) -> Iterator[ResourceAccount]:
+def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     """Open an account.
 
     Raises:
@@ -40,7 +40,7 @@ def opened(options: AccountOptions) -> Iterator[ResourceAccount]:
 
 
 @contextmanager
-def closing(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
+def closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
     """Close an iterator when the block ends: it may hold a connection."""
     try:
         yield lots

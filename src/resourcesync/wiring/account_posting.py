@@ -17,13 +17,13 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount, WritableAccount
 from resourcesync.ports.catalogue import Posted
 from resourcesync.wiring import catalogues
-from resourcesync.wiring.account_opening import opened
-from resourcesync.wiring.account_values import check_address, revealed
+from resourcesync.wiring.account_opening import open_account
+from resourcesync.wiring.account_values import check_account_address, resolve_values
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
 
-def post_lines(
+def post_to_account(
     address: str, values: Mapping[str, str], lines: str, *, clock: Clock
 ) -> Iterator[Posted]:
     """Tell another system the changes that are told line by line; yield what each lot did.
@@ -48,7 +48,7 @@ def post_lines(
             yield account.post(batch)
 
 
-def import_lines(
+def import_into_account(
     address: str,
     values: Mapping[str, str],
     lines: str,
@@ -61,16 +61,16 @@ def import_lines(
 
     Args:
         address: The other system; it is made ready when it is new.
-        values: As for ``post_lines``.
+        values: As for ``post_to_account``.
         lines: A file, or ``-`` for standard input.
         clock: Time.
         is_all: Whether known resources that are not told are gone.
         allow_empty: Whether all are gone when there is no line.
 
     Raises:
-        ConfigurationError: As ``post_lines`` says; or there are no lines.
+        ConfigurationError: As ``post_to_account`` says; or there are no lines.
         DocumentError: A line says no resource. Nothing was posted.
-        SourceError: As ``post_lines`` says.
+        SourceError: As ``post_to_account`` says.
         StorageError: The lines cannot be read, or there is no room to compare them.
     """
     is_enough = allow_empty or not is_all
@@ -86,7 +86,7 @@ def import_lines(
             catalogue.fill(told, clock.now(), is_all=is_all)
         with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
-            return _sum(map(account.post, _lots(differing)))
+            return _total(map(account.post, _change_batches(differing)))
 
 
 class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
@@ -95,18 +95,18 @@ class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
 
 @contextmanager
 def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_ReadWriteAccount]:
-    check_address(address)
+    check_account_address(address)
     with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
         options = AccountOptions(
             address=address,
             base_uri="",
-            values=revealed(values),
+            values=resolve_values(values),
             memory=memory,
             out=memory,
             clock=clock,
             fetcher=partial(open_fetcher, network=Network(), clock=clock),
         )
-        with opened(options) as account:
+        with open_account(options) as account:
             if not isinstance(account, WritableAccount):
                 raise ConfigurationError(
                     f"{address} tells of resources, and takes nothing",
@@ -123,12 +123,12 @@ def _change(edit: tuple[str, Resource | None]) -> Change:
     return Change(kind=ChangeKind.UPDATED, resource=resource)
 
 
-def _lots(changes: Iterable[Change]) -> Iterator[list[Change]]:
+def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
     rest = iter(changes)
     while some := list(islice(rest, catalogues.BATCH)):
         yield some
 
 
-def _sum(done: Iterable[Posted]) -> Posted:
+def _total(done: Iterable[Posted]) -> Posted:
     every = list(done)
     return Posted(**{it.name: sum(getattr(one, it.name) for one in every) for it in fields(Posted)})

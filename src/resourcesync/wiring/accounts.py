@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FEW, LossLimit, PostedCatalogue
+from resourcesync.adapters.catalogue import MIN_ALLOWED_LOSS, LossLimit, PostedCatalogue
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -25,14 +25,14 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import catalogues, plugins, publishing
 from resourcesync.wiring.account_entries import PublishableFilter
-from resourcesync.wiring.account_opening import closing, opened
+from resourcesync.wiring.account_opening import closing_changes, open_account
 from resourcesync.wiring.account_values import (
-    VALUES,
-    check_address,
+    VALUES_NOTE,
+    check_account_address,
+    encode_values,
     initial_notes,
-    known_by,
-    revealed,
-    to_remember,
+    read_values,
+    resolve_values,
 )
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network
@@ -44,9 +44,9 @@ _READ: Final = "account.read"
 _SYSTEM: Final = "account.system"
 _BASE: Final = "account.base"
 _PUBLISHED: Final = "account.published"
-_MOST_GONE: Final = 0.5
+_MAX_GONE_SHARE: Final = 0.5
 _SECOND: Final = 1_000_000
-READ_AGAIN: Final = 7 * 86_400.0
+FULL_READ_INTERVAL: Final = 7 * 86_400.0
 """Seconds after which all is read again where changes are told."""
 POLL_INTERVAL: Final = 4 * 3_600.0
 """Seconds after which all is read again where no changes are told."""
@@ -62,7 +62,7 @@ class FollowedAccount:
         out: The folder for the documents; the catalogue lies there too.
         store: The address of the store that the documents go to instead; empty for none.
         read_again: Seconds after which all resources are read again, whatever changes were told
-            meanwhile; ``None`` takes `READ_AGAIN`, or `POLL_INTERVAL` where none are told.
+            meanwhile; ``None`` takes `FULL_READ_INTERVAL`, or `POLL_INTERVAL` where none are told.
         network: How it is asked over http.
     """
 
@@ -74,7 +74,7 @@ class FollowedAccount:
     network: Network = field(default_factory=Network)
 
 
-def is_address(text: str) -> bool:
+def is_account_address(text: str) -> bool:
     """Whether what is to be published is another system, and no folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and match[1] in plugins.names(plugins.ACCOUNTS)
@@ -97,7 +97,7 @@ def publish_account(
         SourceError: The other system does not answer, refuses, or was cut short; the same.
         StorageError: The catalogue or a document cannot be written.
     """
-    with _following(followed, chosen, clock, asked) as follower:
+    with _open_follower(followed, chosen, clock, asked) as follower:
         return follower.publish(follower.synchronize(allow_empty=asked.allow_empty), asked)
 
 
@@ -125,7 +125,7 @@ def publish_continuously(
         ResourceSyncError: As ``publish_account`` says. What was yielded is public; who begins anew
             goes on from what was recorded.
     """
-    with _following(followed, chosen, clock, asked) as follower:
+    with _open_follower(followed, chosen, clock, asked) as follower:
         counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
         while True:
             yield follower.publish(counts, asked)
@@ -138,16 +138,16 @@ def publish_continuously(
 
 
 @contextmanager
-def _following(
+def _open_follower(
     followed: FollowedAccount, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
 ) -> Iterator["_AccountFollower"]:
-    check_address(followed.address)
+    check_account_address(followed.address)
     if asked.dry_run:
         raise ConfigurationError("what other systems say is recorded: there is no dry run")
     path = followed.out / publishing.CATALOGUE
     with ExitStack() as held:
         catalogue = held.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
-        known_url, known_values = ("", {}) if catalogue is None else known_by(catalogue)
+        known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
         url = str(chosen.get("url") or known_url)
         if not url:
             again = f"resourcesync publish {followed.address} --url https://HOST/"
@@ -160,14 +160,14 @@ def _following(
         options = AccountOptions(
             address=followed.address,
             base_uri=url if url.endswith("/") else f"{url}/",
-            values=revealed(followed.values),
+            values=resolve_values(followed.values),
             memory=str(path.parent / "account"),
             out=str(followed.out),
             clock=clock,
             fetcher=partial(open_fetcher, network=followed.network, clock=clock),
             allow_empty=asked.allow_empty,
         )
-        account = held.enter_context(opened(options))
+        account = held.enter_context(open_account(options))
         if catalogue is None:
             catalogue = held.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # a first run that fails has said it all the same
@@ -207,7 +207,7 @@ class _AccountFollower:
         # What is told depends on these: when one is another, all is read again.
         self._kept = {_SYSTEM: followed.address}
         if not is_feed:
-            self._kept |= {_BASE: base_uri, VALUES: to_remember(followed.values)}
+            self._kept |= {_BASE: base_uri, VALUES_NOTE: encode_values(followed.values)}
         self._sayable = PublishableFilter()
         self._warnings: list[LeftFile] = []
         self._told: Sequence[tuple[str, str]] = ()
@@ -232,7 +232,7 @@ class _AccountFollower:
                 position or self._account.position(), 0.0, most, allow_empty=allow_empty
             )
         except DiscontinuityError as error:
-            self._read_all_for(error)
+            self._check_can_read_all(error)
         return self._fill(allow_empty=allow_empty)
 
     def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
@@ -249,10 +249,10 @@ class _AccountFollower:
         try:
             return self._listen(position, seconds, seconds, allow_empty=allow_empty)
         except DiscontinuityError as error:
-            self._read_all_for(error)
+            self._check_can_read_all(error)
         return self._fill(allow_empty=allow_empty)
 
-    def _read_all_for(self, error: DiscontinuityError) -> None:
+    def _check_can_read_all(self, error: DiscontinuityError) -> None:
         """Tell why all is read again; a mere feed cannot be."""
         if not self._account.can_list_resources:
             raise error
@@ -267,8 +267,8 @@ class _AccountFollower:
         Raises:
             ConfigurationError: The feed is closed, and nothing was ever told.
         """
-        if self.is_over and not (asked.allow_empty or self._catalogue.is_begun()):
-            raise self._nothing()
+        if self.is_over and not (asked.allow_empty or self._catalogue.has_records()):
+            raise self._empty_account_error()
         out = self._followed.store or self._followed.out
         done = catalogues.publish(self._path, out, self._chosen, clock=self._clock, asked=asked)
         if isinstance(self._account, PublishedAccount):
@@ -289,7 +289,7 @@ class _AccountFollower:
         """Whether it is time to read all again."""
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
-        usual = READ_AGAIN if self._position() else POLL_INTERVAL
+        usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
         most = usual if self._followed.read_again is None else self._followed.read_again
         age = to_microseconds(self._clock.now()) - int(self._catalogue.note(_READ) or 0)
         return not 0 <= age < most * _SECOND
@@ -303,13 +303,13 @@ class _AccountFollower:
             _READ: str(to_microseconds(now)),
             **self._kept,
         }
-        resources = self._sayable.of(self._account.resources(), self._catalogue.known)
+        resources = self._sayable.select(self._account.resources(), self._catalogue.find)
         self._left, self._told = None, ()
         return self._catalogue.fill(
-            self._some(resources, allow_empty=allow_empty),
+            self._require_any(resources, allow_empty=allow_empty),
             now,
             notes=notes,
-            most_gone=1.0 if allow_empty else _MOST_GONE,
+            most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
         )
 
     def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
@@ -320,10 +320,10 @@ class _AccountFollower:
             else self._record(ChangeBatch(position, ()), allow_empty=True)
         )
         self._told = ()
-        with closing(self._account.changes(position, wait)) as lots:
+        with closing_changes(self._account.changes(position, wait)) as lots:
             for told in lots:
                 if told.changes or told.position != position:
-                    done = _sum(done, self._record(told, allow_empty=allow_empty))
+                    done = _add_counts(done, self._record(told, allow_empty=allow_empty))
                     position = told.position
                 for omission in told.omissions:
                     self._sayable.omit(omission)
@@ -334,7 +334,7 @@ class _AccountFollower:
 
     def _record(self, told: ChangeBatch, *, allow_empty: bool) -> Posted:
         done = self._catalogue.post(
-            self._sayable.of(iter(told.changes)),
+            self._sayable.select(iter(told.changes)),
             self._clock.now(),
             notes={self._position_note: told.position, **self._kept},
             keeps_times=True,
@@ -354,21 +354,23 @@ class _AccountFollower:
         if self._left is None:
             self._left = self._catalogue.count()
         known = int(self._catalogue.note(_PUBLISHED) or self._left)
-        return LossLimit(known, known - self._left, max(FEW, int(known * _MOST_GONE)))
+        return LossLimit(
+            known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
+        )
 
     def _note(self, key: str, value: str) -> None:
         if self._catalogue.note(key) != value:
             self._catalogue.write_notes({key: value})
 
-    def _some(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
+    def _require_any(self, told: Iterator[Resource], *, allow_empty: bool) -> Iterable[Resource]:
         first = next(told, None)
         if first is not None:
             return chain((first,), told)
         if allow_empty:
             return ()
-        raise self._nothing()
+        raise self._empty_account_error()
 
-    def _nothing(self) -> ConfigurationError:
+    def _empty_account_error(self) -> ConfigurationError:
         return ConfigurationError(
             f"{self._followed.address} tells of no resource at all",
             evidence=(("kept", "what was known before"),),
@@ -377,7 +379,7 @@ class _AccountFollower:
         )
 
 
-def _sum(one: Posted, other: Posted) -> Posted:
+def _add_counts(one: Posted, other: Posted) -> Posted:
     return Posted(
         **{it.name: getattr(one, it.name) + getattr(other, it.name) for it in fields(Posted)}
     )

@@ -19,10 +19,10 @@ from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.entries import ENTRIES_KNOWN
+from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mappers import NAMES
-from resourcesync.destination.plan import CONTRADICTING, is_forgotten
-from resourcesync.destination.readdressing import tail_of
+from resourcesync.destination.plan import CONTRADICTING, is_unknown
+from resourcesync.destination.readdressing import published_tail
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Change, Resource
@@ -33,10 +33,10 @@ from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.linking import EntryLink
 from resourcesync.ports.mirror import Copy, MirrorStateStore
-from resourcesync.source.aggregation import UpstreamEntry, links_of
+from resourcesync.source.aggregation import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
-from resourcesync.wiring.published import named_by
+from resourcesync.wiring.published import base_address
 
 SCHEME: Final = "mirror:"
 """What the address of a mirror begins with, where it is to be published."""
@@ -45,7 +45,7 @@ _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialec
 _RESERVED: Final = "resourcesync/"
 _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
 _APPEARED: Final = frozenset({MirrorChangeKind.CREATED, MirrorChangeKind.DELETED})
-_AT_ONCE: Final = 5_000
+_BATCH: Final = 5_000
 _POLL_SECONDS: Final = 1.0
 _SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
@@ -55,10 +55,10 @@ _read_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
     place = address.removeprefix(SCHEME)
-    return stores.home_of(place).folder if stores.is_address(place) else Path(place)
+    return stores.home_of(place).folder if stores.is_store_address(place) else Path(place)
 
 
-def hops(out: Path, chosen: Mapping[str, object]) -> str:
+def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
     """Return which hops are told: ``all`` in versions of the format before 1.0, else ``original``.
 
     Args:
@@ -71,7 +71,7 @@ def hops(out: Path, chosen: Mapping[str, object]) -> str:
     dialect = chosen.get("dialect")
     path = out / publishing.CATALOGUE
     if dialect is None and path.is_file():
-        dialect = publishing.decode_settings(read_note(path, catalogues.NOTE)).dialect
+        dialect = publishing.decode_settings(read_note(path, catalogues.SETTINGS_NOTE)).dialect
     return "all" if dialect in _BEFORE_1_0 else "original"
 
 
@@ -92,7 +92,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
         )
     folder = folder_of(options.address)
     if not is_mirror(folder):
-        raise mirrors.not_a_mirror(folder)
+        raise mirrors.not_a_mirror_error(folder)
     path = folder / OWN_FOLDER / STATE_FILE
     with states.open_state(path, read_only=True) as state:
         _check_ready(state, folder)
@@ -100,7 +100,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
 
 
 def _check_ready(state: MirrorStateStore, folder: Path) -> None:
-    if state.note(ENTRIES_KNOWN) is not None:
+    if state.note(ENTRY_LINKS_COMPLETE) is not None:
         return
     raise ConfigurationError(
         f"{folder} does not know yet what its Source's entries link to",
@@ -110,7 +110,7 @@ def _check_ready(state: MirrorStateStore, folder: Path) -> None:
     )
 
 
-def _is_ours(tail: str) -> bool:
+def _is_reserved(tail: str) -> bool:
     return tail.startswith(_RESERVED) or tail == _DESCRIPTION or is_sitemap(tail)
 
 
@@ -140,7 +140,7 @@ class MirrorAccount:
         """Return the number and the time of the newest change, and whether addresses are named."""
         newest = self._state.change_bounds()[1]
         last = next(self._state.changes(newest - 1), None) if newest else None
-        return _position(newest, 0 if last is None else last.time, named_by(self._state))
+        return _position(newest, 0 if last is None else last.time, base_address(self._state))
 
     def resources(self) -> Iterator[Resource]:
         """Yield the copies that are here, as they are at one moment.
@@ -165,14 +165,14 @@ class MirrorAccount:
             StateError: The memory is damaged.
         """
         until = self._clock.monotonic() + wait
-        named = named_by(self._state)
+        named = base_address(self._state)
         cursor = self._cursor(after, named)
         while True:
-            reader = ChangeLogReader(state=self._state, cursor=cursor, touched=True)
-            rows = reader.new()
-            while batch := list(islice(rows, _AT_ONCE)):
-                if named_by(self._state) != named:
-                    raise _lost(after)
+            reader = ChangeLogReader(state=self._state, cursor=cursor, include_touched=True)
+            rows = reader.read_new()
+            while batch := list(islice(rows, _BATCH)):
+                if base_address(self._state) != named:
+                    raise _position_lost_error(after)
                 cursor = batch[-1].seq
                 yield ChangeBatch(
                     _position(cursor, batch[-1].time, named), self._latest_changes(batch)
@@ -190,7 +190,7 @@ class MirrorAccount:
             last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
             if last is None or (last.seq, last.time) == (cursor, int(time)):
                 return cursor
-        raise _lost(position)
+        raise _position_lost_error(position)
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
@@ -216,7 +216,7 @@ def _position(number: int, time: int, named: str) -> str:
     return f"{number} {time} {NAMES}" if named else f"{number} {time}"
 
 
-def _lost(position: str) -> DiscontinuityError:
+def _position_lost_error(position: str) -> DiscontinuityError:
     return DiscontinuityError(
         "the mirror has another log of changes than it had, or other addresses",
         evidence=(("position", position[:100]),),
@@ -231,10 +231,10 @@ class _EntryBuilder:
     def __init__(self, state: MirrorStateStore, base: str, *, all_hops: bool) -> None:
         self._state = state
         self._base = base
-        self._named = named_by(state)
+        self._named = base_address(state)
         self._all_hops = all_hops
         self._has_entries = state.has_entries()
-        self._has_contradicting = state.pending_coded(CONTRADICTING) > 0
+        self._has_contradicting = state.pending_with_code(CONTRADICTING) > 0
 
     def change(self, row: LoggedChange) -> Change | None:
         """Return what became of a copy; ``None`` when a later change of it will tell."""
@@ -245,7 +245,7 @@ class _EntryBuilder:
     def updated(self, uri: str, time: int) -> Change | None:
         """Return a copy as it is now; ``None`` when a later change will tell of it."""
         copy = self._state.copy(uri)
-        if copy is None or is_forgotten(copy):
+        if copy is None or is_unknown(copy):
             return None
         resource = self.resource(copy)
         if resource is not None:
@@ -255,10 +255,10 @@ class _EntryBuilder:
     def resource(self, copy: Copy) -> Resource | None:
         """Return a copy as a resource; ``None`` when nothing is here that could be published."""
         tail = self._tail(copy.uri, copy.path)
-        if _is_ours(tail):
+        if _is_reserved(tail):
             _log.warning("%s is not published: our own documents are there", copy.uri)
             return None
-        if is_forgotten(copy):  # its file is changing now: until the log tells, it is as it was
+        if is_unknown(copy):  # its file is changing now: until the log tells, it is as it was
             before = self._state.content_before(copy.uri)
             if before is None:
                 return None
@@ -280,7 +280,9 @@ class _EntryBuilder:
             length=copy.length,
             digests=digests,
             media_type=media_type(copy.path),
-            links=links_of(upstream, copy.length, digests, self._own, all_hops=self._all_hops),
+            links=republished_links(
+                upstream, copy.length, digests, self._own, all_hops=self._all_hops
+            ),
         )
 
     def _deleted(self, uri: str, path: str, time: int) -> Change:
@@ -290,12 +292,12 @@ class _EntryBuilder:
     def _tail(self, uri: str, path: str) -> str:
         """Return what follows the base in the address of a copy."""
         if self._named:
-            return tail_of(uri, self._named)
+            return published_tail(uri, self._named)
         return "/".join(map(to_segment, path.split("/")))
 
     def _own(self, uri: str) -> str | None:
         copy = self._state.copy(uri)
-        is_here = copy is not None and not is_forgotten(copy) and not self._contradicts(copy)
+        is_here = copy is not None and not is_unknown(copy) and not self._contradicts(copy)
         if copy is None or not is_here:
             return None
         return self._base + self._tail(uri, copy.path)

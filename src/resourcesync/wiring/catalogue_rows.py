@@ -13,15 +13,15 @@ from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
-from resourcesync.source.saying import fault_of
+from resourcesync.source.saying import find_fault
 
-AT_ONCE: Final = 10_000
+ROW_BATCH: Final = 10_000
 """Rows of one transaction."""
 
 
 def _fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
     """Return why some entries cannot be published, or proven by who reads of them."""
-    return fault_of(entries) or next(filter(None, map(_bad_digest, entries)), "")
+    return find_fault(entries) or next(filter(None, map(_bad_digest, entries)), "")
 
 
 def _bad_digest(entry: Resource | Change) -> str:
@@ -33,7 +33,7 @@ def _bad_digest(entry: Resource | Change) -> str:
 
 
 @contextmanager
-def naming_the_remedy(path: Path) -> Iterator[None]:
+def hinting_at_bad_rows(path: Path) -> Iterator[None]:
     """Add what mends it to the error that names a row."""
     try:
         yield
@@ -43,7 +43,7 @@ def naming_the_remedy(path: Path) -> Iterator[None]:
         raise
 
 
-def bad_rows(path: Path) -> Iterator[BadRow]:
+def find_bad_rows(path: Path) -> Iterator[BadRow]:
     """Yield the rows of a catalogue that cannot be published; nothing is written.
 
     Raises:
@@ -52,7 +52,7 @@ def bad_rows(path: Path) -> Iterator[BadRow]:
     """
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
-    yield from aside.bad_rows(path, _fault_of)
+    yield from aside.find_bad_rows(path, _fault_of)
 
 
 def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
@@ -68,6 +68,6 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
     with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
-        while rows := list(islice(bad_rows(path), AT_ONCE)):
+        while rows := list(islice(find_bad_rows(path), ROW_BATCH)):
             aside.quarantine_rows(path, rows, clock.now(), _fault_of)
             yield from rows

@@ -21,17 +21,17 @@ from resourcesync.source.believing import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import documents, publishing
-from resourcesync.wiring.catalogue_rows import naming_the_remedy
+from resourcesync.wiring.catalogue_rows import hinting_at_bad_rows
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest, Settings
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
 SCHEME: Final = "catalogue:"
 """What the name of a catalogue begins with where a folder could be named."""
-LINES: Final = "ndjson:"
+LINES_SCHEME: Final = "ndjson:"
 """What the name of lines of JSON begins with there."""
-NOTE: Final = "publish.catalogue-settings"
-_OF_FOLDERS: Final = frozenset(
+SETTINGS_NOTE: Final = "publish.catalogue-settings"
+_FOLDER_SETTINGS: Final = frozenset(
     {"include", "exclude", "algorithms", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
 )  # fmt: skip
@@ -77,8 +77,8 @@ def import_lines(
             recorded.
     """
     now = clock.now()
-    with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        told = _some(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
+    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+        told = _require_any(_resources(stream, lines), lines, allow_empty=allow_empty or not is_all)
         return catalogue.fill(told, now, is_all=is_all)
 
 
@@ -110,7 +110,7 @@ def read_resources(path: Path) -> Iterator[Resource]:
         ConfigurationError: There is no such catalogue.
         StorageError: It cannot be read.
     """
-    with _existing(path) as catalogue:
+    with _open_existing(path) as catalogue:
         yield from catalogue.resources()
 
 
@@ -122,7 +122,7 @@ def read_changes(path: Path, after: int) -> Iterator[tuple[int, Change]]:
         DiscontinuityError: Some of them are forgotten.
         StorageError: It cannot be read.
     """
-    with _existing(path) as catalogue:
+    with _open_existing(path) as catalogue:
         yield from catalogue.changes(after)
 
 
@@ -147,9 +147,9 @@ def _check_exists(path: Path) -> None:
 
 
 @contextmanager
-def _existing(path: Path) -> Iterator[PostedCatalogue]:
+def _open_existing(path: Path) -> Iterator[PostedCatalogue]:
     _check_exists(path)
-    with naming_the_remedy(path), PostedCatalogue(path) as catalogue:
+    with hinting_at_bad_rows(path), PostedCatalogue(path) as catalogue:
         yield catalogue
 
 
@@ -181,13 +181,13 @@ def publish(
     for name in {"url", "described_by"} & {name for name, value in chosen.items() if value}:
         publishing.check_address(str(chosen[name]))
     with ExitStack() as held:
-        held.enter_context(naming_the_remedy(path))
+        held.enter_context(hinting_at_bad_rows(path))
         catalogue = held.enter_context(closing(FileCatalogue(path, clock)))
         if catalogue.note(publishing.NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder", hint="resourcesync publish FOLDER"
             )
-        known = publishing.read_settings(catalogue, NOTE)
+        known = publishing.read_settings(catalogue, SETTINGS_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
         store = held.enter_context(
@@ -200,7 +200,7 @@ def publish(
             found = ScanReport(files=snapshot.count())
         done, told = Publication(), None
         if not asked.dry_run:
-            catalogue.write_notes({NOTE: msgspec.json.encode(settings).decode()})
+            catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
             if settings.hubs:
                 from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
@@ -209,14 +209,14 @@ def publish(
         return PublicationResult(
             settings=settings,
             scan=found,
-            elsewhere=_elsewhere(catalogue, settings.url) if done.first else (),
+            foreign_origins=_foreign_origins(catalogue, settings.url) if done.first else (),
             publication=done,
             dry_run=asked.dry_run,
             notified=told,
         )
 
 
-def _elsewhere(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
+def _foreign_origins(catalogue: FileCatalogue, url: str) -> tuple[str, ...]:
     """Return the first origins, other than that of the Source, that resources are of."""
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:
@@ -251,16 +251,16 @@ def publish_lines(
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        again = f"resourcesync publish {LINES}{lines} --url https://HOST/ --out {out}"
+        again = f"resourcesync publish {LINES_SCHEME}{lines} --url https://HOST/ --out {out}"
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     now = clock.now()
-    with _opened(lines) as stream, open_catalogue(path) as catalogue:
-        told = _some(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
+    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+        told = _require_any(_resources(stream, lines), lines, allow_empty=asked.allow_empty)
         catalogue.fill(told, now)
     return publish(path, out, chosen, clock=clock, asked=asked)
 
 
-def _some(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterator[Resource]:
+def _require_any(told: Iterator[Resource], lines: str, *, allow_empty: bool) -> Iterator[Resource]:
     first = next(told, None)
     if first is not None:
         return chain((first,), told)
@@ -281,18 +281,18 @@ def _merge_settings(
         raise ConfigurationError("the address of the resources is not known yet", hint=again)
     if out is None and not known.url:
         raise ConfigurationError("it is not known where the documents are to go", hint=again)
-    unfit = sorted(_OF_FOLDERS & chosen.keys())
+    unfit = sorted(_FOLDER_SETTINGS & chosen.keys())
     if unfit:
         raise ConfigurationError(
             f"{unfit[0]} is for folders: a catalogue says itself what its resources are"
         )
     settings = dict(chosen)
     if out is not None:
-        settings["out"] = documents.out_of(path.parent, out)
+        settings["out"] = documents.out_setting(path.parent, out)
     return publishing.merge_settings(path, known, settings)
 
 
-def checked(resource: Resource) -> Resource:
+def check_resource(resource: Resource) -> Resource:
     """Return a resource that can be published.
 
     Raises:
@@ -318,7 +318,7 @@ def _resources(stream: BinaryIO, name: str) -> Iterator[Resource]:
                 f"{name} tells of changes, such as of {entry.uri}; these are posted",
                 hint="resourcesync catalogue post",
             )
-        yield checked(entry)
+        yield check_resource(entry)
 
 
 def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
@@ -328,7 +328,7 @@ def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
                 f"{name} does not say what became of {entry.uri}",
                 hint='"change" is "created", "updated" or "deleted"',
             )
-        checked(entry.resource)
+        check_resource(entry.resource)
         yield entry
 
 
@@ -346,19 +346,19 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 @contextmanager
 def read_resource_lines(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
     """Read resources line by line; reading may raise what ``import_lines`` raises."""
-    with _opened(lines) as stream:
-        yield _some(_resources(stream, lines), lines, allow_empty=allow_empty)
+    with _open_lines(lines) as stream:
+        yield _require_any(_resources(stream, lines), lines, allow_empty=allow_empty)
 
 
 @contextmanager
 def read_change_lines(lines: str) -> Iterator[Iterator[list[Change]]]:
     """Open what tells of changes line by line, ``BATCH`` at a time; see ``post_lines``."""
-    with _opened(lines) as stream:
+    with _open_lines(lines) as stream:
         yield _batches(_changes(stream, lines))
 
 
 @contextmanager
-def _opened(lines: str) -> Iterator[BinaryIO]:
+def _open_lines(lines: str) -> Iterator[BinaryIO]:
     if lines == "-":
         yield sys.stdin.buffer
         return

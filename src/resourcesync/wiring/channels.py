@@ -15,7 +15,7 @@ from resourcesync.wiring import catalogues, documents, machine, notifying, publi
 from resourcesync.wiring.notifying import Notified
 from resourcesync.wiring.publish_settings import Settings
 
-_FIRST: Final = "resourcesync publish DIR --hub https://HOST/hub"
+_PUBLISH_COMMAND: Final = "resourcesync publish DIR --hub https://HOST/hub"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class Channels:
         """
         stream = self.documents.open(naming.CHANGE_NOTIFICATION)
         if stream is None:
-            raise ConfigurationError("this Source has no channel yet", hint=_FIRST)
+            raise ConfigurationError("this Source has no channel yet", hint=_PUBLISH_COMMAND)
         with contextlib.closing(stream):
             body = stream.read()
         return SourceNaming(base_uri=self.settings.url).uri(naming.CHANGE_NOTIFICATION), body
 
 
 @contextlib.contextmanager
-def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
+def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
     """Open the channels of a Source.
 
     Args:
@@ -69,7 +69,7 @@ def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
     """
     path, note = source / publishing.CATALOGUE, publishing.NOTE
     if is_catalogue:
-        path, note = Path(str(source).partition(":")[2]), catalogues.NOTE
+        path, note = Path(str(source).partition(":")[2]), catalogues.SETTINGS_NOTE
     if not path.is_file():
         raise ConfigurationError(
             f"{source} is not published", hint=f"resourcesync publish {source} --url URL"
@@ -78,7 +78,7 @@ def opened(source: Path, *, is_catalogue: bool = False) -> Iterator[Channels]:
     with contextlib.closing(FileCatalogue(path, clock)) as catalogue:
         settings = publishing.read_settings(catalogue, note)
         if not settings.hubs:
-            raise ConfigurationError(f"{source} has no hub", hint=_FIRST)
+            raise ConfigurationError(f"{source} has no hub", hint=_PUBLISH_COMMAND)
         out = path.parent if is_catalogue else source
         yield Channels(
             catalogue=catalogue,

@@ -17,12 +17,12 @@ from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
 
-STANDARD = "-"
+STANDARD_STREAM = "-"
 """Stands for standard input."""
 MOST_REFUSED: Final = 10
 """Entries that cannot be used and are kept to be named."""
 _RECENT: Final = frozenset({Dialect.V0_9_1, Dialect.V1_0, Dialect.V1_1, Dialect.SITEMAP})
-_OLD_WAYS: Final = frozenset({"relation-old", "time-modified"})
+_OLD_FORMS: Final = frozenset({"relation-old", "time-modified"})
 """Faults of a recent document that the versions before 0.9.1 asked for."""
 
 
@@ -92,7 +92,7 @@ def convert(
         if len(refused) < MOST_REFUSED:
             refused.append(entry)
 
-    with _opened(source) as stream, tempfile.TemporaryFile() as held:
+    with _open_source(source) as stream, tempfile.TemporaryFile() as held:
         document = read_any(
             stream,
             uri=source,
@@ -131,7 +131,7 @@ def convert(
 def _unexpected_forms(tolerated: Iterable[Tolerated], dialect: Dialect) -> tuple[Tolerated, ...]:
     """Return what was forgiven, without the ways that older versions have."""
     is_recent = dialect in _RECENT
-    return tuple(it for it in tolerated if is_recent or it.code not in _OLD_WAYS)
+    return tuple(it for it in tolerated if is_recent or it.code not in _OLD_FORMS)
 
 
 def _unusable(
@@ -154,8 +154,8 @@ def _unusable(
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[BinaryIO]:
-    if source == STANDARD:
+def _open_source(source: str) -> Iterator[BinaryIO]:
+    if source == STANDARD_STREAM:
         yield sys.stdin.buffer
         return
     path = Path(source)

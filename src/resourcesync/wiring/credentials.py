@@ -60,7 +60,7 @@ def read_credentials(
         ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
             be had. The message never has the secret.
     """
-    return _understood(_AuthTable(name, dict(table), home, environ))
+    return _parse_credentials(_AuthTable(name, dict(table), home, environ))
 
 
 def read_proxy_secret(
@@ -74,7 +74,7 @@ def read_proxy_secret(
     """
     read = _AuthTable(name, dict(table), "", environ)
     if read.pop_text("type") != "basic":
-        raise read.wrong("type", "must be basic for a proxy")
+        raise read.error("type", "must be basic for a proxy")
     user, password = read.pop_text("username"), read.pop_secret("password")
     read.check_no_unknown_keys()
     return user, password
@@ -86,10 +86,10 @@ def check_credentials(name: str, table: Mapping[str, object]) -> None:
     Raises:
         ConfigurationError: A key is missing, unknown or of the wrong kind.
     """
-    _understood(_AuthTableWithoutSecrets(name, dict(table), "", None))
+    _parse_credentials(_AuthTableWithoutSecrets(name, dict(table), "", None))
 
 
-def _understood(read: "_AuthTable") -> Credentials:
+def _parse_credentials(read: "_AuthTable") -> Credentials:
     readers: dict[object, Callable[[_AuthTable], tuple[tuple[str, str], ...]]] = {
         "bearer": _bearer,
         "basic": _basic,
@@ -98,7 +98,7 @@ def _understood(read: "_AuthTable") -> Credentials:
     }
     kind = read.pop_text("type")
     if kind not in readers:
-        raise read.wrong("type", "must be bearer, basic, header or netrc")
+        raise read.error("type", "must be bearer, basic, header or netrc")
     read.origin = read.pop_text("origin", default="")
     fields = readers[kind](read)
     read.check_no_unknown_keys()
@@ -117,35 +117,35 @@ class _AuthTable:
         self.environ = environ
         self._table = table
 
-    def wrong(self, key: str, reason: str) -> ConfigurationError:
+    def error(self, key: str, reason: str) -> ConfigurationError:
         return ConfigurationError(f"`{key}` in [auth.{self.name}] {reason}")
 
     def pop_text(self, key: str, default: str | None = None) -> str:
         value = self._table.pop(key, default)
         if not isinstance(value, str):
-            raise self.wrong(key, "must be a text" if value is not None else "is missing")
+            raise self.error(key, "must be a text" if value is not None else "is missing")
         return value
 
     def pop_secret(self, key: str) -> str:
         """Return the secret that a key points to, without the end of its line."""
         value = self._table.pop(key, None)
         if isinstance(value, str):
-            raise self.wrong(key, f"must not hold the secret itself: write {_SOURCES}")
+            raise self.error(key, f"must not hold the secret itself: write {_SOURCES}")
         if not isinstance(value, Mapping) or len(value) != 1:
-            raise self.wrong(key, f"must be one of {_SOURCES}")
+            raise self.error(key, f"must be one of {_SOURCES}")
         [(kind, place)] = value.items()
         secret = self._read(key, str(kind), place)
         if not secret:
-            raise self.wrong(key, _nothing(str(kind), place))
+            raise self.error(key, _describe_missing(str(kind), place))
         return secret
 
     def _read(self, key: str, kind: str, place: object) -> str:
         if kind == "command":
             if not isinstance(place, list) or not place or not all(map(_is_text, place)):
-                raise self.wrong(key, "needs the command and its arguments, as a list of texts")
+                raise self.error(key, "needs the command and its arguments, as a list of texts")
             return _run_command(place)
         if not isinstance(place, str):
-            raise self.wrong(key, f"needs a text as its {kind}")
+            raise self.error(key, f"needs a text as its {kind}")
         if kind == "env":
             return config.variable(place, self.environ)
         if kind == "file":
@@ -153,7 +153,7 @@ class _AuthTable:
         if kind == "credential" and _PLAIN_NAME.fullmatch(place):
             folder = config.variable("CREDENTIALS_DIRECTORY", self.environ)
             return _contents(Path(folder) / place) if folder else ""
-        raise self.wrong(key, f"must be one of {_SOURCES}")
+        raise self.error(key, f"must be one of {_SOURCES}")
 
     def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
         """Return the fields of the entry of a ``.netrc``."""
@@ -162,7 +162,7 @@ class _AuthTable:
 
     def check_no_unknown_keys(self) -> None:
         for key in self._table:
-            raise self.wrong(key, "is unknown")
+            raise self.error(key, "is unknown")
 
 
 class _AuthTableWithoutSecrets(_AuthTable):
@@ -171,11 +171,11 @@ class _AuthTableWithoutSecrets(_AuthTable):
     def _read(self, key: str, kind: str, place: object) -> str:
         is_command = kind == "command"
         if kind not in {"env", "file", "credential", "command"}:
-            raise self.wrong(key, f"must be one of {_SOURCES}")
+            raise self.error(key, f"must be one of {_SOURCES}")
         if is_command and not (isinstance(place, list) and place and all(map(_is_text, place))):
-            raise self.wrong(key, "needs the command and its arguments, as a list of texts")
+            raise self.error(key, "needs the command and its arguments, as a list of texts")
         if not is_command and not isinstance(place, str):
-            raise self.wrong(key, f"needs a text as its {kind}")
+            raise self.error(key, f"needs a text as its {kind}")
         return "x"
 
     def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
@@ -188,16 +188,16 @@ _PLACES: Final = {
     "file": "the file {}, which is empty",
     "credential": "the credential {} of the service manager, which is empty or not there",
 }
-_ABSENT: Final = {"env": _PLACES["env"], "file": "the file {}, which is not there"}
+_MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which is not there"}
 
 
-def _nothing(kind: str, place: object) -> str:
+def _describe_missing(kind: str, place: object) -> str:
     """Return why there is no secret, with the place where it was looked for."""
     where = _PLACES.get(kind, "a command whose output is empty").format(place)
     return f"comes from {where}"
 
 
-def absent_secrets(
+def missing_secrets(
     name: str, table: Mapping[str, object], environ: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return what is not there now of what a good table ``[auth.NAME]`` points to.
@@ -210,7 +210,7 @@ def absent_secrets(
             continue
         for kind, place in value.items():
             if not _is_present(kind, str(place), environ):
-                where = _ABSENT[kind].format(place)
+                where = _MISSING[kind].format(place)
                 found.append(f"`{key}` in [auth.{name}] comes from {where}")
     return found
 
@@ -232,7 +232,7 @@ def _is_text(value: object) -> bool:
 def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     token = table.pop_secret("token")
     if not _BEARER.fullmatch(token):
-        raise table.wrong("token", "leads to what is no bearer token (RFC 6750 §2.1)")
+        raise table.error("token", "leads to what is no bearer token (RFC 6750 §2.1)")
     return (("Authorization", f"Bearer {token}"),)
 
 
@@ -242,7 +242,7 @@ def _basic(table: _AuthTable) -> tuple[tuple[str, str], ...]:
 
 def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
     if ":" in user:
-        raise table.wrong("username", "must not have a colon (RFC 7617 §2)")
+        raise table.error("username", "must not have a colon (RFC 7617 §2)")
     word = b64encode(f"{user}:{password}".encode()).decode("ascii")
     return (("Authorization", f"Basic {word}"),)
 
@@ -250,7 +250,7 @@ def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[st
 def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     name, value = table.pop_text("name"), table.pop_secret("value")
     if not (value.isascii() and value.isprintable()):
-        raise table.wrong("value", "leads to characters that cannot be sent")
+        raise table.error("value", "leads to characters that cannot be sent")
     return (config.parse_header(f"{name}: {value}"),)
 
 
@@ -300,7 +300,7 @@ def _check_private(path: Path) -> None:
 def _contents(path: Path) -> str:
     try:
         with path.open("rb") as stream:
-            return _line(stream.read(MOST_BYTES + 1), str(path))
+            return _parse_secret_line(stream.read(MOST_BYTES + 1), str(path))
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be read: {error.strerror}", hint="mend the path or its permissions"
@@ -336,10 +336,10 @@ def _run_command(command: Sequence[str]) -> str:
             f"the command {command[0]} ended with status {done.returncode}",
             hint="run the command by itself to see why",
         )
-    return _line(done.stdout, command[0])
+    return _parse_secret_line(done.stdout, command[0])
 
 
-def _line(data: bytes, where: str) -> str:
+def _parse_secret_line(data: bytes, where: str) -> str:
     """Return the one line that a secret is; nobody can send a line break."""
     if len(data) > MOST_BYTES:
         raise ConfigurationError(

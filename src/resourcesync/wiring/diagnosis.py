@@ -15,10 +15,10 @@ Version = tuple[int, ...]
 
 _GB: Final = 1_000_000_000
 _MB: Final = 1_000_000
-LEAST_ROOM: Final = 100 * _MB
-LITTLE_ROOM: Final = _GB
-_LEAST_INODES: Final = 1_000
-_LITTLE_INODES: Final = 100_000
+MIN_FREE_BYTES: Final = 100 * _MB
+LOW_FREE_BYTES: Final = _GB
+_MIN_FREE_INODES: Final = 1_000
+_LOW_FREE_INODES: Final = 100_000
 _FEW_DESCRIPTORS: Final = 256
 _DAYS: Final = 14
 _SKEW: Final = timedelta(seconds=60)
@@ -26,7 +26,7 @@ _WRONG: Final = timedelta(hours=24)
 _OLDEST_NOW: Final = 2025
 """A clock before this year was never set."""
 
-_KNOWN: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
+_KNOWN_PROBLEMS: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
     "libcurl": (
         ((7, 71, 0), "problem", "too old for what is asked of it"),
         ((8, 4, 0), "warning", "before 8.4.0 it has a known hole with SOCKS proxies"),
@@ -41,7 +41,7 @@ _KNOWN: Final[dict[str, tuple[tuple[Version, Level, str], ...]]] = {
     ),
     "Python": (((3, 11), "problem", "3.11 or newer is needed"),),
 }
-_RENEW: Final = {
+_UPGRADE_HINTS: Final = {
     "libcurl": "pip install --upgrade pycurl",
     "SQLite": "use a newer Python",
     "expat": "use a newer Python",
@@ -62,7 +62,7 @@ class CheckResult(NamedTuple):
     check: str
     level: Level
     text: str
-    next: str = ""
+    next_attempt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class FolderFacts:
     preserves_unicode_forms: bool | None = None
     room: int = 0
     inodes: int | None = None
-    holder: str = ""
+    lock_owner: str = ""
     damage: str = ""
     has_marker: bool = True
     stale: int = 0
@@ -168,14 +168,14 @@ class SourceFacts:
     crawl_delay: float | None = None
 
 
-def judge_machine(machine: MachineFacts) -> Iterator[CheckResult]:
+def check_machine(machine: MachineFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a machine."""
     for name, version in machine.versions.items():
-        yield _version(name, version)
+        yield _check_version(name, version)
     if not machine.http2:
         text = "libcurl has no HTTP/2: more connections, slower where the way is long"
-        yield CheckResult("http2", "warning", text, _RENEW["libcurl"])
-    yield _descriptors(machine.descriptors)
+        yield CheckResult("http2", "warning", text, _UPGRADE_HINTS["libcurl"])
+    yield _check_descriptors(machine.descriptors)
     if machine.now.year < _OLDEST_NOW:
         text = f"the clock says {machine.now:%Y-%m-%d}: it was never set"
         yield CheckResult("clock", "problem", text, "set the clock, for example with NTP")
@@ -185,8 +185,8 @@ def judge_machine(machine: MachineFacts) -> Iterator[CheckResult]:
             "temporary", "problem", text, "set TMPDIR to a folder that can be written"
         )
     else:
-        yield _room("temporary", machine.scratch, machine.scratch_room)
-    yield from _configuration(machine)
+        yield _check_free_space("temporary", machine.scratch, machine.scratch_room)
+    yield from _check_configuration(machine)
     for name in machine.unused_proxies:
         text = f"{name} is set, but not obeyed: no proxy is used"
         hint = f"use --proxy URL, or `proxy` in the configuration file; or unset {name}"
@@ -197,11 +197,11 @@ def judge_machine(machine: MachineFacts) -> Iterator[CheckResult]:
         yield CheckResult("authorities", "problem", text, hint)
 
 
-def _version(name: str, version: str) -> CheckResult:
+def _check_version(name: str, version: str) -> CheckResult:
     check, found = name.lower(), parse_version(version)
-    for least, level, reason in _KNOWN.get(name, ()):
+    for least, level, reason in _KNOWN_PROBLEMS.get(name, ()):
         if found < least:
-            return CheckResult(check, level, f"{name} {version}: {reason}", _RENEW[name])
+            return CheckResult(check, level, f"{name} {version}: {reason}", _UPGRADE_HINTS[name])
     return CheckResult(check, "ok", f"{name} {version}")
 
 
@@ -216,7 +216,7 @@ def parse_version(text: str) -> Version:
     return tuple(numbers)
 
 
-def _descriptors(most: int | None) -> CheckResult:
+def _check_descriptors(most: int | None) -> CheckResult:
     if most is None:
         return CheckResult("descriptors", "ok", "any number of files may be open")
     text = f"{most:,} files may be open at a time"
@@ -225,7 +225,7 @@ def _descriptors(most: int | None) -> CheckResult:
     return CheckResult("descriptors", "ok", text)
 
 
-def _configuration(machine: MachineFacts) -> Iterator[CheckResult]:
+def _check_configuration(machine: MachineFacts) -> Iterator[CheckResult]:
     check = "configuration"
     if not machine.config:
         yield CheckResult(check, "ok", "there is no configuration file; none is needed")
@@ -238,11 +238,11 @@ def _configuration(machine: MachineFacts) -> Iterator[CheckResult]:
         yield CheckResult(check, "ok", f"{machine.config}: no mistake")
 
 
-def _room(check: str, folder: str, room: int) -> CheckResult:
+def _check_free_space(check: str, folder: str, room: int) -> CheckResult:
     text = f"{_amount(room)} free in {folder}"
-    if room < LEAST_ROOM:
+    if room < MIN_FREE_BYTES:
         return CheckResult(check, "problem", f"only {text}", "make room")
-    if room < LITTLE_ROOM:
+    if room < LOW_FREE_BYTES:
         return CheckResult(check, "warning", f"only {text}", "make room before a large pull")
     return CheckResult(check, "ok", text)
 
@@ -251,7 +251,7 @@ def _amount(size: int) -> str:
     return f"{size / _GB:,.1f} GB" if size >= _GB else f"{size / _MB:,.1f} MB"
 
 
-def judge_place(place: FolderFacts) -> Iterator[CheckResult]:
+def check_folder(place: FolderFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a mirror's folder."""
     folder = place.folder
     if place.made_in:
@@ -265,14 +265,14 @@ def judge_place(place: FolderFacts) -> Iterator[CheckResult]:
         )
     else:
         yield CheckResult("writing", "ok", f"{folder} can be written")
-    yield from _names(place)
-    yield _room("room", folder, place.room)
-    yield from _inodes(place)
+    yield from _check_names(place)
+    yield _check_free_space("room", folder, place.room)
+    yield from _check_inodes(place)
     if place.is_mirror:
         yield from _check_state(place)
 
 
-def _names(place: FolderFacts) -> Iterator[CheckResult]:
+def _check_names(place: FolderFacts) -> Iterator[CheckResult]:
     if place.is_case_sensitive is None:
         return
     if place.is_case_sensitive and place.preserves_unicode_forms:
@@ -285,13 +285,13 @@ def _names(place: FolderFacts) -> Iterator[CheckResult]:
     yield CheckResult("names", "ok", text)
 
 
-def _inodes(place: FolderFacts) -> Iterator[CheckResult]:
+def _check_inodes(place: FolderFacts) -> Iterator[CheckResult]:
     if place.inodes is None:
         return
     text = f"{place.inodes:,} more files can be made"
-    if place.inodes < _LEAST_INODES:
+    if place.inodes < _MIN_FREE_INODES:
         yield CheckResult("inodes", "problem", f"only {text}", "delete files, or use another disk")
-    elif place.inodes < _LITTLE_INODES:
+    elif place.inodes < _LOW_FREE_INODES:
         yield CheckResult("inodes", "warning", f"only {text}", "look whether that is enough")
     else:
         yield CheckResult("inodes", "ok", text)
@@ -306,8 +306,8 @@ def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
     if not place.has_marker:
         text = f"{place.folder} is not the folder that its memory tells of"
         yield CheckResult("marker", "problem", text, "mount the disk, or restore the folder")
-    if place.holder:
-        text = f"a run holds the mirror: {place.holder}"
+    if place.lock_owner:
+        text = f"a run holds the mirror: {place.lock_owner}"
         yield CheckResult(
             "lock", "warning", text, "wait until it ends; a run that died holds nothing"
         )
@@ -324,7 +324,7 @@ def _check_state(place: FolderFacts) -> Iterator[CheckResult]:
         yield CheckResult("parts", "ok", text)
 
 
-def judge_reach(reach: SourceFacts) -> Iterator[CheckResult]:
+def check_source(reach: SourceFacts) -> Iterator[CheckResult]:
     """Yield what is to be said of a Source."""
     if reach.proxy:
         text = f"{reach.origin} is asked through the proxy {reach.proxy}; not looked at from here"
@@ -339,8 +339,8 @@ def judge_reach(reach: SourceFacts) -> Iterator[CheckResult]:
         )
         return
     yield CheckResult("reach", "ok", f"{reach.origin} answers")
-    yield from _tls(reach)
-    yield from _clock(reach)
+    yield from _check_tls(reach)
+    yield from _check_clock(reach)
     if reach.robots_refuse:
         text = "robots.txt keeps us out of this address"
         yield CheckResult("robots", "problem", text, "ask the Source; --robots ignore if it agrees")
@@ -354,7 +354,7 @@ def judge_reach(reach: SourceFacts) -> Iterator[CheckResult]:
         yield CheckResult("robots", "ok", "robots.txt lets us in")
 
 
-def _tls(reach: SourceFacts) -> Iterator[CheckResult]:
+def _check_tls(reach: SourceFacts) -> Iterator[CheckResult]:
     if not reach.tls:
         yield CheckResult("tls", "warning", "no TLS: anybody on the way can change what is sent")
         return
@@ -369,7 +369,7 @@ def _tls(reach: SourceFacts) -> Iterator[CheckResult]:
         yield CheckResult("tls", "ok", text)
 
 
-def _clock(reach: SourceFacts) -> Iterator[CheckResult]:
+def _check_clock(reach: SourceFacts) -> Iterator[CheckResult]:
     if reach.date is None or reach.now is None:
         yield CheckResult("clock", "warning", "the Source does not say what time it is (Date)")
         return

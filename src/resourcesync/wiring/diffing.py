@@ -19,14 +19,14 @@ from resourcesync.discovery.accounts import (
     ListingReader,
     ListingRow,
     ListingSummary,
-    judge,
+    compare_rows,
     latest_rows,
 )
 from resourcesync.errors import OutOfScopeError
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import Copy
 from resourcesync.wiring import states
-from resourcesync.wiring.exploring import is_address, open_documents
+from resourcesync.wiring.exploring import is_web_address, open_documents
 from resourcesync.wiring.mirrors import Network, is_mirror
 
 
@@ -69,7 +69,7 @@ class ResourceComparison:
     different: int = 0
     only_a: int = 0
     only_b: int = 0
-    _spools: tuple[ExternalSorter[ListingRow], ...] = field(default=())
+    _sorters: tuple[ExternalSorter[ListingRow], ...] = field(default=())
 
     @property
     def is_equal(self) -> bool:
@@ -82,8 +82,8 @@ class ResourceComparison:
         Raises:
             StorageError: A temporary file failed.
         """
-        left, right = (latest_rows(spool) for spool in self._spools)
-        for difference in compare(left, right, same=_never):
+        left, right = (latest_rows(spool) for spool in self._sorters)
+        for difference in compare(left, right, same=_is_never_same):
             match difference:
                 case Created(told):
                     self.only_b += 1
@@ -92,10 +92,10 @@ class ResourceComparison:
                     self.only_a += 1
                     yield Difference(Sign.ONLY_A, told.uri, "only in A")
                 case Updated(one, other) | Same(one, other):
-                    yield from self._judge(one, other)
+                    yield from self._compare_pair(one, other)
 
-    def _judge(self, one: ListingRow, other: ListingRow) -> Iterator[Difference]:
-        verdict, reason = judge(one, other)
+    def _compare_pair(self, one: ListingRow, other: ListingRow) -> Iterator[Difference]:
+        verdict, reason = compare_rows(one, other)
         match verdict:
             case ListingComparison.DIFFERENT:
                 self.different += 1
@@ -108,7 +108,7 @@ class ResourceComparison:
                 self.same += 1
 
 
-def _never(one: ListingRow, other: ListingRow) -> bool:
+def _is_never_same(one: ListingRow, other: ListingRow) -> bool:
     del one, other
     return False
 
@@ -132,15 +132,15 @@ def open_comparison(
         ConfigurationError: There is nothing of that name, or a setting cannot work.
     """
     with ExitStack() as held:
-        spools = tuple(held.enter_context(_new_spool()) for _ in range(2))
+        spools = tuple(held.enter_context(_new_sorter()) for _ in range(2))
         tellings = [
             _read_target(target, spool, network, clock)
             for target, spool in zip((a, b), spools, strict=True)
         ]
-        yield ResourceComparison(a=tellings[0], b=tellings[1], _spools=spools)
+        yield ResourceComparison(a=tellings[0], b=tellings[1], _sorters=spools)
 
 
-def _new_spool() -> ExternalSorter[ListingRow]:
+def _new_sorter() -> ExternalSorter[ListingRow]:
     return ExternalSorter(
         key=lambda told: told.uri,
         dump=msgspec.msgpack.Encoder().encode,
@@ -152,18 +152,18 @@ def _new_spool() -> ExternalSorter[ListingRow]:
 def _read_target(
     target: str, spool: ExternalSorter[ListingRow], network: Network, clock: Clock
 ) -> ListingSummary:
-    if not is_address(target) and is_mirror(Path(target)):
+    if not is_web_address(target) and is_mirror(Path(target)):
         return _read_mirror(Path(target), spool)
 
     def add(told: ListingRow) -> None:
-        plain = _plain(told.uri)
+        plain = _normalised(told.uri)
         spool.add(told if plain == told.uri else told._replace(uri=plain))
 
     with open_documents(target, network, clock) as (documents, first):
         return ListingReader(documents, add, network.allow_origins).read(first)
 
 
-def _plain(uri: str) -> str:
+def _normalised(uri: str) -> str:
     """Return the form that all spellings of a URI share, as mirrors keep it."""
     try:
         return normalise(uri)

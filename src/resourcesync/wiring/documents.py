@@ -19,7 +19,7 @@ def is_store(out: str) -> bool:
     return "://" in out
 
 
-def out_of(root: Path, out: Path | str) -> str:
+def out_setting(root: Path, out: Path | str) -> str:
     """Return where documents go as ``Settings.out`` says it.
 
     Args:
@@ -30,7 +30,7 @@ def out_of(root: Path, out: Path | str) -> str:
         ConfigurationError: No plug-in is for such an address.
     """
     if isinstance(out, str) and is_store(out):
-        stores.check_address(out, plugins.STORES)
+        stores.check_plugin_address(out, plugins.STORES)
         return out.rstrip("/")
     return os.path.relpath(Path(out).absolute(), root.absolute())
 

@@ -64,11 +64,11 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
             evidence=(("installed", ", ".join(plugins.names(plugins.ENGINES))),),
             hint=f"one of: {', '.join(_FORMS)}",
         )
-    with closing(_opened(name, address, workers)) as engine:
+    with closing(_load_engine(name, address, workers)) as engine:
         yield engine
 
 
-def _opened(name: str, address: str, workers: int | None) -> ExecutionEngine:
+def _load_engine(name: str, address: str, workers: int | None) -> ExecutionEngine:
     factory = plugins.load(plugins.ENGINES, name)
     try:
         engine: Any = factory(address, workers)

@@ -16,10 +16,10 @@ import pycurl
 
 from resourcesync import __version__, config
 from resourcesync.adapters.http.authorities import authorities_fault
-from resourcesync.adapters.http.robots import read_rules
+from resourcesync.adapters.http.robots import parse_rules
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.examining import probe_file_system, temporary_files
+from resourcesync.adapters.mirror.examining import count_temporary_files, probe_file_system
 from resourcesync.adapters.probing import probe
 from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ResourceSyncError
@@ -101,8 +101,8 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
     own = folder / OWN_FOLDER
     is_mirror = mirror_folder.is_mirror(folder)
     found = probe_file_system(own / "tmp" if is_mirror else folder)
-    left = temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
-    holder = _holder(own / "lock")
+    left = count_temporary_files(own / "tmp", clock.now().timestamp() - _STALE_SECONDS)
+    holder = _lock_owner(own / "lock")
     damage, marker, source = _inspect_state(own) if is_mirror else ("", None, "")
     return FolderFacts(
         folder=str(folder),
@@ -112,7 +112,7 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
         preserves_unicode_forms=found.preserves_unicode_forms,
         room=found.room,
         inodes=found.inodes,
-        holder=holder,
+        lock_owner=holder,
         damage=damage,
         has_marker=marker is None or marker == _text(own / "marker"),
         stale=0 if holder else left.stale,
@@ -135,7 +135,7 @@ def _inspect_state(own: Path) -> tuple[str, str | None, str]:
         return error.message, None, ""
 
 
-def _holder(lock: Path) -> str:
+def _lock_owner(lock: Path) -> str:
     """Return who holds a lock; empty for nobody."""
     try:
         file = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -144,13 +144,13 @@ def _holder(lock: Path) -> str:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        return _named(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
+        return _describe_owner(os.pread(file, _MOST, 0).decode("utf-8", "replace"))
     finally:
         os.close(file)
     return ""
 
 
-def _named(text: str) -> str:
+def _describe_owner(text: str) -> str:
     try:
         holder = json.loads(text)
         return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
@@ -180,8 +180,8 @@ def inspect_source(address: str, network: Network, clock: Clock) -> SourceFacts:
     if network.proxy:
         return SourceFacts(origin=origin, proxy=network.proxy)
     found = probe(origin, ca_file=network.ca_file)
-    rules = read_rules(found.robots)
-    refuses = network.robots == "obey" and rules.refuse(address, Purpose.DISCOVERY) is not None
+    rules = parse_rules(found.robots)
+    refuses = network.robots == "obey" and rules.refusal(address, Purpose.DISCOVERY) is not None
     return SourceFacts(
         origin=origin,
         failure=found.failure,

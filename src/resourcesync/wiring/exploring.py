@@ -19,7 +19,7 @@ from resourcesync.wiring.mirrors import Network
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 
 
-def is_address(target: str) -> bool:
+def is_web_address(target: str) -> bool:
     """Whether a target is an address of the network, and no path of this machine."""
     return "://" in target
 
@@ -36,12 +36,12 @@ def open_fetcher(address: str, network: Network, clock: Clock) -> Iterator[Fetch
         yield fetcher
 
 
-def over_network(fetcher: Fetcher) -> DocumentFetcher:
+def network_documents(fetcher: Fetcher) -> DocumentFetcher:
     """Return what gets documents through a fetcher, by way of nameless temporary files."""
     return DocumentFetcher(fetcher, tempfile.TemporaryFile)
 
 
-def no_such_file(target: str) -> ConfigurationError:
+def no_such_file_error(target: str) -> ConfigurationError:
     """Return what is said of a target that is neither a file nor a whole address."""
     host, slash, _ = target.partition("/")
     is_file = not slash and host.lower().endswith(_ENDINGS)
@@ -69,13 +69,13 @@ def open_documents(
         ConfigurationError: A setting cannot work, or there is no such file.
         ResourceMissingError: The folder holds no document.
     """
-    if is_address(target):
+    if is_web_address(target):
         with open_fetcher(target, network, clock) as fetcher:
-            yield over_network(fetcher), target
+            yield network_documents(fetcher), target
     else:
         path = Path(target)
         if not path.exists():
-            raise no_such_file(target)
+            raise no_such_file_error(target)
         local = LocalDocuments(path)
         yield local, local.first()
 

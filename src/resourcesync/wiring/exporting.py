@@ -25,11 +25,11 @@ from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporting import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, PendingTask
 from resourcesync.wiring import plugins, states, stores
-from resourcesync.wiring.mirrors import is_mirror, not_a_mirror
+from resourcesync.wiring.mirrors import is_mirror, not_a_mirror_error
 
 _ALL: Final = (1 << 63) - 1
 _MAX_FINDINGS: Final = 1_000
-_EVERY: Final = 256
+_REPORT_EVERY: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def export_mirror(
         StorageError: A copy cannot be read, or the export cannot be written.
     """
     if not is_mirror(folder):
-        raise not_a_mirror(folder)
+        raise not_a_mirror_error(folder)
     exporter = cast("Exporter", plugins.load(plugins.EXPORTERS, form))
     _check_place(folder, out)
     target = NewExport(out)
@@ -101,7 +101,7 @@ def export_mirror(
             target.finish()
         except _DamagedError:
             target.discard()
-            holdings.check_the_rest()
+            holdings.check_remaining()
         finally:
             target.discard()
         return holdings.exported(target.size)
@@ -140,7 +140,7 @@ class _ExportedCopies:
         clock: Clock,
     ) -> None:
         memory = SyncState(state)
-        identity, found = memory.identity, memory.found
+        identity, found = memory.identity, memory.discovered
         self._folder = folder
         self._state = state
         self._look = look
@@ -154,7 +154,7 @@ class _ExportedCopies:
         listed = None if found is None else found.capability_list
         self.capability_list = listed or self.source
         self.as_of = memory.as_of
-        self._is_begun = memory.is_begun
+        self._is_begun = memory.is_first_pull_incomplete
         self.now = clock.now()
         if not self._total:
             raise ConfigurationError(
@@ -177,7 +177,7 @@ class _ExportedCopies:
         """Yield the copies; one whose file was being changed cannot be exported."""
         for copy in self._selected_copies():
             if copy.length < 0:
-                self._checked(copy)
+                self._verify(copy)
                 raise _DamagedError
             yield copy
 
@@ -193,7 +193,7 @@ class _ExportedCopies:
                 proof[1].update(piece)
             yield piece
         if pieces is None or proof is None or length != copy.length or _differs(proof):
-            self._find(copy, is_there=pieces is not None)
+            self._add_finding(copy, is_there=pieces is not None)
             raise _DamagedError
         self._taken += 1
         self._report_progress(length)
@@ -217,11 +217,11 @@ class _ExportedCopies:
                 evidence=(("kept", "nothing was written"),),
             )
 
-    def check_the_rest(self) -> None:
+    def check_remaining(self) -> None:
         """Find what else is not as it should be; nothing is exported any more."""
         for copy in self._selected_copies():
             if copy.uri > self._last:
-                self._checked(copy)
+                self._verify(copy)
 
     def exported(self, size: int) -> Exported:
         """Return what came of it."""
@@ -239,7 +239,7 @@ class _ExportedCopies:
             findings=tuple(self._findings),
         )
 
-    def _checked(self, copy: Copy) -> bool:
+    def _verify(self, copy: Copy) -> bool:
         """Read a copy and keep nothing of it; return whether it is good."""
         try:
             for _ in self.content(copy):
@@ -248,13 +248,13 @@ class _ExportedCopies:
             return False
         return True
 
-    def _find(self, copy: Copy, *, is_there: bool) -> None:
+    def _add_finding(self, copy: Copy, *, is_there: bool) -> None:
         kind, reason = FindingKind.MISSING, "missing"
         if is_there:
             kind, reason = FindingKind.DIFFERENT, "not what was fetched: damaged or edited here"
         if copy.length < 0:
             kind, reason = FindingKind.FAILED, "a pull is changing it, or was killed while it did"
-        elif self._is_news(copy):
+        elif self._has_changed(copy):
             kind, reason = FindingKind.FAILED, "a pull changed it meanwhile"
         self._damaged += 1
         found = AuditFinding(kind=kind, uri=copy.uri, path=copy.path, reason=reason)
@@ -263,14 +263,14 @@ class _ExportedCopies:
         fields = {"kind": kind.value, "uri": copy.uri, "path": copy.path, "reason": reason}
         self._report("finding", fields)
 
-    def _is_news(self, copy: Copy) -> bool:
+    def _has_changed(self, copy: Copy) -> bool:
         """Whether the mirror remembers another copy by now than at the moment of this export."""
         with states.open_state(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
             return state.copy(copy.uri) != copy
 
     def _report_progress(self, length: int) -> None:
         self._bytes += length
-        if not self._taken % _EVERY or self._taken == self._total:
+        if not self._taken % _REPORT_EVERY or self._taken == self._total:
             fields = {"done": self._taken, "total": self._total, "bytes_done": self._bytes}
             self._report("progress", fields)
 

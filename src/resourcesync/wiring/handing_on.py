@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
-from resourcesync.adapters.programs import feed
+from resourcesync.adapters.programs import run_program
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.wiring import mirrors
@@ -51,11 +51,11 @@ class ChangeForwarder:
                 count += 1
                 return self._line(change)
 
-            waiting = map(counted, reader.new())
+            waiting = map(counted, reader.read_new())
             first = next(waiting, None)
             code = 0
             if first is not None:
-                code = feed(self._command, chain((first,), waiting), is_stopped)
+                code = run_program(self._command, chain((first,), waiting), is_stopped)
             if not code:
                 deque(waiting, maxlen=0)
                 if reader.cursor is not None and reader.cursor != before:

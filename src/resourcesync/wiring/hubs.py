@@ -22,7 +22,7 @@ _VERIFICATIONS: Final = 16
 _TOKEN_BYTES: Final = 32
 
 
-def carrier(
+def open_messenger(
     clock: Clock,
     *,
     jobs: int = 16,
@@ -81,13 +81,13 @@ class OpenHub:
         yield Metric(
             name="resourcesync_subscriptions",
             kind="gauge",
-            what="Subscriptions to the channels of this Source.",
+            help_text="Subscriptions to the channels of this Source.",
             values=(((), subscribed),),
         )
         yield Metric(
             name="resourcesync_notifications_total",
             kind="counter",
-            what="Deliveries and wishes of this hub since it was started, by outcome.",
+            help_text="Deliveries and wishes of this hub since it was started, by outcome.",
             values=tuple(
                 ((("direction", "out"), ("outcome", it)), float(self.deliveries.counts[it]))
                 for it in OUTCOMES
@@ -119,7 +119,7 @@ def open_hub(
     store = FileHub(path)
     deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
     jobs = rules.at_once + rules.at_once // 2 + _VERIFICATIONS
-    messenger = carrier(clock, jobs=jobs, per_host=rules.per_host, private=private)
+    messenger = open_messenger(clock, jobs=jobs, per_host=rules.per_host, private=private)
     worker = HubWorker(deliveries, messenger)
     hub = Hub(store, clock, rules, look=look, wake=worker.wake)
 

@@ -13,7 +13,12 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.catalogue.lock import PublishLock
-from resourcesync.adapters.inventory import KEYS, InventoryFolder, SuppliedTable, check_installed
+from resourcesync.adapters.inventory import (
+    COLUMN_NAMES,
+    InventoryFolder,
+    SuppliedTable,
+    check_installed,
+)
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
 from resourcesync.source.foreign import refuse_foreign
@@ -31,7 +36,7 @@ TABLES: Final = "tables:"
 FOLDER: Final = Path(".resourcesync") / "tables"
 """Where what is remembered of it lies, in the folder of the documents or the one named for it."""
 _LOCK: Final = "publish.lock"
-_FIT: Final = frozenset(
+_SUPPORTED_SETTINGS: Final = frozenset(
     {"url", "out", "max_entries", "max_bytes", "described_by", "keep", "rebase_every"}
 )
 _MEMORY_OPTION: Final = "memory"
@@ -96,11 +101,11 @@ def publish_table(
             _merge_settings(source, Settings(), chosen)  # what cannot work makes no folder
         folder.make()
         held.enter_context(closing(PublishLock(own / _LOCK, clock)))
-        inventory = _decoded(folder.read())
+        inventory = _decode_inventory(folder.read())
         known = decode_settings(inventory.settings or None)
         settings = _merge_settings(source, known, chosen)
         store = held.enter_context(documents.locked_documents(source.root, settings.out, own))
-        if _is_elsewhere(settings, known):
+        if _has_moved(settings, known):
             refuse_foreign(store)
             inventory = _reset_inventory(inventory)
         place = PublicationTarget(
@@ -110,16 +115,16 @@ def publish_table(
             engine=source.engine,
         )
         publication = TablePublication(place, settings, inventory, clock)
-        publication.go_on(asked.step)
+        publication.resume(asked.step)
         return publication.publish(_table(source.address, settings), asked)
 
 
 def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequest) -> None:
-    unfit = sorted(name for name in chosen if name not in _FIT and chosen[name])
+    unfit = sorted(name for name in chosen if name not in _SUPPORTED_SETTINGS and chosen[name])
     if unfit:
         raise ConfigurationError(
             f"{unfit[0]} is not for tables",
-            evidence=(("fit", ", ".join(sorted(_FIT))),),
+            evidence=(("fit", ", ".join(sorted(_SUPPORTED_SETTINGS))),),
             hint="publish a catalogue instead, where all of this is known: ndjson:FILE",
         )
     if asked.dry_run:
@@ -138,10 +143,10 @@ def _check(source: TableSource, chosen: Mapping[str, object], asked: PublishRequ
 
 def _check_values(values: Mapping[str, str]) -> None:
     for key in values:
-        if key not in KEYS and key != _MEMORY_OPTION:
+        if key not in COLUMN_NAMES and key != _MEMORY_OPTION:
             raise ConfigurationError(
                 f"tables know no {key!r:.100}",
-                evidence=(("known", ", ".join((*KEYS, _MEMORY_OPTION))),),
+                evidence=(("known", ", ".join((*COLUMN_NAMES, _MEMORY_OPTION))),),
                 hint="such as --with uri=COLUMN",
             )
 
@@ -157,8 +162,8 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
         source.root,
         known,
         {
-            **{name: value for name, value in chosen.items() if name in _FIT},
-            "out": documents.out_of(source.root, source.out),
+            **{name: value for name, value in chosen.items() if name in _SUPPORTED_SETTINGS},
+            "out": documents.out_setting(source.root, source.out),
             "originals": source.address,
             "originals_with": values,
             "change_lists": ChangeLists.PER_RUN.value,
@@ -166,7 +171,7 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
     )
 
 
-def _is_elsewhere(settings: Settings, known: Settings) -> bool:
+def _has_moved(settings: Settings, known: Settings) -> bool:
     """Whether the documents are at other places than before, or were at none."""
     if not known.url or settings.out != known.out:
         return True
@@ -183,7 +188,7 @@ def _reset_inventory(inventory: Inventory) -> Inventory:
     )
 
 
-def _decoded(content: bytes | None) -> Inventory:
+def _decode_inventory(content: bytes | None) -> Inventory:
     try:
         return Inventory() if content is None else msgspec.json.decode(content, type=Inventory)
     except msgspec.MsgspecError as error:

@@ -19,9 +19,9 @@ from resourcesync.source.inventory import (
     Inventory,
     PendingPublication,
     RowDocument,
-    concluded,
-    is_much,
-    pieces,
+    conclude,
+    is_rebase_worthwhile,
+    row_ranges,
 )
 from resourcesync.source.inventory_lists import write_heads
 from resourcesync.source.ledger import PublicationPlan
@@ -31,13 +31,13 @@ from resourcesync.source.policy import PublicationStep, is_rebase_due
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.source.shelf import DocumentWriter, WrittenDocument
-from resourcesync.wiring.inventory_tables import SourceTable, TableUpdate, find
-from resourcesync.wiring.inventory_units import ListUnit, do_units
+from resourcesync.wiring.inventory_tables import SourceTable, TableUpdate, import_inventory_table
+from resourcesync.wiring.inventory_units import ListUnit, run_units
 from resourcesync.wiring.publish_settings import Settings
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
 _SECOND: Final = 1_000_000
-_MENDING: Final = "mending"
+_REPAIR: Final = "mending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class TablePublication:
         self._written: list[WrittenDocument] = []
         self._counts = Differences()
 
-    def go_on(self, step: PublicationStep) -> None:
+    def resume(self, step: PublicationStep) -> None:
         """Do what was begun, and write again what is not as it was written.
 
         Where the lists start over, neither counts.
@@ -94,10 +94,10 @@ class TablePublication:
         if is_anew:
             self._inventory = replace(self._inventory, under_way=None)
         elif self._inventory.under_way is not None:
-            self._do(self._inventory.under_way)
+            self._run_task(self._inventory.under_way)
         self._place.folder.clear(self._inventory.files)
         if self._inventory.plan is not None and not is_anew:
-            self._mend(self._inventory.plan)
+            self._repair(self._inventory.plan)
 
     def publish(self, table: SourceTable, asked: PublishRequest) -> PublicationResult:
         """Publish what the table says now.
@@ -113,7 +113,9 @@ class TablePublication:
         step, floor = self._step(now, asked.step)
         begins = is_first or step is PublicationStep.INITIALISE
         asked = replace(asked, step=step)
-        found = find(table, self._inventory, self._place.folder, to_microseconds(now), asked)
+        found = import_inventory_table(
+            table, self._inventory, self._place.folder, to_microseconds(now), asked
+        )
         task = self._task(found, table, max(to_microseconds(now), floor), begins=begins)
         rebases = begins or step is PublicationStep.REBASE or not self._inventory.pages
         task = replace(
@@ -123,7 +125,7 @@ class TablePublication:
         self._inventory = replace(self._inventory, settings=settings)
         if task.rebases or task.changes is not None:
             self._remember(replace(self._inventory, under_way=task))
-            self._do(task)
+            self._run_task(task)
         else:
             self._record_unchanged(found, task)
         return self._report(found.imported, is_first=is_first)
@@ -147,11 +149,11 @@ class TablePublication:
     ) -> PendingPublication:
         changes, differences = None, found.differences
         plan = self._inventory.plan
-        if found.changed and plan is not None and not begins:
-            at = max(at, plan.open.reached + found.changed)
+        if found.change_count and plan is not None and not begins:
+            at = max(at, plan.open.reached + found.change_count)
             changes = ChangeRows(
                 file=found.changes,
-                count=found.changed,
+                count=found.change_count,
                 before=plan.open.last,
                 since=plan.open.start,
                 at=at,
@@ -179,15 +181,15 @@ class TablePublication:
         if plan is None or is_rebase_due(plan, self._settings.policy, task.at):
             return True
         changed = 0 if task.changes is None else task.changes.count
-        return changed > 0 and is_much(plan, task.rows, changed)
+        return changed > 0 and is_rebase_worthwhile(plan, task.rows, changed)
 
     # --- doing ---------------------------------------------------------------------------------
 
-    def _do(self, task: PendingPublication) -> None:
+    def _run_task(self, task: PendingPublication) -> None:
         folder = self._place.folder
         folder.make(task.name)
         sheets = tuple(self._sheets(self._units(task), task.table))
-        after = concluded(
+        after = conclude(
             self._inventory,
             task,
             sheets,
@@ -218,11 +220,11 @@ class TablePublication:
         self._written += shelf.written
         listed = {it.name for it in (*after.pages, *after.lists)}
         known = {**self._inventory.documents, **shelf.known}
-        found = clearing.orphans(store, listed | heads, known, after.orphans, now)
+        found = clearing.find_orphans(store, listed | heads, known, after.orphans, now)
         after = replace(
             after,
             heads={name: shelf.known[name] for name in sorted(heads)},
-            orphans=clearing.clear(store, found, now),
+            orphans=clearing.remove_orphans(store, found, now),
         )
         if after != self._stored:
             self._remember(after)
@@ -237,12 +239,12 @@ class TablePublication:
         if task.rebases:
             units = [
                 self._unit(task, f"list-{start}", task.table, (start, stop), None)
-                for start, stop in pieces(task.rows, task.limits)
+                for start, stop in row_ranges(task.rows, task.limits)
             ]
         if task.changes is not None:
             units += [
                 self._unit(task, f"changes-{start}", task.changes.file, (start, stop), task.changes)
-                for start, stop in pieces(task.changes.count, task.limits)
+                for start, stop in row_ranges(task.changes.count, task.limits)
             ]
         return units
 
@@ -270,7 +272,7 @@ class TablePublication:
 
     def _sheets(self, units: Sequence[ListUnit], table: str) -> list[RowDocument]:
         place = self._place
-        sheets = do_units(units, place.store, place.engine, self._clock)
+        sheets = run_units(units, place.store, place.engine, self._clock)
         for it in sheets:
             is_page = it.file == table
             kind = Capability.RESOURCE_LIST if is_page else Capability.CHANGE_LIST
@@ -287,7 +289,7 @@ class TablePublication:
 
     # --- mending -------------------------------------------------------------------------------
 
-    def _mend(self, plan: PublicationPlan) -> None:
+    def _repair(self, plan: PublicationPlan) -> None:
         """Write again what somebody altered or removed, as it was.
 
         A page that cannot be, since its table is gone, leads to a new Resource List.
@@ -299,15 +301,15 @@ class TablePublication:
         rows = {it.file: it for it in inventory.changes}
         ours = {inventory.table, *rows}
         units = [
-            self._mending(plan, number, it, rows.get(it.file))
+            self._repair_unit(plan, number, it, rows.get(it.file))
             for number, it in enumerate(harmed)
             if it.file in ours
         ]
-        self._place.folder.make(_MENDING if units else "")
+        self._place.folder.make(_REPAIR if units else "")
         mended = {it.name: it.known for it in self._sheets(units, inventory.table)}
         lost = {it.name for it in harmed} - mended.keys()
         if any(it.name in lost for it in inventory.lists):
-            raise _lost()
+            raise _table_lost_error()
         known = {**shelf.known, **mended}
         self._inventory = replace(
             inventory,
@@ -317,7 +319,7 @@ class TablePublication:
             lists=tuple(replace(it, known=known[it.name]) for it in inventory.lists),
         )
 
-    def _mending(
+    def _repair_unit(
         self, plan: PublicationPlan, number: int, sheet: RowDocument, changes: ChangeRows | None
     ) -> ListUnit:
         """Return the unit that writes one document again."""
@@ -332,7 +334,7 @@ class TablePublication:
             place=self._place.address,
             base_uri=plan.base_uri,
             limits=PageLimits(),
-            outcome=str(folder.outcome(_MENDING, name).absolute()),
+            outcome=str(folder.outcome(_REPAIR, name).absolute()),
         )
 
     def _report(self, taken: ImportCounts, *, is_first: bool) -> PublicationResult:
@@ -355,7 +357,7 @@ class TablePublication:
         )
 
 
-def _lost() -> StorageError:
+def _table_lost_error() -> StorageError:
     return StorageError(
         "a Change List that was altered cannot be written as it was",
         evidence=(("kept", "all others"),),

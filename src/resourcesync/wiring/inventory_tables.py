@@ -10,15 +10,15 @@ from resourcesync.adapters.inventory import (
     ImportCounts,
     InventoryFolder,
     SuppliedTable,
-    compare,
+    compare_tables,
     import_table,
-    opened,
+    open_duckdb,
 )
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.policy import PublicationStep
-from resourcesync.source.saying import fault_of
+from resourcesync.source.saying import find_fault
 from resourcesync.wiring import catalogues
 from resourcesync.wiring.publishing import PublishRequest
 
@@ -64,13 +64,13 @@ class TableUpdate:
         return _changes_of(self.stamp)
 
     @property
-    def changed(self) -> int:
+    def change_count(self) -> int:
         """How many changes are to be listed."""
         it = self.differences
         return it.created + it.updated + it.deleted
 
 
-def find(
+def import_inventory_table(
     table: SourceTable,
     inventory: Inventory,
     folder: InventoryFolder,
@@ -99,17 +99,17 @@ def find(
         )
     into = folder.rows(_table_of(stamp))
     last = folder.rows(inventory.table) if inventory.table and not is_anew else None
-    with opened(folder.spill, table.memory) as connection:
+    with open_duckdb(folder.spill, table.memory) as connection:
         taken = import_table(connection, table.source, last, into, fault=_fault)
         if table.read_signature() != table.signature:
-            raise _written_meanwhile()
+            raise _modified_error()
         if not taken.rows and not asked.allow_empty:
-            raise _empty()
+            raise _empty_table_error()
         if last is None:
             return TableUpdate(stamp=stamp, table=into.name, imported=taken)
-        found = compare(connection, last, into, folder.rows(_changes_of(stamp)))
+        found = compare_tables(connection, last, into, folder.rows(_changes_of(stamp)))
     if not asked.allow_empty and found.deleted > max(_FEW_GONE, inventory.rows // 2):
-        raise _too_many_gone(found.deleted, inventory.rows)
+        raise _too_many_gone_error(found.deleted, inventory.rows)
     return TableUpdate(stamp=stamp, table=into.name, imported=taken, differences=found)
 
 
@@ -124,13 +124,13 @@ def _changes_of(stamp: int) -> str:
 def _fault(resource: Resource) -> str:
     """Return why a resource cannot be published; empty when it can."""
     try:
-        catalogues.checked(resource)
+        catalogues.check_resource(resource)
     except ConfigurationError as error:
         return error.message
-    return fault_of([resource])
+    return find_fault([resource])
 
 
-def _written_meanwhile() -> StorageError:
+def _modified_error() -> StorageError:
     return StorageError(
         "the table was written while it was read",
         evidence=(("kept", "what was published before"),),
@@ -138,7 +138,7 @@ def _written_meanwhile() -> StorageError:
     )
 
 
-def _empty() -> ConfigurationError:
+def _empty_table_error() -> ConfigurationError:
     return ConfigurationError(
         "the table tells of no resource at all",
         evidence=(("kept", "what was published before"),),
@@ -147,7 +147,7 @@ def _empty() -> ConfigurationError:
     )
 
 
-def _too_many_gone(gone: int, known: int) -> ConfigurationError:
+def _too_many_gone_error(gone: int, known: int) -> ConfigurationError:
     return ConfigurationError(
         f"{gone:,} of {known:,} resources are gone at once",
         evidence=(("kept", "what was published before"),),

@@ -13,9 +13,9 @@ import msgspec
 
 from resourcesync.adapters.inventory import (
     read_changes,
+    read_file,
     read_resources,
-    read_whole,
-    write_whole,
+    write_file,
 )
 from resourcesync.errors import EngineError, StateError
 from resourcesync.ports import Clock, DocumentStore
@@ -27,9 +27,9 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.shelf import DocumentWriter
 from resourcesync.wiring import documents, engines
 
-_FEW: Final = 100_000
+_MAX_LOCAL_ROWS: Final = 100_000
 """So many rows are written here where no engine was named: to start processes takes longer."""
-_AGAIN: Final = "run the same command: it goes on with what is missing"
+_RETRY_HINT: Final = "run the same command: it goes on with what is missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +69,16 @@ def write_lists(unit: ListUnit, share: HostShare) -> UnitOutcome:
         ResourceSyncError: It cannot be done.
     """
     del share  # nobody is asked
-    if done_sheets(unit) is None:
+    if read_outcome(unit) is None:
         shelf = DocumentWriter(
             documents.shared_documents_at(unit.place), SourceNaming(base_uri=unit.base_uri), {}
         )
-        sheets = _written(unit, shelf)
-        write_whole(Path(unit.outcome), msgspec.json.encode(sheets))
+        sheets = _write_sheets(unit, shelf)
+        write_file(Path(unit.outcome), msgspec.json.encode(sheets))
     return UnitOutcome(name=unit.name, rows=unit.stop - unit.start)
 
 
-def _written(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
+def _write_sheets(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
     path = Path(unit.file)
     if unit.changes is None:
         rows = read_resources(path, unit.start, unit.stop)
@@ -87,14 +87,14 @@ def _written(unit: ListUnit, shelf: DocumentWriter) -> list[RowDocument]:
     return write_changes(shelf, told, unit.changes, unit.start, limits=unit.limits)
 
 
-def done_sheets(unit: ListUnit) -> list[RowDocument] | None:
+def read_outcome(unit: ListUnit) -> list[RowDocument] | None:
     """Return the documents of a unit; ``None`` when it was not done.
 
     Raises:
         StateError: What it said is damaged.
         StorageError: It cannot be read.
     """
-    content = read_whole(Path(unit.outcome))
+    content = read_file(Path(unit.outcome))
     if content is None:
         return None
     try:
@@ -105,7 +105,7 @@ def done_sheets(unit: ListUnit) -> list[RowDocument] | None:
         ) from error
 
 
-def do_units(
+def run_units(
     units: Sequence[ListUnit], store: DocumentStore, engine: str, clock: Clock
 ) -> list[RowDocument]:
     """Do the units that were not done yet; return the documents of all, in their order.
@@ -122,19 +122,19 @@ def do_units(
     """
     left = [unit for unit in units if not _is_done(unit, store)]
     if left:
-        _do(left, engine, clock)
+        _run_units(left, engine, clock)
     sheets: list[RowDocument] = []
     for unit in units:
-        found = done_sheets(unit)
+        found = read_outcome(unit)
         if found is None:
-            raise EngineError(f"the unit {unit.name} was done and is not there", hint=_AGAIN)
+            raise EngineError(f"the unit {unit.name} was done and is not there", hint=_RETRY_HINT)
         sheets += found
     return sheets
 
 
 def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
     """Whether a unit was done and its documents are there; otherwise it is done again."""
-    found = done_sheets(unit)
+    found = read_outcome(unit)
     if found is None:
         return False
     if all(store.signature(it.name) == it.known.signature for it in found):
@@ -143,16 +143,16 @@ def _is_done(unit: ListUnit, store: DocumentStore) -> bool:
     return False
 
 
-def _do(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
-    if not engine and sum(unit.stop - unit.start for unit in units) <= _FEW:
+def _run_units(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
+    if not engine and sum(unit.stop - unit.start for unit in units) <= _MAX_LOCAL_ROWS:
         for unit in units:
             write_lists(unit, HostShare())
         return
     from resourcesync.distributed.politeness import HostLimits  # noqa: PLC0415 - few are so large
-    from resourcesync.distributed.running import run  # noqa: PLC0415 - the same
+    from resourcesync.distributed.running import run_units  # noqa: PLC0415 - the same
 
     with engines.open_engine(engine or "processes") as opened:
-        outcomes = run(opened, write_lists, units, manners=HostLimits(), clock=clock)
+        outcomes = run_units(opened, write_lists, units, manners=HostLimits(), clock=clock)
         failed = [(it.name, it.failed[1]) for it in outcomes if it.failed is not None]
     if failed:
         name, why = failed[0]
@@ -162,5 +162,5 @@ def _do(units: Sequence[ListUnit], engine: str, clock: Clock) -> None:
                 ("first", f"{name}: {why}"),
                 ("kept", "the lists that were written, and what was published before"),
             ),
-            hint=_AGAIN,
+            hint=_RETRY_HINT,
         )

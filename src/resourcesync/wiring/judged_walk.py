@@ -54,7 +54,7 @@ class DocumentWalk:
     visited: set[str] = field(default_factory=set)
     places: dict[str, str] = field(default_factory=dict)
     is_cut: bool = False
-    is_forgetful: bool = False
+    has_dropped_targets: bool = False
     _targets: int = 0
     _random: Random = field(default_factory=Random)
 
@@ -62,15 +62,17 @@ class DocumentWalk:
         """Return the documents that were read, by their addresses."""
         return {summary.uri: summary for summary in self.summaries}
 
-    def next_ones(self) -> list[Announced]:
+    def next_documents(self) -> list[Announced]:
         """Return where the document that was read last leads to, and was not met before."""
         is_first = len(self.summaries) == 1 and not self.is_local
         last = self.summaries[-1]
-        found = list(self._new(leads_to(last) if is_first else _below(last)))
+        found = list(
+            self._unvisited(linked_documents(last) if is_first else _listed_documents(last))
+        )
         self._forget_targets(last)
         return found
 
-    def _new(self, below: list[Announced]) -> Iterator[Announced]:
+    def _unvisited(self, below: list[Announced]) -> Iterator[Announced]:
         for uri, announced in below:
             if uri in self.visited:
                 continue
@@ -86,7 +88,7 @@ class DocumentWalk:
         if self._targets > _MOST_TARGETS:
             self._targets -= len(summary.targets)
             summary.targets.clear()
-            self.is_forgetful = True
+            self.has_dropped_targets = True
 
     def packages(self, size: SampleSize | None) -> tuple[list[ListedPackage], int]:
         """Return the packages to be opened, and how many of those listed are left out.
@@ -102,15 +104,15 @@ class DocumentWalk:
                 continue
             targets = dump.targets if self.is_local else []
             if size is not None:
-                targets = self._random.sample(dump.targets, size.of(len(dump.targets)))
+                targets = self._random.sample(dump.targets, size.resolve(len(dump.targets)))
             listed += len(dump.targets)
             for it in targets:
-                copy = known.get(joined(dump.uri, it.contents)) if it.contents else None
-                uri = joined(dump.uri, it.uri)
+                copy = known.get(join_reference(dump.uri, it.contents)) if it.contents else None
+                uri = join_reference(dump.uri, it.uri)
                 chosen.append(ListedPackage(uri=uri, dump=dump, package=it, copy=copy))
         return chosen, listed - len(chosen)
 
-    def name_first(self) -> None:
+    def rename_first(self) -> None:
         """Give the first document of a folder the address that the others know it by."""
         first = self.summaries[0]
         assert isinstance(self.documents, LocalDocuments), "only a folder has places"
@@ -122,42 +124,45 @@ class DocumentWalk:
                     first.uri = above
                     return
 
-    def placed(self, finding: RuleFinding) -> RuleFinding:
+    def with_local_path(self, finding: RuleFinding) -> RuleFinding:
         """Name the file where the document is on this machine."""
         place = self.places.get(finding.uri, finding.uri)
         return finding if place == finding.uri else replace(finding, uri=place)
 
 
-def leads_to(first: DocumentSummary) -> list[Announced]:
+def linked_documents(first: DocumentSummary) -> list[Announced]:
     """Return the documents that a first document leads to: those below, and those above.
 
     Above is the Source Description, where a page or the caller led to a Capability List.
     """
     above = first.link("up")
     if first.capability is not Capability.CAPABILITY_LIST or above is None:
-        return _below(first)
-    return [(joined(first.uri, above), Capability.DESCRIPTION.value), *_below(first)]
+        return _listed_documents(first)
+    return [
+        (join_reference(first.uri, above), Capability.DESCRIPTION.value),
+        *_listed_documents(first),
+    ]
 
 
-def _below(summary: DocumentSummary) -> list[Announced]:
+def _listed_documents(summary: DocumentSummary) -> list[Announced]:
     """Return the documents that one lists."""
     capability = summary.capability
     if capability in _FOLLOWED:
         return [
-            (joined(summary.uri, it.uri), it.label)
+            (join_reference(summary.uri, it.uri), it.label)
             for it in summary.targets
             if it.uri and it.label not in _CHANNELS and (not it.label or it.capability)
         ]
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
     if capability in _LISTS or is_index:
-        return [(joined(summary.uri, it.uri), "") for it in summary.targets if it.uri]
+        return [(join_reference(summary.uri, it.uri), "") for it in summary.targets if it.uri]
     below = (  # dumps of dumps, or copies of manifests
         it.uri if capability is not None and it.capability is capability else it.contents
         for it in summary.targets
     )
-    return [(joined(summary.uri, uri), "") for uri in below if uri]
+    return [(join_reference(summary.uri, uri), "") for uri in below if uri]
 
 
-def joined(base: str, target: str) -> str:
+def join_reference(base: str, target: str) -> str:
     """Return what a document names as an address, or as it is when it is none."""
     return join(base, target) or target

@@ -15,7 +15,7 @@ from resourcesync.source.link_rules import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.patches import PatchGenerator
 from resourcesync.source.policy import GRACE
-from resourcesync.source.version_retention import VersionRetention, retain
+from resourcesync.source.version_retention import VersionRetention, drop_unlisted_versions
 from resourcesync.source.versions import (
     VersionedContents,
     VersionedOriginals,
@@ -26,8 +26,8 @@ from resourcesync.source.versions import (
 from resourcesync.wiring import plugins
 from resourcesync.wiring.versioning import RetentionCounts, TreeVersions, VersionOptions
 
-_SWEPT: Final = "versions-swept"
-_PATIENCE: Final = 31 * 24 * 3_600 * 1_000_000
+_SWEPT_NOTE: Final = "versions-swept"
+_MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 """How long changes wait for the next package of a Change Dump, microseconds."""
 
 
@@ -69,7 +69,9 @@ class StoredTreeVersions(TreeVersions):
     def counts(self) -> RetentionCounts:
         """What was kept up to now."""
         keeper = self._keeper
-        return RetentionCounts(versions=keeper.stored, patches=keeper.patched, unkept=keeper.unkept)
+        return RetentionCounts(
+            versions=keeper.stored, patches=keeper.patched, unkept=keeper.skipped
+        )
 
     def flush(self) -> None:
         """Make durable what was kept, before the catalogue records it."""
@@ -95,16 +97,18 @@ class StoredTreeVersions(TreeVersions):
             retention = VersionRetention(
                 keep=int(self._asked.keep * 1_000_000), least=self._asked.least
             )
-            retain(self._index, self._store, retention, self._reach(now), now)
+            drop_unlisted_versions(
+                self._index, self._store, retention, self._earliest_needed(now), now
+            )
         else:
-            until = now + 1 if packed else now - _PATIENCE
+            until = now + 1 if packed else now - _MAX_WAIT
             self._store.remove(self._index.drop_stored_before(until))
-        swept = int(self._catalogue.note(_SWEPT) or 0)
+        swept = int(self._catalogue.note(_SWEPT_NOTE) or 0)
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)
-            self._catalogue.write_notes({_SWEPT: str(now)})
+            self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
 
-    def _reach(self, now: int) -> int:
+    def _earliest_needed(self, now: int) -> int:
         """Return since when what held is told by a list, archived or not, or is to be packed."""
         plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
         told = [now]

@@ -28,16 +28,16 @@ from resourcesync.server.running import ServerThread
 from resourcesync.simulator.live import LiveSettings, LiveSource
 from resourcesync.simulator.living import LiveAnswer, ScenarioSource
 from resourcesync.simulator.scenario import Scenario
-from resourcesync.simulator.world import unfollowed
+from resourcesync.simulator.world import simulate_source
 from resourcesync.source.naming import SourceNaming
 
 _LIMITS: Final = ConnectionLimits(connections=100)
-_AT_A_TIME: Final = 8
+_MAX_ANSWERS: Final = 8
 """Answers that are in memory at the same time; further ones wait."""
 _PACKAGES: Final = 2
 """Of them, packages."""
-_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - refused as an address to ask
-_AT_MOST: Final = 0.5
+_WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - refused as an address to ask
+_MAX_STEP: Final = 0.5
 """Seconds that time passes at a stretch, where the machine is slower than the Source's time."""
 _OK: Final = 200
 _NO_CACHE: Final = (b"cache-control", b"no-cache")
@@ -70,7 +70,7 @@ class LiveApplication:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._places = asyncio.Semaphore(_AT_A_TIME)
+        self._places = asyncio.Semaphore(_MAX_ANSWERS)
         self._packages = asyncio.Semaphore(_PACKAGES)
         self.answer: Callable[[str, bool], LiveAnswer] | None = None
         """Answers a path, perhaps not from a cache; ``None`` until the Source is there."""
@@ -95,7 +95,7 @@ class LiveApplication:
                 return
         await asyncio.sleep(answer.wait)
         scope["state"][DROP]()
-        async with exchange.watched() as gone:
+        async with exchange.watch_disconnect() as gone:
             await gone
 
     async def _find(self, path: str, scope: Scope) -> LiveAnswer:
@@ -116,7 +116,7 @@ class LiveApplication:
         # By its tag alone: resources change more than once in a second.
         validators = ResponseValidators(etag=answer.etag)
         found = InMemoryRepresentation(body=answer.body, validators=validators, headers=headers)
-        return found.answer(request)
+        return found.reply_to(request)
 
 
 class RunningSimulation:
@@ -130,7 +130,7 @@ class RunningSimulation:
         self.uri = uri
         self._pass_on = pass_on
 
-    def pass_on(self) -> None:
+    def advance(self) -> None:
         """Let happen what is due by now; else it happens when somebody asks."""
         self._pass_on()
 
@@ -184,7 +184,7 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
 
     def _root(self) -> str:
         uri = self._place.base_uri or self._server.uri
-        if urlsplit(uri).hostname in _EVERYWHERE:
+        if urlsplit(uri).hostname in _WILDCARD_HOSTS:
             raise ConfigurationError(
                 f"the lists would lead to {uri}, where no client can ask",
                 hint="add --base-uri http://HOST:PORT/",
@@ -194,13 +194,13 @@ class _LiveSimulation(AbstractContextManager[RunningSimulation]):
     def _begin(self, uri: str) -> RunningSimulation:
         what, clock, application = self._what, self._clock, self._application
         if isinstance(what, Scenario):
-            time, source = self._world.enter_context(unfollowed(what, uri))
+            time, source = self._world.enter_context(simulate_source(what, uri))
             living = ScenarioSource(
-                what, uri, time, source, self._pace(), _AT_MOST * self._place.speed
+                what, uri, time, source, self._pace(), _MAX_STEP * self._place.speed
             )
             application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
             self._stop = living.stop
-            return RunningSimulation(uri, living.pass_on)
+            return RunningSimulation(uri, living.advance)
         start, elapsed = clock.now(), self._pace()
         numbered = LiveSource(what, uri, self._seed, start)
         application.answer = lambda path, _uncached: numbered.answer(

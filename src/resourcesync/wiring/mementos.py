@@ -10,17 +10,17 @@ from resourcesync.server.app import LinksOf
 from resourcesync.server.files import ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
-from resourcesync.source.versions import PLACE, VersionNames
+from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import CATALOGUE
 from resourcesync.wiring.versioning import VersionOptions
 
-MOUNT: Final = f"/{FOLDER}{PLACE}".rstrip("/")
+MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
 """Where the application of versions is, in that of the tree."""
-_NO_RESOURCES: Final = (FOLDER, ".well-known/")
+_NON_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
-def mementos(
+def memento_application(
     root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
 ) -> MementoApplication:
     """Return the application that answers where versions are.
@@ -43,7 +43,7 @@ def mementos(
     )
 
 
-def with_timegate(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
+def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
     """Return what gives, besides other ``Link`` fields, that to the TimeGate of a resource.
 
     Args:
@@ -56,7 +56,7 @@ def with_timegate(url: str, is_published: Callable[[str], bool], links: LinksOf)
 
     def more(path: str) -> Sequence[str]:
         others = links(path)
-        is_none = path.startswith(_NO_RESOURCES) or path == robots.NAME or is_sitemap(path)
+        is_none = path.startswith(_NON_RESOURCES) or path == robots.ROBOTS_FILE or is_sitemap(path)
         if is_none or not is_published(path):
             return others
         gate = names.timegate(_uri_of(naming, path))

@@ -6,7 +6,7 @@ from typing import Final
 _ANY_BASE: Final = "https://example.org/"
 
 
-def postgres(values: Mapping[str, str]) -> str:
+def postgres_migration(values: Mapping[str, str]) -> str:
     """Return the SQL for a table of PostgreSQL; nothing is connected to.
 
     Args:
@@ -17,11 +17,11 @@ def postgres(values: Mapping[str, str]) -> str:
     """
     from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - seldom needed
 
-    return migration.migration(layout.parse(values, _ANY_BASE))
+    return migration.migration(layout.parse_layout(values, _ANY_BASE))
 
 
-def elasticsearch() -> str:
+def elasticsearch_indices() -> str:
     """Return the requests that make the two indices of an account, called ``INDEX-…``."""
     from resourcesync.adapters.elastic import layout  # noqa: PLC0415 - seldom needed
 
-    return layout.requests("INDEX")
+    return layout.mapping_requests("INDEX")

@@ -17,14 +17,14 @@ from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.explaining import Explanation, recall
+from resourcesync.destination.explaining import Explanation, load_recorded
 from resourcesync.destination.mappers import uris_at
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.memory import AuditRecord, SyncState
 from resourcesync.destination.owners import owner_of
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.runs import read_failed
-from resourcesync.destination.uris import encoded
+from resourcesync.destination.uris import percent_encode
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.changes import MirrorChangeKind
@@ -49,7 +49,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @contextmanager
-def _reading(folder: Path) -> Iterator[SqliteMirrorState]:
+def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
     """Open a mirror's memory for reading.
 
     Raises:
@@ -57,7 +57,7 @@ def _reading(folder: Path) -> Iterator[SqliteMirrorState]:
         StateError: The memory is damaged.
     """
     if not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror(folder)
+        raise mirrors.not_a_mirror_error(folder)
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         yield state
 
@@ -69,7 +69,7 @@ def changes_by_day(folder: Path, now: datetime, days: int) -> tuple[int, ...]:
     """
     if not mirrors.is_mirror(folder):
         return (0,) * days
-    with _reading(folder) as state:
+    with _open_state(folder) as state:
         width = _DAY // timedelta(microseconds=1)
         found = state.changes_by(to_microseconds(now - days * _DAY), width)
     return tuple(found.get(day, 0) for day in range(days))
@@ -92,22 +92,25 @@ def read_detail(
         notices: When notifications came.
     """
     if not mirrors.is_mirror(folder):
-        return MirrorDetail(brief=brief, since=since, until=until)
+        return MirrorDetail(summary=brief, since=since, until=until)
     first = to_microseconds(since)
-    with _reading(folder) as state:
-        runs = tuple(map(_ran, state.runs(first, _MOST_RUNS)))
+    with _open_state(folder) as state:
+        runs = tuple(map(_run_view, state.runs(first, _MOST_RUNS)))
         begin = first
         if runs and runs[-1].is_first:
             begin = to_microseconds(runs[-1].ended) + 1
         arrivals = state.arrivals(begin, _MOST_CHANGES)
         return MirrorDetail(
-            brief=brief,
+            summary=brief,
             since=since,
             until=until,
             runs=runs,
             changes=tuple(
                 AppliedChange(
-                    time=from_microseconds(it.time), kind=it.kind, uri=it.uri, dated=_at(it.dated)
+                    time=from_microseconds(it.time),
+                    kind=it.kind,
+                    uri=it.uri,
+                    dated=_moment(it.dated),
                 )
                 for it in arrivals
                 if it.kind != MirrorChangeKind.TOUCHED
@@ -125,7 +128,7 @@ def read_detail(
         )
 
 
-def _at(moment: int | None) -> datetime | None:
+def _moment(moment: int | None) -> datetime | None:
     return None if moment is None else from_microseconds(moment)
 
 
@@ -133,7 +136,7 @@ def _lists(state: SqliteMirrorState) -> Iterator[ListSpan]:
     for it in state.documents(_MOST_LISTS):
         if it.from_:
             since = from_microseconds(it.from_)
-            yield ListSpan(uri=it.uri, since=since, until=_at(it.until))
+            yield ListSpan(uri=it.uri, since=since, until=_moment(it.until))
 
 
 def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
@@ -142,7 +145,7 @@ def _awaited(state: MirrorStateStore, first: int) -> Iterator[AwaitedChange]:
             yield AwaitedChange(uri=row.loc, dated=from_microseconds(row.lastmod))
 
 
-def _ran(row: RunRow) -> EndedPull:
+def _run_view(row: RunRow) -> EndedPull:
     report = None
     if row.mode:
         try:
@@ -161,16 +164,16 @@ def _ran(row: RunRow) -> EndedPull:
 
 def read_run(folder: Path, run: str) -> EndedPull | None:
     """Return one pull of a mirror; ``None`` when it is not remembered."""
-    with _reading(folder) as state:
-        row = state.run_called(run)
-    return None if row is None else _ran(row)
+    with _open_state(folder) as state:
+        row = state.find_run(run)
+    return None if row is None else _run_view(row)
 
 
 def read_audits(folder: Path) -> tuple[str, tuple[AuditRecord, ...]]:
     """Return the address of a mirror's Source, and its last audits, the oldest first."""
     if not mirrors.is_mirror(folder):
         return "", ()
-    with _reading(folder) as state:
+    with _open_state(folder) as state:
         memory = SyncState(state)
         identity = memory.identity
         return "" if identity is None else identity.source, memory.audits
@@ -188,14 +191,14 @@ def read_resource(
         folder: Of the mirror.
         names: Its URI; or what may be its path in the mirror, the likeliest first.
     """
-    with _reading(folder) as state:
+    with _open_state(folder) as state:
         identity = SyncState(state).identity
         uris = [_uri_of(state, name) for name in names]
         uri = next((it for it in uris if state.copy(it) or state.pending_of(it)), uris[0])
         known = Explanation(source="" if identity is None else identity.source, uri=uri)
         if "://" not in names[uris.index(uri)]:
             known.path = names[uris.index(uri)].removeprefix("./").removeprefix("/")
-        recall(state, known)
+        load_recorded(state, known)
         history = [
             AppliedChange(time=from_microseconds(it.time), kind=it.kind, uri=it.uri)
             for it in islice(state.changes_of(uri), _HISTORY)
@@ -210,7 +213,7 @@ def _uri_of(state: MirrorStateStore, name: str) -> str:
     identity = SyncState(state).identity
     try:
         if "://" in name or identity is None:
-            return normalise(encoded(name))
+            return normalise(percent_encode(name))
         path = name.removeprefix("./").removeprefix("/")
         mapping = SyncState(state).mapping(plugins.mapper)
         if mapping is None:

@@ -40,9 +40,9 @@ from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.wiring import plugins, states, stores, transports
 from resourcesync.wiring.credentials import Credentials
 from resourcesync.wiring.known_rules import StoredRobotsRules
-from resourcesync.wiring.opening import open_parts, opened
+from resourcesync.wiring.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.wiring.stores import Home
-from resourcesync.wiring.ways import ways_of
+from resourcesync.wiring.ways import open_strategy
 
 _HTTP: Final = ("http://", "https://")
 
@@ -221,9 +221,9 @@ def open_destination(
         ConfigurationError: A setting cannot work.
     """
     home = place if isinstance(place, Home) else Home(place)
-    with opened(place, source, clock, is_expected=is_expected, report=report) as mirror:
-        state, local = open_parts(mirror)
-        timed, network = Deadline(clock), _as_before(network, SyncState(state))
+    with open_mirror_folder(place, source, clock, is_expected=is_expected, report=report) as mirror:
+        state, local = open_state_and_copies(mirror)
+        timed, network = Deadline(clock), _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredRobotsRules(state, clock)
         with (
             stores.copies_of(mirror, clock) as copies,
@@ -231,7 +231,7 @@ def open_destination(
                 fetcher,
                 traffic,
             ),
-            ways_of(mirror, home, source, network, timed, report) as ways,
+            open_strategy(mirror, home, source, network, timed, report) as ways,
         ):
             yield Destination(
                 Dependencies(
@@ -243,18 +243,18 @@ def open_destination(
                     report=report,
                     purge=copies.purge,
                     traffic=traffic if ways is None else ways.with_workers(traffic),
-                    **_of_the_disk(home.folder, mirror, local, in_folder=copies is local),
+                    **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     is_case_sensitive=copies is not local
                     or _has_distinct_names(home.folder, state),
                     patches=plugins.patch_formats(),
                     mappers=plugins.mapper,
                     is_expected=is_expected,
-                    ways=ways,
+                    strategy=ways,
                 )
             )
 
 
-def _of_the_disk(
+def _local_dependencies(
     folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
 ) -> dict[str, Any]:
     """Return what a Destination needs of this machine's disk, wherever the copies are."""
@@ -262,7 +262,7 @@ def _of_the_disk(
         "scratch": local.scratch,
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
-        "room": partial(_room, folder if in_folder else None),
+        "room": partial(_free_bytes, folder if in_folder else None),
     }
 
 
@@ -274,14 +274,14 @@ def _has_distinct_names(folder: Path, state: MirrorStateStore) -> bool:
     return found.distinguishes_case is not False and found.preserves_unicode_forms is not False
 
 
-def _room(folder: Path | None) -> int | None:
+def _free_bytes(folder: Path | None) -> int | None:
     if folder is None:
         return None
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 
 
-def _as_before(network: Network, memory: SyncState) -> Network:
+def _with_stored_origins(network: Network, memory: SyncState) -> Network:
     """Allow the origins that were allowed last, where none is named now: as the filters do."""
     known = memory.filters
     if network.allow_origins or known is None:
@@ -302,7 +302,7 @@ def read_status(folder: Path) -> MirrorStatus:
         StateError: The memory is damaged or from a newer version.
     """
     if not is_mirror(folder):
-        raise not_a_mirror(folder)
+        raise not_a_mirror_error(folder)
     with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
         return status_of(str(folder), state, running=_is_locked(folder))
 
@@ -324,7 +324,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
         StateError: The memory is damaged or from a newer version.
     """
     if not is_mirror(folder):
-        raise not_a_mirror(folder)
+        raise not_a_mirror_error(folder)
     own = folder / OWN_FOLDER
     with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
@@ -347,7 +347,7 @@ def findings_of(folder: Path, audit: str) -> list[AuditFinding]:
         AuditFinding(
             kind=FindingKind(row["kind"]), uri=row["uri"], path=row["path"], reason=row["reason"]
         )
-        for row in audit_files(folder).findings(audit)
+        for row in audit_files(folder).read_findings(audit)
     ]
 
 
@@ -364,7 +364,7 @@ def last_findings(folder: Path) -> list[AuditFinding]:
         return []
 
 
-def not_a_mirror(folder: Path) -> ResourceSyncError:
+def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     """Return the error that says so; of a folder of mirrors, that says which these are."""
     tried = (("tried", f"{folder / OWN_FOLDER / mirror_folder.STATE_FILE}: not there"),)
     try:

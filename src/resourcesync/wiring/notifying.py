@@ -35,7 +35,7 @@ KEY_FILE: Final = "push.key"
 """Beside the catalogue: what signs submissions to the hub of the same tree."""
 _NOTE: Final = "notifications"
 _KEY_BYTES: Final = 32
-_FEW: Final = 2
+_MIN_CHANGES: Final = 2
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
     naming.RESOURCE_DUMP: Capability.RESOURCE_DUMP,
@@ -114,12 +114,12 @@ def notify(
     record = read_record(catalogue)
     if record is None or not settings.hubs:
         return Notified()
-    marks = _read(catalogue)
+    marks = _read_positions(catalogue)
     outbox = _Outbox(catalogue, documents, settings, record, clock.now())
     known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
     outbox.place_empty()
     if known != marks:
-        _write(catalogue, known)
+        _write_positions(catalogue, known)
     if not sends:
         return Notified()
     notices = list(outbox.notices(known))
@@ -129,7 +129,7 @@ def notify(
     for hub in settings.hubs:
         if not any(it.problem for it in told if it.notice.hub == hub):
             known[hub] = outbox.present
-    _write(catalogue, known)
+    _write_positions(catalogue, known)
     return Notified(sent=tuple(told), changes=outbox.changes, documents=outbox.documents)
 
 
@@ -187,13 +187,13 @@ class _Outbox:
         behind = [hub for hub, mark in marks.items() if mark.seq < self.present.seq]
         if behind:
             body = self._compose_changes([marks[hub] for hub in behind])
-            yield from self._placed(naming.CHANGE_NOTIFICATION, body, behind)
+            yield from self._publish_notice(naming.CHANGE_NOTIFICATION, body, behind)
         behind = [hub for hub, mark in marks.items() if mark.documents != self.present.documents]
         if behind:
             body = self._compose_documents([marks[hub] for hub in behind])
-            yield from self._placed(naming.FRAMEWORK_NOTIFICATION, body, behind)
+            yield from self._publish_notice(naming.FRAMEWORK_NOTIFICATION, body, behind)
 
-    def _placed(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
+    def _publish_notice(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
         self._put(name, body)
         topic = self._names.uri(name)
         for hub in behind:
@@ -217,7 +217,7 @@ class _Outbox:
                 since = changes[0].time  # the gap shows: whoever cares reads the Change List
             until = max(since, (changes[-1].time if changes else None) or self._now)
             body = self._changes(changes, since, until)
-            if len(body) <= messages.MOST_PAYLOAD or len(changes) < _FEW:
+            if len(body) <= messages.MOST_PAYLOAD or len(changes) < _MIN_CHANGES:
                 self.changes = len(changes)
                 return body
             changes = changes[len(changes) // 2 :]
@@ -268,7 +268,7 @@ class _Outbox:
 
 def _send(notices: list[Notice], clock: Clock, key: bytes) -> list[NoticeOutcome]:
     # A hub is of the operator's choice, so it may be on this machine.
-    messenger = hubs.carrier(clock, private=True)
+    messenger = hubs.open_messenger(clock, private=True)
     with contextlib.closing(messenger):
         return publisher.send_notices(messenger, notices, key)
 
@@ -308,7 +308,7 @@ def _make_key(path: Path) -> None:
         draft.unlink()
 
 
-def _read(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
+def _read_positions(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
     text = catalogue.note(_NOTE)
     try:
         found: dict[str, dict[str, Any]] = json.loads(text or "{}")
@@ -317,5 +317,5 @@ def _read(catalogue: CatalogueStore) -> dict[str, _HubPosition]:
         raise StateError("the note of notifications in the catalogue is damaged") from error
 
 
-def _write(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:
+def _write_positions(catalogue: CatalogueStore, marks: Mapping[str, _HubPosition]) -> None:
     catalogue.write_notes({_NOTE: json.dumps({hub: asdict(it) for hub, it in marks.items()})})

@@ -12,13 +12,13 @@ from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import stores
 from resourcesync.wiring.stores import Home
-from resourcesync.wiring.ways import state_of
+from resourcesync.wiring.ways import state_opener
 
 _CATALOGUE = "catalogue.db"
 
 
 @contextmanager
-def opened(
+def open_mirror_folder(
     place: Path | Home,
     source: str | None,
     clock: Clock,
@@ -39,7 +39,7 @@ def opened(
         ConfigurationError: The folder is published at the address that is asked.
     """
     home = place if isinstance(place, Home) else Home(place)
-    folder, open_state = home.folder, state_of(home)
+    folder, open_state = home.folder, state_opener(home)
     _check_no_loop(folder, source or "")
     was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
     had_own = (folder / OWN_FOLDER).is_dir()
@@ -48,7 +48,7 @@ def opened(
         try:
             is_restored = bool(place.store) and stores.restore(place)
         except BaseException:
-            _forget(folder, had_own=had_own, keep=was_folder)
+            _remove_created(folder, had_own=had_own, keep=was_folder)
             raise
         if is_restored:
             message = f"{place.store} had a copy of the mirror's memory: it begins with that"
@@ -61,17 +61,17 @@ def opened(
         finally:
             is_told = is_expected and state.last_run() is not None
             if not was_mirror and SyncState(state).identity is None and not is_told:
-                _forget(folder, had_own=had_own, keep=was_folder)
+                _remove_created(folder, had_own=had_own, keep=was_folder)
 
 
-def open_parts(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
+def open_state_and_copies(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
     """Return the memory and the files of a mirror that is open."""
     assert mirror.state is not None
     assert mirror.copies is not None
     return mirror.state, mirror.copies
 
 
-def _forget(folder: Path, *, had_own: bool, keep: bool) -> None:
+def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
     """Take away what opening a mirror made, when no mirror came of it, and nothing else.
 
     A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.

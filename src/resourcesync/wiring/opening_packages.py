@@ -92,13 +92,13 @@ class PackageValidator:
         try:
             yield from self._judge_opened(open_package(file, uri=self._uri))
         except PackageError as error:
-            yield self._broken(error)
+            yield self._report_broken(error)
         except DocumentError as error:
             yield Unreached(uri=self._uri, error=error)
         if self.manifest is not None and listed is not None and listed.copy is not None:
             yield from judge_contents_copy(self.manifest, listed.copy)
 
-    def _broken(self, error: PackageError) -> RuleFinding | Unreached:
+    def _report_broken(self, error: PackageError) -> RuleFinding | Unreached:
         """Return what is said of a package that cannot be opened.
 
         What only we cannot open is no fault of it: it is over a limit of ours, or of a format that
@@ -131,7 +131,7 @@ class PackageValidator:
         found = [PackageFile(name=MANIFEST, length=examination.summary.size)]
         yield from self._members(reader, {it.path: it for it in listed}, found)
         if examination.summary.is_index:  # its parts were read, or there was an error
-            found += map(_as_listed, listed)
+            found += map(_member_as_listed, listed)
         found += [PackageFile(name=name, length=0) for name in reader.unlisted]
         yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
 
@@ -149,14 +149,14 @@ class PackageValidator:
             except PackedMemberError as error:
                 if error.code != "member-missing":
                     yield _finding_for(entry, f"{entry.path}: {error.message}")
-                    found.append(_as_listed(entry))
+                    found.append(_member_as_listed(entry))
             except VerificationError as error:
                 said = dict(error.evidence)
                 message = (
                     f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
                 )
                 yield _finding_for(entry, message)
-                found.append(_as_listed(entry))
+                found.append(_member_as_listed(entry))
             self.members += 1
 
 
@@ -181,7 +181,7 @@ def _measured(member: PackedMember, entry: ListedResource) -> PackageFile:
     return PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes)
 
 
-def _as_listed(entry: ListedResource) -> PackageFile:
+def _member_as_listed(entry: ListedResource) -> PackageFile:
     """Return a member that was judged already: it is there, and no more is said of it."""
     return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)
 

@@ -40,14 +40,14 @@ class OpenedOriginals(NamedTuple):
     rereading: RereadSchedule
 
 
-def is_address(text: str) -> bool:
+def is_originals_address(text: str) -> bool:
     """Whether what is to be published is named by the address of originals, and is no folder."""
     scheme, colon, _ = text.partition("://")
     return bool(colon) and scheme in plugins.names(plugins.ORIGINALS)
 
 
 @contextmanager
-def opened(
+def open_originals(
     root: Path, settings: Settings, clock: Clock, known: str | None
 ) -> Iterator[OpenedOriginals]:
     """Open the originals that settings tell of.
@@ -73,7 +73,7 @@ def opened(
         )
         yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading)
         return
-    with _opened(settings) as originals:
+    with _load_originals(settings) as originals:
         selected = _SelectedOriginals(originals, settings)
         yield OpenedOriginals(_linked(selected, settings), selected.reading, rereading)
 
@@ -94,13 +94,13 @@ def selection_of(settings: Settings) -> FileSelection:
         if not out.startswith("..")
     )
     if settings.robots and settings.out == ".":
-        skip |= {robots.NAME}
+        skip |= {robots.ROBOTS_FILE}
     return FileSelection(
         include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
     )
 
 
-def check(settings: Settings, known: Settings) -> None:
+def check_originals(settings: Settings, known: Settings) -> None:
     """Refuse what originals of a plug-in cannot be, or cannot be any more.
 
     Raises:
@@ -118,13 +118,13 @@ def check(settings: Settings, known: Settings) -> None:
             ),
             hint="publish into another folder: --out DIR, or --state DIR",
         )
-    stores.check_address(settings.originals, plugins.ORIGINALS)
+    stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if settings.version_options.is_public or settings.patches:
         raise ConfigurationError("versions and patches are kept of files in a folder only")
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[OpenOriginals]:
+def _load_originals(settings: Settings) -> Iterator[OpenOriginals]:
     scheme = settings.originals.partition(":")[0]
     factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
     url = settings.url
@@ -141,17 +141,17 @@ def _opened(settings: Settings) -> Iterator[OpenOriginals]:
     except ResourceSyncError:
         raise
     except Exception as error:
-        raise _bad(scheme, f"{type(error).__name__}: {error}") from error
+        raise _bad_plugin_error(scheme, f"{type(error).__name__}: {error}") from error
     try:
         missing = [name for name in _METHODS if not callable(getattr(originals, name, None))]
         if missing:
-            raise _bad(scheme, f"it has no {', '.join(missing)}")
+            raise _bad_plugin_error(scheme, f"it has no {', '.join(missing)}")
         yield originals
     finally:
         manager.__exit__(None, None, None)
 
 
-def _bad(scheme: str, got: str) -> ConfigurationError:
+def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
     return ConfigurationError(
         f"the plug-in for originals at {scheme}: cannot be used",
         evidence=(("got", got[:500]),),
@@ -165,7 +165,7 @@ class _SelectedOriginals:
 
     def __init__(self, originals: OpenOriginals, settings: Settings) -> None:
         self._originals = originals
-        self.expect = originals.expect if isinstance(originals, PrefetchingOriginals) else None
+        self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
         self._judge = PathFilter(
@@ -195,7 +195,7 @@ class _SelectedOriginals:
         names = tuple(map(unquote, uri.removeprefix(self._base).split("/")))
         # An empty name, as in "a//b", cannot be judged by how it begins.
         whole = tuple(filter(None, names))
-        return bool(whole) and self._judge.of_path(whole) is None
+        return bool(whole) and self._judge.exclusion_of_path(whole) is None
 
     def omissions(self) -> Sequence[Omission]:
         return self._originals.omissions()

@@ -16,7 +16,7 @@ from resourcesync.server.dashboard.views import DocumentFile
 from resourcesync.server.figures import Metric
 from resourcesync.server.pages import Overview
 
-_CAPABILITY_LIST: Final = "capabilitylist.xml"
+_CAPABILITY_LIST_NAME: Final = "capabilitylist.xml"
 _MOST_DOCUMENTS: Final = 500
 Rates = dict[tuple[int, str], int]
 _URL_PREFIXES: Final = ("http://", "https://")
@@ -78,20 +78,20 @@ class SourceStatus:
         yield Metric(
             name="resourcesync_build_info",
             kind="gauge",
-            what="The version of this program.",
+            help_text="The version of this program.",
             values=(((("version", __version__),), 1),),
         )
         yield Metric(
             name="resourcesync_source_last_publish_timestamp_seconds",
             kind="gauge",
-            what="When a head of the documents was last written.",
+            help_text="When a head of the documents was last written.",
             values=(((), self._written()),),
         )
         counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
         yield Metric(
             name="resourcesync_source_entries",
             kind="gauge",
-            what="Resources now, and changes since the first publication.",
+            help_text="Resources now, and changes since the first publication.",
             values=tuple(
                 ((("set", self._name), ("capability", capability)), count)
                 for capability, count in counts
@@ -144,10 +144,10 @@ class SourceStatus:
         return self._counted[1]
 
     def _lists(self) -> tuple[tuple[str, str], ...]:
-        path = self._documents / _CAPABILITY_LIST
+        path = self._documents / _CAPABILITY_LIST_NAME
         try:
             with path.open("rb") as stream:
-                entries = list(reading.read(stream, uri=str(path)).entries())
+                entries = list(reading.read_stream(stream, uri=str(path)).entries())
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         return tuple(

@@ -18,7 +18,7 @@ from resourcesync.wiring import catalogues, hubs, notifying
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings
 
-STORE: Final = "hub.db"
+HUB_STORE: Final = "hub.db"
 """Beside the catalogue: who is subscribed, and what is still to be delivered."""
 
 
@@ -43,7 +43,7 @@ def hubs_of(root: Path) -> tuple[str, ...]:
     """
     path = root / CATALOGUE
     text = read_note(path, NOTE)
-    return decode_settings(read_note(path, catalogues.NOTE) if text is None else text).hubs
+    return decode_settings(read_note(path, catalogues.SETTINGS_NOTE) if text is None else text).hubs
 
 
 def open_own_hub(
@@ -88,7 +88,7 @@ def open_own_hub(
         key=notifying.read_key(folder, makes=True),
         plain_secrets=private,
     )
-    hub = hubs.open_hub(folder / STORE, rules, clock, look=look, private=private)
+    hub = hubs.open_hub(folder / HUB_STORE, rules, clock, look=look, private=private)
     return OwnHub(path="/" + address.removeprefix(base).strip("/"), hub=hub)
 
 

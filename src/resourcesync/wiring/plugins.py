@@ -104,7 +104,7 @@ class Plugin:
 
 def installed() -> tuple[Plugin, ...]:
     """Return all plug-ins, ours and others', by group and name. None of them is imported."""
-    found = [plugin for group in GROUPS for plugin in _of(group)]
+    found = [plugin for group in GROUPS for plugin in _plugins_in(group)]
     return tuple(sorted(found, key=lambda it: (it.group, it.name, it.distribution, it.value)))
 
 
@@ -114,7 +114,7 @@ def names(group: str) -> tuple[str, ...]:
     Raises:
         ConfigurationError: There is no such group.
     """
-    return tuple(sorted({plugin.name for plugin in _of(group)}))
+    return tuple(sorted({plugin.name for plugin in _plugins_in(group)}))
 
 
 def load(group: str, name: str) -> Callable[..., Any]:
@@ -138,8 +138,8 @@ def find(group: str, name: str) -> Plugin:
         ConfigurationError: There is none, or several distributions bring one of that name.
     """
     if name in _BUILT_IN.get(group, {}):  # no other one takes its place: nothing is looked for
-        return _ours(group, name)
-    found = [plugin for plugin in _of(group) if plugin.name == name]
+        return _built_in_plugin(group, name)
+    found = [plugin for plugin in _plugins_in(group) if plugin.name == name]
     if not found:
         raise ConfigurationError(
             f"there is no plug-in {name!r} in the group {group}",
@@ -199,7 +199,7 @@ def patch_makers() -> tuple[PatchMaker, ...]:
         PatchMaker(
             media_type=name,
             load=partial(load, PATCH_MAKERS, name),
-            suits=_SUITED.get(name, _is_plugin_format),
+            supports=_SUITABLE.get(name, _is_plugin_format),
             largest=MAX_BYTES if name in ours else None,
         )
         for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
@@ -218,7 +218,7 @@ def _is_plugin_format(media_type: str) -> bool:
     return not (_is_json(media_type) or _is_xml(media_type))
 
 
-_SUITED: Final = {
+_SUITABLE: Final = {
     "application/json-patch+json": _is_json,
     "application/xml-patch+xml": _is_xml,
 }
@@ -233,7 +233,7 @@ def mapper(name: str) -> MapperFactory:
     return load(MAPPERS, name)
 
 
-def _of(group: str) -> list[Plugin]:
+def _plugins_in(group: str) -> list[Plugin]:
     if group not in _BUILT_IN:
         raise ConfigurationError(
             f"there is no group of plug-ins {group!r}", hint=f"known: {', '.join(GROUPS)}"
@@ -242,10 +242,10 @@ def _of(group: str) -> list[Plugin]:
 
     ours = _BUILT_IN[group]
     others = [_plugin(it) for it in entry_points(group=group) if it.name not in ours]
-    return [*(_ours(group, name) for name in ours), *others]
+    return [*(_built_in_plugin(group, name) for name in ours), *others]
 
 
-def _ours(group: str, name: str) -> Plugin:
+def _built_in_plugin(group: str, name: str) -> Plugin:
     value = _BUILT_IN[group][name]
     return Plugin(group=group, name=name, value=value, distribution=_OURS, version=__version__)
 

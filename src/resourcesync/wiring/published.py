@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
 from resourcesync.destination.mappers import NAMES
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.owners import owner_of
-from resourcesync.destination.readdressing import uri_at
+from resourcesync.destination.readdressing import uri_of_published
 from resourcesync.destination.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
@@ -73,7 +73,7 @@ def published_files(root: Path) -> Callable[[str], bool]:
     )
 
     def is_published(path: str) -> bool:
-        return path == robots.NAME or judge.of_path(tuple(path.split("/"))) is None
+        return path == robots.ROBOTS_FILE or judge.exclusion_of_path(tuple(path.split("/"))) is None
 
     return is_published
 
@@ -114,7 +114,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
         return None
     file = root / OWN_FOLDER / STATE_FILE
     with states.open_state(file, read_only=True) as state:
-        base = named_by(state)
+        base = base_address(state)
     if not base:
         return None
 
@@ -123,7 +123,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
             uri = normalise(f"{base}{tail}")
         except OutOfScopeError:
             return None
-        found = uri_at(uri.removeprefix(base), base)
+        found = uri_of_published(uri.removeprefix(base), base)
         if found is None:
             return None
         with states.open_state(file, read_only=True) as state:  # one for each: threads ask
@@ -133,7 +133,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     return file_at
 
 
-def named_by(state: MirrorStateStore) -> str:
+def base_address(state: MirrorStateStore) -> str:
     """Return the base of a mirror whose copies keep what follows it in their URIs; else nothing.
 
     Where the operator chose other places, or the mirror has the names of older versions, the place

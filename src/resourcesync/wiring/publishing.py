@@ -19,12 +19,12 @@ from resourcesync.source.policy import PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import originals, robots
-from resourcesync.wiring.catalogue_rows import naming_the_remedy
+from resourcesync.wiring.catalogue_rows import hinting_at_bad_rows
 from resourcesync.wiring.documents import documents_at, is_store, locked_documents
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
 from resourcesync.wiring.rehearsing import ReadOnlyCatalogue
 from resourcesync.wiring.versioning import (
-    NOTHING,
+    NOTHING_RETAINED,
     RetentionCounts,
     TreeVersions,
     is_retention_enabled,
@@ -76,11 +76,11 @@ class PublicationResult:
     scan: ScanReport
     publication: Publication
     dumped: "DumpOutcome | None" = None
-    retained: RetentionCounts = NOTHING
+    retained: RetentionCounts = NOTHING_RETAINED
     omissions: tuple[Omission, ...] = ()
     dry_run: bool = False
     notified: "Notified | None" = None
-    elsewhere: tuple[str, ...] = ()
+    foreign_origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +125,14 @@ def publish_tree(
         catalogue = held.enter_context(_catalogue(root, clock, dry_run=asked.dry_run))
         known = read_settings(catalogue, NOTE)
         settings = merge_settings(root, known, chosen)
-        originals.check(settings, known)
+        originals.check_originals(settings, known)
         if settings.robots:
             _check_robots(root, settings)
         own = (root / CATALOGUE).parent
         store = held.enter_context(locked_documents(root, settings.out, own, dry_run=asked.dry_run))
         refuse_foreign(catalogue, store, settings, known)
         reread = catalogue.note(_REREAD)
-        found = held.enter_context(originals.opened(root, settings, clock, reread))
+        found = held.enter_context(originals.open_originals(root, settings, clock, reread))
         tree = _TreePublication(root, settings, catalogue, store, found, clock)
         return tree.publish(asked, anew=settings.entries != known.entries)
 
@@ -140,10 +140,10 @@ def publish_tree(
 def _check_robots(root: Path, settings: Settings) -> None:
     if is_store(settings.out):
         raise ConfigurationError(
-            f"{robots.NAME} is written into folders only",
+            f"{robots.ROBOTS_FILE} is written into folders only",
             hint="put it there yourself, and publish with --no-robots",
         )
-    robots.check(root / settings.out, settings.url)
+    robots.check_robots(root / settings.out, settings.url)
 
 
 class _TreePublication:
@@ -222,7 +222,7 @@ class _TreePublication:
         """Tell robots and hubs what is public now."""
         settings = self._settings
         if settings.robots:
-            robots.write(self._root / settings.out, self._publisher.sitemap_uri)
+            robots.write_robots(self._root / settings.out, self._publisher.sitemap_uri)
         if not settings.hubs:
             for name in CHANNELS.values():  # nobody is led to them any more
                 if self._documents.signature(name) is not None:
@@ -281,7 +281,7 @@ def _is_reported(omission: Omission) -> bool:
 def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[CatalogueStore]:
     path = root / CATALOGUE
     if not dry_run:
-        with naming_the_remedy(path), closing(FileCatalogue(path, clock)) as catalogue:
+        with hinting_at_bad_rows(path), closing(FileCatalogue(path, clock)) as catalogue:
             yield catalogue
     elif path.exists():
         with closing(FileCatalogue(path, clock)) as catalogue:

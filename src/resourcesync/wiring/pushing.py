@@ -37,7 +37,7 @@ from resourcesync.websub.finding import FoundChannels, find_channels
 from resourcesync.websub.standing import SubscriptionReport
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring import mirrors, sets, states
-from resourcesync.wiring.hubs import carrier, new_token
+from resourcesync.wiring.hubs import new_token, open_messenger
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class PushState:
         return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
 
     @contextmanager
-    def opened(self, callback: str) -> Iterator[FileFollowers]:
+    def open_store(self, callback: str) -> Iterator[FileFollowers]:
         """Open the file for this service alone.
 
         Subscriptions in the file that all services once shared are moved here if they deliver to
@@ -92,14 +92,14 @@ class PushState:
         base = callback if callback.endswith("/") else f"{callback}/"
         with ExitStack() as held:
             self.folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(_alone(self.path.with_suffix(".lock")))
+            held.enter_context(_exclusive_lock(self.path.with_suffix(".lock")))
             store = held.enter_context(closing(FileFollowers(self.path)))
             store.take_over(self.folder / _SHARED, is_ours)
             yield store
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _exclusive_lock(path: Path) -> Iterator[None]:
     try:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -157,7 +157,7 @@ class PushSubscriptions:
         self._clock = clock
         self._bell = threading.Event()
         self._held = ExitStack()
-        self._store = self._held.enter_context(state.opened(callback))
+        self._store = self._held.enter_context(state.open_store(callback))
         self._messenger = _HubMessenger(clock)
         self._subscriber = Subscriber(
             self._store,
@@ -195,7 +195,7 @@ class PushSubscriptions:
         Raises:
             StorageError: They cannot be read.
         """
-        return self._subscriber.standings()
+        return self._subscriber.reports()
 
     def has_discovered(self, name: str) -> bool:
         """Whether the Source of a mirror told all channels that it offers."""
@@ -230,7 +230,7 @@ class PushSubscriptions:
         self._messenger.trust(frozenset().union(*(it.trusted_origins for it in asked)))
         for name in self._looked.keys() - networks.keys():
             self._looked.pop(name, None)  # who comes back is looked at anew
-        for name in {it.name for it in self._store.followers()} - networks.keys():
+        for name in {it.name for it in self._store.subscriptions()} - networks.keys():
             self._subscriber.leave(name)
         self._bell.set()
 
@@ -256,7 +256,7 @@ class PushSubscriptions:
             for it in sets.each_mirror([folder])
             if mirrors.is_mirror(it)
         ]
-        is_all = all(it.is_all for it in found)
+        is_all = all(it.is_complete for it in found)
         if is_all:
             self._looked[name] = now
         channels = [channel for it in found for channel in it.channels]
@@ -267,16 +267,16 @@ class PushSubscriptions:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
         with states.open_state(path, read_only=True) as state:
             memory = SyncState(state)
-            found, identity = memory.found, memory.identity
+            found, identity = memory.discovered, memory.identity
         if found is None or identity is None:
-            return FoundChannels([], is_all=True)
+            return FoundChannels([], is_complete=True)
         addresses = [it for it in (found.capability_list, found.description) if it]
         settings = network.settings(identity.source)
         dice = Random()  # noqa: S311 - jitter
         with closing(CurlFetcher(settings, self._clock, dice)) as fetcher:
             documents = DocumentFetcher(fetcher, tempfile.TemporaryFile)
             trusted = frozenset(settings.trusted_origins)
-            with closing(carrier(self._clock, trusted=trusted)) as messenger:
+            with closing(open_messenger(self._clock, trusted=trusted)) as messenger:
                 return find_channels(documents, messenger, addresses)
 
     def _tick(self) -> None:
@@ -313,7 +313,7 @@ class _HubMessenger:
         trusted = self._trusted
         if self._open is None or self._open[0] != trusted:
             self.close()
-            self._open = trusted, carrier(self._clock, trusted=trusted)
+            self._open = trusted, open_messenger(self._clock, trusted=trusted)
         return self._open[1].fetch(requests)
 
     def close(self) -> None:

@@ -14,9 +14,9 @@ class ReadOnlyCatalogue:
     def __init__(self, catalogue: CatalogueStore) -> None:
         self._catalogue = catalogue
 
-    def catalogued(self) -> Iterator[CatalogueEntry]:
+    def entries(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded."""
-        return self._catalogue.catalogued()
+        return self._catalogue.entries()
 
     @contextmanager
     def record(self, now: datetime) -> Iterator[CatalogueRecording]:
@@ -44,7 +44,7 @@ class ReadOnlyCatalogue:
         """Return the latest moment that was given away."""
         return self._catalogue.latest()
 
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         """Forget nothing."""
 
     def write_notes(self, notes: Mapping[str, str]) -> None:
@@ -66,5 +66,5 @@ class _NullRecording:
     def touched(self, resource: Resource, fingerprint: str) -> None:
         """Record nothing."""
 
-    def passed(self) -> None:
+    def advance_time(self) -> None:
         """Record nothing."""

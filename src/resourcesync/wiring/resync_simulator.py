@@ -45,14 +45,14 @@ def is_configuration(path: Path) -> bool:
     return path.suffix in {".yaml", ".yml"}
 
 
-def read(path: Path) -> SimulatorConfiguration:
+def read_configuration(path: Path) -> SimulatorConfiguration:
     """Read a configuration of the resync-simulator.
 
     Raises:
         ConfigurationError: It cannot be read, or has a mistake.
     """
     try:
-        return _understood(_written(path))
+        return _parse_configuration(_load_yaml(path))
     except _MistakeError as mistake:
         raise ConfigurationError(
             f"{path} is no configuration of the resync-simulator: {mistake}", hint=mistake.hint
@@ -65,7 +65,7 @@ class _MistakeError(ValueError):
         self.hint = hint
 
 
-def _written(path: Path) -> object:
+def _load_yaml(path: Path) -> object:
     try:
         import yaml  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -85,7 +85,7 @@ def _written(path: Path) -> object:
         raise ConfigurationError(f"{path} is no YAML: {error}"[:500]) from error
 
 
-def _understood(written: object) -> SimulatorConfiguration:
+def _parse_configuration(written: object) -> SimulatorConfiguration:
     top = _table(written, "the file")
     if "source" not in top:
         raise _MistakeError("it has no table source")
@@ -161,7 +161,7 @@ def _check_keys(table: Table, known: set[str], place: str) -> None:
             )
 
 
-def _whole(least: int, most: int) -> Callable[[Any], int]:
+def _integer_reader(least: int, most: int) -> Callable[[Any], int]:
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"a whole number from {least:,} to {most:,}")
@@ -206,17 +206,17 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 
 
 def _changes(value: object) -> int:
-    return _MOST_CHANGES if value == _ANY else _whole(1, _MOST_CHANGES)(value)
+    return _MOST_CHANGES if value == _ANY else _integer_reader(1, _MOST_CHANGES)(value)
 
 
 _READERS: Final[Mapping[str, Mapping[str, Callable[[Any], Any]]]] = {
     "source": {
         "name": _text,
-        "number_of_resources": _whole(0, _MOST_RESOURCES),
+        "number_of_resources": _integer_reader(0, _MOST_RESOURCES),
         "change_delay": _delay,
         "event_types": _kinds,
-        "average_payload": _whole(0, _MOST_PAYLOAD),
-        "max_events": _whole(_ANY, 1 << 62),
+        "average_payload": _integer_reader(0, _MOST_PAYLOAD),
+        "max_events": _integer_reader(_ANY, 1 << 62),
         "stats_interval": _text,  # of the log of the resync-simulator
         "source_description_uri": _text,
     },

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import ConfigurationError
 
-NAME: Final = "robots.txt"
-_MARK: Final = b"# Written by resourcesync publish --robots.\n"
+ROBOTS_FILE: Final = "robots.txt"
+_ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
 
 
-def check(out: Path, url: str) -> None:
+def check_robots(out: Path, url: str) -> None:
     """Refuse to write ``robots.txt`` where it would be of no use, or over that of somebody else.
 
     Args:
@@ -24,22 +24,22 @@ def check(out: Path, url: str) -> None:
     """
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
-            f"{url} is not the top of its host, where {NAME} is looked for",
-            hint=f"without --robots: add the Sitemap line to the {NAME} of the host",
+            f"{url} is not the top of its host, where {ROBOTS_FILE} is looked for",
+            hint=f"without --robots: add the Sitemap line to the {ROBOTS_FILE} of the host",
         )
-    found = FolderDocuments(out, folders=("",)).open(NAME)
+    found = FolderDocuments(out, folders=("",)).open(ROBOTS_FILE)
     if found is None:
         return
     with found:
-        is_ours = found.read(len(_MARK)) == _MARK
+        is_ours = found.read(len(_ROBOTS_HEADER)) == _ROBOTS_HEADER
     if not is_ours:
         raise ConfigurationError(
-            f"{out / NAME} is not ours, so it is left as it is",
+            f"{out / ROBOTS_FILE} is not ours, so it is left as it is",
             hint="add the Sitemap line to it yourself, and publish with --no-robots",
         )
 
 
-def write(out: Path, sitemap: str) -> None:
+def write_robots(out: Path, sitemap: str) -> None:
     """Write ``robots.txt``, unless it is there just so.
 
     Args:
@@ -49,11 +49,11 @@ def write(out: Path, sitemap: str) -> None:
     Raises:
         StorageError: It could not be written.
     """
-    text = _MARK + f"User-agent: *\nAllow: /\nSitemap: {sitemap}\n".encode()
+    text = _ROBOTS_HEADER + f"User-agent: *\nAllow: /\nSitemap: {sitemap}\n".encode()
     documents = FolderDocuments(out, folders=("",))
-    found = documents.open(NAME)
+    found = documents.open(ROBOTS_FILE)
     if found is not None:
         with found:
             if found.read() == text:
                 return
-    documents.write(NAME, (text,))
+    documents.write(ROBOTS_FILE, (text,))

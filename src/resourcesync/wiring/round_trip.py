@@ -25,7 +25,7 @@ from resourcesync.websub.channels import Channel
 from resourcesync.websub.publisher import Notice
 from resourcesync.websub.rules import HubRules
 from resourcesync.websub.subscriber import Subscriber
-from resourcesync.wiring.hubs import carrier, new_token, open_hub
+from resourcesync.wiring.hubs import new_token, open_hub, open_messenger
 from resourcesync.wiring.serving import LateApplication
 
 _PATIENCE: Final = 15.0
@@ -69,7 +69,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         hinted = threading.Event()
         followers = FileFollowers(folder / "push.db")
         stack.callback(followers.close)
-        messenger = carrier(clock, private=True)
+        messenger = open_messenger(clock, private=True)
         stack.callback(messenger.close)
         subscriber = _subscriber(followers, messenger, clock, f"{base}push/", hinted.set)
         hub.application.start()
@@ -79,8 +79,10 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         began = clock.monotonic()
         subscriber.follow("test", [Channel(topic=topic, hubs=(rules.address,))])
         subscriber.tick()
-        _await(hinted, "the hub did not verify the subscription")  # it hints when it is confirmed
-        assert [it.state for it in followers.followers()] == [FollowerState.ACTIVE]
+        _wait_for(
+            hinted, "the hub did not verify the subscription"
+        )  # it hints when it is confirmed
+        assert [it.state for it in followers.subscriptions()] == [FollowerState.ACTIVE]
         subscribed = clock.monotonic() - began
 
         hinted.clear()
@@ -91,7 +93,7 @@ def try_round_trip(topic: str, body: bytes, clock: Clock) -> RoundTrip:
         accepted = clock.monotonic() - began
         if told.problem or told.is_plain:
             raise SourceUnavailableError("the hub did not accept the notification", uri=topic)
-        _await(hinted, "the notification was not delivered")
+        _wait_for(hinted, "the notification was not delivered")
         delivered = clock.monotonic() - began
     return RoundTrip(subscribed=subscribed, accepted=accepted, delivered=delivered)
 
@@ -115,7 +117,7 @@ def _subscriber(
     )
 
 
-def _await(event: threading.Event, message: str) -> None:
+def _wait_for(event: threading.Event, message: str) -> None:
     if not event.wait(_PATIENCE):
         raise SourceUnavailableError(
             message,

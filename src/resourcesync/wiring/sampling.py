@@ -27,7 +27,7 @@ class SampleSize:
     count: int | None = None
     percent: float | None = None
 
-    def of(self, whole: int) -> int:
+    def resolve(self, whole: int) -> int:
         """Return how many of so many things are taken; of a share above 0, one at least."""
         if self.count is not None:
             return min(self.count, whole)
@@ -56,7 +56,7 @@ class Sample:
         self._changes: dict[str, _SampledEntry] = {}
         self.listed = 0
 
-    def see(self, listed: ListedResource, document: DocumentSummary) -> None:
+    def add(self, listed: ListedResource, document: DocumentSummary) -> None:
         """Take the next entry of a Resource List, a sitemap or a Change List."""
         if listed.change:
             if listed.uri in self._changes or len(self._changes) < _MOST:

@@ -43,7 +43,7 @@ def read_table(
     for key, value in table.items():
         place = f"{name}.{key}" if name else key
         if key not in readers:
-            raise _unknown(key, place, [*readers, *tables])
+            raise _unknown_key_error(key, place, [*readers, *tables])
         try:
             values[key] = readers[key](value)
         except ConfigurationError as error:
@@ -55,86 +55,86 @@ def read_table(
     return values
 
 
-def real(value: object) -> float:
+def read_number(value: object) -> float:
     """Read a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _no("a number", value)
+        raise _value_error("a number", value)
     return float(value)
 
 
-def rate(value: object) -> float:
+def read_share(value: object) -> float:
     """Read a number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _no("a number from 0 to 1", value)
+        raise _value_error("a number from 0 to 1", value)
     return float(value)
 
 
-def whole(value: object) -> int:
+def read_integer(value: object) -> int:
     """Read a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _no("a whole number", value)
+        raise _value_error("a whole number", value)
     if abs(value) >= _ENDLESS:
         raise ConfigurationError("it must be a whole number of less than 19 digits")
     return value
 
 
-def flag(value: object) -> bool:
+def read_flag(value: object) -> bool:
     """Read ``true`` or ``false``."""
     if not isinstance(value, bool):
-        raise _no("true or false", value)
+        raise _value_error("true or false", value)
     return value
 
 
-def text(value: object) -> str:
+def read_text(value: object) -> str:
     """Read a text."""
     if not isinstance(value, str):
-        raise _no("a text", value)
+        raise _value_error("a text", value)
     return value
 
 
-def strategy(value: object) -> str:
+def read_strategy(value: object) -> str:
     """Read ``"changes"`` or ``"lists"``."""
     if value not in ("changes", "lists"):
-        raise _no("changes or lists", value)
-    return text(value)
+        raise _value_error("changes or lists", value)
+    return read_text(value)
 
 
-def dumps(value: object) -> str:
+def read_dumps(value: object) -> str:
     """Read ``"auto"``, ``"never"`` or ``"always"``."""
     if value not in ("auto", "never", "always"):
-        raise _no("auto, never or always", value)
-    return text(value)
+        raise _value_error("auto, never or always", value)
+    return read_text(value)
 
 
-def texts(value: object) -> tuple[str, ...]:
+def read_texts(value: object) -> tuple[str, ...]:
     """Read a list of texts, such as ``["text/html"]``."""
     if not isinstance(value, list):
-        raise _no("a list of texts", value)
-    return tuple(map(text, value))
+        raise _value_error("a list of texts", value)
+    return tuple(map(read_text, value))
 
 
-def seconds(value: object) -> float:
+def read_seconds(value: object) -> float:
     """Read a time such as ``"2h"``, or seconds as a number."""
     if isinstance(value, str):
         sign = -1 if value.startswith("-") else 1
         return sign * config.parse_duration(value.removeprefix("-"))
-    return real(value)
+    return read_number(value)
 
 
-def bytes_a_second(value: object) -> float:
+def read_byte_rate(value: object) -> float:
     """Read bytes a second, such as ``"10M"``, or as a number."""
-    return float(config.parse_size(value)) if isinstance(value, str) else real(value)
+    return float(config.parse_size(value)) if isinstance(value, str) else read_number(value)
 
 
-def size(value: object) -> int:
+def read_size(value: object) -> int:
     """Read a size such as ``"64MiB"``, or bytes as a number."""
-    return config.parse_size(value) if isinstance(value, str) else whole(value)
+    return config.parse_size(value) if isinstance(value, str) else read_integer(value)
 
 
-def per_second(value: object) -> float:
+def read_rate(value: object) -> float:
     """Read a rate such as ``"20/h"`` or ``"1.4/s"``, or how many a second as a number."""
     if not isinstance(value, str):
-        return real(value)
+        return read_number(value)
     match = _RATE.fullmatch(value.strip())
     span = 0.0 if match is None else config.parse_duration(f"{match[2] or 1}{match[3]}")
     if match is None or span <= 0:
@@ -144,30 +144,30 @@ def per_second(value: object) -> float:
     return float(match[1]) / span
 
 
-def moment(value: object) -> datetime:
+def read_moment(value: object) -> datetime:
     """Read a time such as ``"2026-01-04T12:00:00Z"``; without a zone it is UTC."""
     if isinstance(value, datetime):  # TOML has times of its own
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime.combine(value, time(), tzinfo=UTC)
     try:
-        return parse_w3c(text(value))
+        return parse_w3c(read_text(value))
     except ValueError as error:
         raise ConfigurationError(str(error), hint="such as 2026-01-04T12:00:00Z") from error
 
 
-def time_of_day(value: object) -> float:
+def read_time_of_day(value: object) -> float:
     """Read a time of the day, ``"00:00"`` to ``"23:59"``."""
-    match = _CLOCK.fullmatch(text(value))
+    match = _CLOCK.fullmatch(read_text(value))
     if match is None:
-        raise _no("a time of the day, 00:00 to 23:59", value)
+        raise _value_error("a time of the day, 00:00 to 23:59", value)
     return int(match[1]) * 3_600.0 + int(match[2]) * 60.0
 
 
-def weekdays(value: object) -> frozenset[int]:
+def read_weekdays(value: object) -> frozenset[int]:
     """Read days of the week, such as ``"mon"``, ``"sun-thu"`` or ``"sat,sun"``."""
     found: set[int] = set()
-    for part in text(value).split(","):
+    for part in read_text(value).split(","):
         first, dash, last = (it.strip() for it in part.strip().lower().partition("-"))
         for day in (first, last) if dash else (first,):
             if day not in DAYS:
@@ -180,19 +180,19 @@ def weekdays(value: object) -> frozenset[int]:
     return frozenset(found)
 
 
-def spans(value: object) -> tuple[tuple[float, float], ...]:
+def read_spans(value: object) -> tuple[tuple[float, float], ...]:
     """Read a list of times from the beginning, from and until, such as ``["2d..5d"]``."""
-    return tuple(_pair(it, "..") for it in texts(value))
+    return tuple(_pair(it, "..") for it in read_texts(value))
 
 
-def steps(value: object) -> tuple[tuple[float, float], ...]:
+def read_steps(value: object) -> tuple[tuple[float, float], ...]:
     """Read a list of times from the beginning, each with how far, such as ``["1d:2h"]``."""
-    return tuple(_pair(it, ":") for it in texts(value))
+    return tuple(_pair(it, ":") for it in read_texts(value))
 
 
-def moments(value: object) -> tuple[float, ...]:
+def read_moments(value: object) -> tuple[float, ...]:
     """Read a list of times from the beginning, such as ``["3d"]``."""
-    return tuple(map(seconds, texts(value)))
+    return tuple(map(read_seconds, read_texts(value)))
 
 
 def _pair(written: str, mark: str) -> tuple[float, float]:
@@ -202,10 +202,10 @@ def _pair(written: str, mark: str) -> tuple[float, float]:
             f"{written[:_SHOWN]!r} must be two times with {mark!r} between them",
             hint=f'such as ["1d{mark}{"2d" if mark == ".." else "2h"}"]',
         )
-    return seconds(parts[0].strip()), seconds(parts[1].strip())
+    return read_seconds(parts[0].strip()), read_seconds(parts[1].strip())
 
 
-def _unknown(key: str, place: str, known: list[str]) -> ConfigurationError:
+def _unknown_key_error(key: str, place: str, known: list[str]) -> ConfigurationError:
     from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
 
     near = get_close_matches(key.lower().replace("-", "_"), known, n=1)
@@ -216,6 +216,6 @@ def _unknown(key: str, place: str, known: list[str]) -> ConfigurationError:
     )
 
 
-def _no(what: str, value: object) -> ConfigurationError:
+def _value_error(what: str, value: object) -> ConfigurationError:
     shown = "a table" if isinstance(value, dict) else repr(value)[:_SHOWN]
     return ConfigurationError(f"it must be {what}", evidence=(("given", shown),))

@@ -28,7 +28,7 @@ SCALE: Final = bounds.Bound(1e-9, 1e6, "from 0.000000001 to 1,000,000")
 """What the key ``scale`` may be."""
 
 
-def read(path: Path) -> Table:
+def read_scenario(path: Path) -> Table:
     """Read a scenario as it is written.
 
     Raises:
@@ -47,10 +47,10 @@ def read(path: Path) -> Table:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     if len(text) > _MOST_BYTES:
         raise ConfigurationError(f"{path} is longer than 1 MiB, which no scenario is")
-    return parse(text.decode("utf-8", "replace"), str(path))
+    return parse_scenario(text.decode("utf-8", "replace"), str(path))
 
 
-def parse(text: str, name: str) -> Table:
+def parse_scenario(text: str, name: str) -> Table:
     """Read the text of a scenario.
 
     Raises:
@@ -69,11 +69,11 @@ def _is_deep(value: object) -> bool:
     """Whether a value has more in it than can be gone through."""
     level = [value]
     for _ in range(_DEEPEST):
-        level = [inner for it in level for inner in _inside(it)]
+        level = [inner for it in level for inner in _nested_values(it)]
     return bool(level)
 
 
-def _inside(value: object) -> Iterator[object]:
+def _nested_values(value: object) -> Iterator[object]:
     if isinstance(value, dict):
         yield from value.values()
     elif isinstance(value, list):
@@ -93,7 +93,7 @@ def with_value(written: Table, key: str, value: str) -> Table:
         ConfigurationError: There is no such table, or no such variant.
     """
     if key != _VARIANT:
-        return _with(written, key.split("."), _plain(value))
+        return _with_one_value(written, key.split("."), _plain(value))
     variants = _table(written, _VARIANT)
     if value not in variants:
         known = ", ".join(variants) or "none"
@@ -101,7 +101,7 @@ def with_value(written: Table, key: str, value: str) -> Table:
             f"the scenario has no variant {value!r}",
             hint=f"it has: {known}; one is a table such as [variant.{value or 'hourly'}]",
         )
-    return _with_all(written, _table(variants, value))
+    return _with_values(written, _table(variants, value))
 
 
 def values_of(text: str) -> list[str]:
@@ -127,10 +127,10 @@ def values_of(text: str) -> list[str]:
     return [it.strip() for it in found]
 
 
-def _with_all(written: Table, values: Table) -> Table:
+def _with_values(written: Table, values: Table) -> Table:
     """Return a scenario with other values, in tables as it has them."""
     for names, value in _leaves(values, ()):
-        written = _with(written, names, value)
+        written = _with_one_value(written, names, value)
     return written
 
 
@@ -142,7 +142,7 @@ def _leaves(table: Table, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
             yield (*place, key), value
 
 
-def _with(written: Table, names: Sequence[str], value: object) -> Table:
+def _with_one_value(written: Table, names: Sequence[str], value: object) -> Table:
     changed = deepcopy(written)
     *tables, last = names
     places: list[Any] = [changed]
@@ -167,7 +167,7 @@ def scenario_of(written: Table) -> Scenario:
     variants = _table(written, _VARIANT)
     for name in variants:
         try:
-            _scenario_of(_with_all(plain, _table(variants, name)))
+            _scenario_of(_with_values(plain, _table(variants, name)))
         except ConfigurationError as error:
             raise ConfigurationError(
                 f"variant {name}: {error.message}", evidence=error.evidence, hint=error.hint
@@ -223,13 +223,13 @@ def _origin(table: Table) -> OriginSettings:
 def _scaled(origin: OriginSettings, scale: float) -> OriginSettings:
     return replace(
         origin,
-        resources=_share(origin.resources, scale),
+        resources=_scale_count(origin.resources, scale),
         per_second=origin.per_second * scale,
-        bursts=tuple(replace(it, changes=_share(it.changes, scale)) for it in origin.bursts),
+        bursts=tuple(replace(it, changes=_scale_count(it.changes, scale)) for it in origin.bursts),
     )
 
 
-def _share(many: int, scale: float) -> int:
+def _scale_count(many: int, scale: float) -> int:
     """Return how many there are when so many would be there in truth; none only of none."""
     return max(1, round(many * scale)) if many > 0 else many
 
@@ -266,66 +266,68 @@ def _sizes(value: object) -> Sizes:
 
 _VARIANT: Final = "variant"
 _SPECIAL: Final[Mapping[str, Reader]] = {
-    "clock_steps": of.steps,
-    "restarts": of.moments,
-    "rollbacks": of.steps,
+    "clock_steps": of.read_steps,
+    "restarts": of.read_moments,
+    "rollbacks": of.read_steps,
 }
 TOP: Final[Mapping[str, Reader]] = {
-    "seed": of.whole,
-    "start": of.moment,
-    "duration": of.seconds,
-    "scale": of.real,
+    "seed": of.read_integer,
+    "start": of.read_moment,
+    "duration": of.read_seconds,
+    "scale": of.read_number,
 }
 """What stands above all tables."""
 SIZES: Final[Mapping[str, Reader]] = {
-    "median": of.whole,
-    "spread": of.real,
-    "least": of.whole,
-    "most": of.whole,
+    "median": of.read_integer,
+    "spread": of.read_number,
+    "least": of.read_integer,
+    "most": of.read_integer,
 }
 """What the table ``source.sizes`` has."""
 BURST: Final[Mapping[str, Reader]] = {
-    "at": of.time_of_day,
-    "zone": of.text,
-    "days": of.weekdays,
-    "changes": of.whole,
+    "at": of.read_time_of_day,
+    "zone": of.read_text,
+    "days": of.read_weekdays,
+    "changes": of.read_integer,
 }
 """What each table of ``source.bursts`` has."""
 TABLES: Final[Mapping[str, Mapping[str, Reader]]] = {
     "source": {
-        "resources": of.whole,
+        "resources": of.read_integer,
         "sizes": _sizes,
-        "media_types": of.texts,
-        "changes": of.per_second,
+        "media_types": of.read_texts,
+        "changes": of.read_rate,
         "bursts": _bursts,
-        "create": of.real,
-        "update": of.real,
-        "delete": of.real,
+        "create": of.read_number,
+        "update": of.read_number,
+        "delete": of.read_number,
     },
     "publish": {
-        "strategy": of.strategy,
-        "every": of.seconds,
-        "rotate": of.seconds,
-        "rebase": of.seconds,
-        "keep": of.seconds,
-        "push": of.flag,
-        "dumps": of.flag,
-        "dump_every": of.seconds,
-        "max_package": of.size,
-        "max_entries": of.whole,
+        "strategy": of.read_strategy,
+        "every": of.read_seconds,
+        "rotate": of.read_seconds,
+        "rebase": of.read_seconds,
+        "keep": of.read_seconds,
+        "push": of.read_flag,
+        "dumps": of.read_flag,
+        "dump_every": of.read_seconds,
+        "max_package": of.read_size,
+        "max_entries": of.read_integer,
     },
     "destination": {
-        "name": of.text,
-        "every": of.seconds,
-        "dumps": of.dumps,
-        "jobs": of.whole,
-        "latency": of.seconds,
-        "bandwidth": of.bytes_a_second,
-        "offline": of.spans,
+        "name": of.read_text,
+        "every": of.read_seconds,
+        "dumps": of.read_dumps,
+        "jobs": of.read_integer,
+        "latency": of.read_seconds,
+        "bandwidth": of.read_byte_rate,
+        "offline": of.read_spans,
     },
     # A new kind of fault needs nothing here: it is a rate, or has its times.
     "faults": {
-        it.name: _SPECIAL.get(it.name, of.rate if isinstance(it.default, float) else of.spans)
+        it.name: _SPECIAL.get(
+            it.name, of.read_share if isinstance(it.default, float) else of.read_spans
+        )
         for it in fields(Faults)
     },
 }

@@ -94,9 +94,9 @@ class PublishedTree:
         if past.is_public:
             from resourcesync.wiring import mementos  # noqa: PLC0415 - few keep versions
 
-            versions = mementos.mementos(self.root, past, self.base, is_published)
+            versions = mementos.memento_application(self.root, past, self.base, is_published)
             mounts = {mementos.MOUNT: versions, **mounts}
-            links = mementos.with_timegate(self.base, is_published, links)
+            links = mementos.timegate_links(self.base, is_published, links)
         return create_app(self._served(), clock=clock, mounts=mounts, links=links)
 
     @property
@@ -219,7 +219,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     description = out / ".well-known" / "resourcesync"
     try:
         with description.open("rb") as stream:
-            found = list(_capability_lists(reading.read(stream, uri=str(description))))
+            found = list(_capability_lists(reading.read_stream(stream, uri=str(description))))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"{root} is not published",

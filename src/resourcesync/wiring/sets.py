@@ -10,7 +10,7 @@ from resourcesync.adapters.mirror.set_folders import (
     MAX_SETS,
     FollowedSet,
     FollowedSets,
-    forget_sets,
+    delete_sets,
     read_sets,
     write_sets,
 )
@@ -25,7 +25,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.wiring.mirrors import Network, is_mirror, knows_source, not_a_mirror
+from resourcesync.wiring.mirrors import Network, is_mirror, knows_source, not_a_mirror_error
 
 _DAY: Final = 86_400_000_000
 
@@ -61,7 +61,7 @@ class SetPlan:
     source: str
     mirrors: tuple[SetMirror, ...]
     followed: FollowedSets
-    unasked: SourceError | DocumentError | None = None
+    failure: SourceError | DocumentError | None = None
 
     def remember(self) -> None:
         """Remember the sets durably.
@@ -71,10 +71,10 @@ class SetPlan:
         """
         write_sets(self.folder, self.followed)
 
-    def forget_if_vain(self) -> None:
+    def remove_if_empty(self) -> None:
         """Leave no folder of mirrors where no mirror came of it."""
         if not any(is_mirror(mirror.folder) for mirror in mirrors_of(self.folder, self.followed)):
-            forget_sets(self.folder)
+            delete_sets(self.folder)
             with suppress(OSError):
                 self.folder.rmdir()
 
@@ -161,7 +161,7 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, clock: Clock)
             raise
         mirrors = mirrors_of(folder, known)
         return SetPlan(
-            folder=folder, source=address, mirrors=mirrors, followed=known, unasked=error
+            folder=folder, source=address, mirrors=mirrors, followed=known, failure=error
         )
     chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
@@ -182,7 +182,7 @@ def _address(folder: Path, known: FollowedSets | None, wish: SetRequest) -> str:
             hint="pull several sets into another folder",
         )
     if known is None and wish.source is None:
-        raise not_a_mirror(folder)
+        raise not_a_mirror_error(folder)
     if known is not None and wish.source not in (None, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
@@ -199,12 +199,12 @@ def _is_discovery_due(known: FollowedSets, wish: SetRequest, *, every: bool, now
 
 def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
     from resourcesync.wiring.exploring import (  # noqa: PLC0415 - a known mirror needs it not
+        network_documents,
         open_fetcher,
-        over_network,
     )
 
     with open_fetcher(address, network, clock) as fetcher:
-        return offered_sets(over_network(fetcher), address, allowed=network.allow_origins)
+        return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)
 
 
 def _select_sets(
@@ -213,7 +213,7 @@ def _select_sets(
     """Return the sets that are wanted by name, or all of them."""
     if not wish.names:
         return tuple(one.uri for one in offered)
-    choices = (SetChoice(wanted=name, folder=str(folder)) for name in wish.names)
+    choices = (SetChoice(requested=name, folder=str(folder)) for name in wish.names)
     return tuple(dict.fromkeys(choose(offered, choice, address).uri for choice in choices))
 
 

@@ -19,15 +19,15 @@ import msgspec
 
 from resourcesync import __version__
 from resourcesync.adapters.engines.process_pool import (
-    carry_out,
     end_pool,
     new_pool,
     processors,
+    run_in_worker,
 )
 from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measurement
-from resourcesync.simulator.room import TemporaryFolders, room
+from resourcesync.simulator.room import TemporaryFolders, make_folders
 from resourcesync.simulator.scenario import Scenario
 from resourcesync.simulator.world import simulate
 from resourcesync.wiring import scenarios
@@ -104,7 +104,7 @@ class PlannedSimulation:
     destination: int
 
 
-def planned(
+def plan_runs(
     written: Mapping[str, Any],
     swept: Mapping[str, Sequence[str]],
     *,
@@ -136,7 +136,7 @@ def planned(
     return list(_tasks(dict(written), swept, repeat, seed))
 
 
-def live(
+def simulate_runs(
     tasks: Sequence[PlannedSimulation], *, events: Path | None = None, jobs: int | None = None
 ) -> Generator[SimulationRun, None, None]:
     """Simulate; yield the runs in order. No process is left when the iterator is closed.
@@ -155,22 +155,24 @@ def live(
     ]
     workers = min(len(tasks), jobs or processors())
     with ExitStack() as held:
-        with _unheard(signal.SIGTERM):
-            within = held.enter_context(room())
+        with _deferred_signals(signal.SIGTERM):
+            within = held.enter_context(make_folders())
         if workers <= 1:
             for task, log in zip(tasks, logs, strict=True):
-                yield _run(task, log, within)
+                yield _run_one(task, log, within)
         else:
-            yield from _shared(workers, list(zip(tasks, logs, strict=True)), within)
+            yield from _run_in_pool(workers, list(zip(tasks, logs, strict=True)), within)
 
 
-def _shared(
+def _run_in_pool(
     workers: int, runs: Sequence[tuple[PlannedSimulation, Path | None]], within: TemporaryFolders
 ) -> Iterator[SimulationRun]:
     pool = new_pool(workers)
     try:
-        with _unheard():
-            promised = [pool.submit(carry_out, _run, task, log, within) for task, log in runs]
+        with _deferred_signals():
+            promised = [
+                pool.submit(run_in_worker, _run_one, task, log, within) for task, log in runs
+            ]
         for it in promised:
             yield it.result()
     except BrokenProcessPool as error:
@@ -182,7 +184,7 @@ def _shared(
 
 
 @contextmanager
-def _unheard(*more: signal.Signals) -> Iterator[None]:
+def _deferred_signals(*more: signal.Signals) -> Iterator[None]:
     """Put off signals; processes that begin meanwhile never hear of them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_TERMINAL, *more})
     try:
@@ -280,7 +282,7 @@ def _with_seed(scenario: Scenario, seed: int) -> Scenario:
     return told
 
 
-def _run(task: PlannedSimulation, path: Path | None, within: TemporaryFolders) -> SimulationRun:
+def _run_one(task: PlannedSimulation, path: Path | None, within: TemporaryFolders) -> SimulationRun:
     scenario = task.scenario
     destination = scenario.destinations[task.destination]
     head = {**task.values, "seed": scenario.seed, "destination": destination.name}

@@ -32,10 +32,10 @@ def results_folder(out: Path) -> Iterator[Path]:
     work = out / _UNFINISHED
     held = _lock_folder(out, work)
     try:
-        _check(out)  # again: another run may have ended just now
+        _check_target(out)  # again: another run may have ended just now
         _clear(work)
         yield work
-        _hand_over(work, out)
+        _move_results(work, out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
         os.close(held)
@@ -45,11 +45,11 @@ def _lock_folder(out: Path, work: Path) -> int:
     """Return the folder to work in, made and locked."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        _check(out)
+        _check_target(out)
         work.mkdir(exist_ok=True)
         held = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        raise _failed(out, error) from error
+        raise _folder_error(out, error) from error
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -62,7 +62,7 @@ def _lock_folder(out: Path, work: Path) -> int:
     return held
 
 
-def _check(out: Path) -> None:
+def _check_target(out: Path) -> None:
     found = sorted(it.name for it in out.iterdir() if it.name != _UNFINISHED)
     if found:
         more = ", ..." if len(found) > _MOST_NAMED else ""
@@ -81,10 +81,10 @@ def _clear(work: Path) -> None:
             else:
                 it.unlink()
     except OSError as error:
-        raise _failed(work, error) from error
+        raise _folder_error(work, error) from error
 
 
-def _hand_over(work: Path, out: Path) -> None:
+def _move_results(work: Path, out: Path) -> None:
     moved: list[Path] = []
     try:
         for it in sorted(work.iterdir()):
@@ -95,9 +95,9 @@ def _hand_over(work: Path, out: Path) -> None:
             with suppress(OSError):
                 it.unlink()
         if isinstance(error, OSError):
-            raise _failed(out, error) from error
+            raise _folder_error(out, error) from error
         raise
 
 
-def _failed(out: Path, error: OSError) -> StorageError:
+def _folder_error(out: Path, error: OSError) -> StorageError:
     return StorageError(f"cannot write into {out}: {error.strerror}")

@@ -6,10 +6,10 @@ from typing import Final
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.snapshot import StateSnapshot
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled import NOTE, TabledState
+from resourcesync.adapters.mirror.tabled import TABLES_NOTE, TabledState
 from resourcesync.ports.tables import Tables
 
-TABLES: Final = NOTE
+TABLE_NOTE: Final = TABLES_NOTE
 """The note that a memory has whose copies are a table."""
 _PARTS: Final = "tables"
 _SCRATCH: Final = "tmp"
@@ -23,13 +23,13 @@ def open_state(path: Path, *, read_only: bool = False) -> SqliteMirrorState:
         ConfigurationError: Its copies are a table, and what reads tables is not installed.
     """
     state = SqliteMirrorState(path, read_only=read_only)
-    if state.note(NOTE) is None:
+    if state.note(TABLES_NOTE) is None:
         return state
     state.close()
-    return open_tabled(path, read_only=read_only)
+    return open_table_state(path, read_only=read_only)
 
 
-def open_tabled(path: Path, *, read_only: bool = False, at_once: bool = False) -> TabledState:
+def open_table_state(path: Path, *, read_only: bool = False, at_once: bool = False) -> TabledState:
     """Open a memory whose copies are a table, or are to be one; see ``TabledState``.
 
     Raises:
@@ -50,10 +50,10 @@ def open_snapshot(path: Path) -> SqliteMirrorState:
         ConfigurationError: Its copies are a table, and what reads tables is not installed.
     """
     state = StateSnapshot(path)
-    if state.note(NOTE) is None:
+    if state.note(TABLES_NOTE) is None:
         return state
     state.close()
-    return open_tabled(path, read_only=True, at_once=True)
+    return open_table_state(path, read_only=True, at_once=True)
 
 
 def parts_folder(own: Path) -> Path:
@@ -72,10 +72,10 @@ def tables_of(own: Path) -> Tables:
     return ParquetTables(own / _SCRATCH)
 
 
-def is_tabled(folder: Path) -> bool:
+def has_copy_table(folder: Path) -> bool:
     """Whether the copies of the mirror in a folder are a table."""
     file = folder / OWN_FOLDER / "state.db"
     if not file.is_file():
         return False
     with SqliteMirrorState(file, read_only=True) as state:
-        return state.note(NOTE) is not None
+        return state.note(TABLES_NOTE) is not None

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.snapshot import copy_state, make_own
+from resourcesync.adapters.mirror.snapshot import copy_state, detach_state
 from resourcesync.adapters.mirror.tabled import TabledState
 from resourcesync.adapters.stored_copies import guard_store
 from resourcesync.durable_folders import make_folder, sync_name
@@ -28,14 +28,14 @@ from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
 from resourcesync.ports.storing import ObjectContent, Store
 
-KEY: Final = ".resourcesync/memory.db.gz"
+BACKUP_KEY: Final = ".resourcesync/memory.db.gz"
 """Where it is in the store."""
-_NOTE: Final = "store-memory"
-_NAMED: Final = "store-tables"
+_BACKUP_NOTE: Final = "store-memory"
+_PARTS_NOTE: Final = "store-tables"
 """The note that has the names of the parts that the memory in the store may name."""
-_OFTEN: Final = timedelta(days=1)
+_BACKUP_INTERVAL: Final = timedelta(days=1)
 _BLOCK: Final = 1 << 20
-_LEAST: Final = 64 << 20
+_MIN_LIMIT: Final = 64 << 20
 _MOST_GROWTH: Final = 100
 """Times; memories grow by 5 to 20."""
 
@@ -54,7 +54,7 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     if names == before and _is_backed_up(state, change, to_microseconds(now)):
         return
     if names != before:  # first: killed in the middle, nobody could tell which are named there
-        state.commit(StateTransaction(notes={_NAMED: " ".join(sorted(names | before))}))
+        state.commit(StateTransaction(notes={_PARTS_NOTE: " ".join(sorted(names | before))}))
     own = mirror.root / OWN_FOLDER / "tmp"
     plain, packed = (own / f"{secrets.token_hex(8)}-{name}" for name in ("memory", "packed"))
     try:
@@ -68,9 +68,9 @@ def back_up(store: Store, mirror: MirrorFolder, clock: Clock) -> None:
     finally:
         plain.unlink(missing_ok=True)
         packed.unlink(missing_ok=True)
-    notes = {_NOTE: f"{change} {to_microseconds(now)}"}
+    notes = {_BACKUP_NOTE: f"{change} {to_microseconds(now)}"}
     if names != before:
-        notes[_NAMED] = " ".join(sorted(names))
+        notes[_PARTS_NOTE] = " ".join(sorted(names))
     state.commit(StateTransaction(notes=notes))
 
 
@@ -79,7 +79,7 @@ def parts_named(state: MirrorStateStore) -> set[str]:
 
     Who begins with that memory needs them: they stay as long as it is there.
     """
-    return set((state.note(_NAMED) or "").split())
+    return set((state.note(_PARTS_NOTE) or "").split())
 
 
 def _parts_of(state: MirrorStateStore) -> set[str]:
@@ -87,18 +87,18 @@ def _parts_of(state: MirrorStateStore) -> set[str]:
 
 
 def _is_backed_up(state: MirrorStateStore, change: int, now: int) -> bool:
-    known, _, moment = (state.note(_NOTE) or "").partition(" ")
+    known, _, moment = (state.note(_BACKUP_NOTE) or "").partition(" ")
     if known != str(change) or not moment.isdecimal():
         return False
     age = from_microseconds(now) - from_microseconds(int(moment))
-    return timedelta(0) <= age < _OFTEN
+    return timedelta(0) <= age < _BACKUP_INTERVAL
 
 
 def _put(store: Store, stream: BinaryIO, length: int, digest: Digest) -> None:
     with guard_store("putting the mirror's memory there"):
-        there = store.stat(KEY)
+        there = store.stat(BACKUP_KEY)
         replaces = None if there is None else there.version
-        if store.put(KEY, ObjectContent(stream, length, (digest,)), replaces) is None:
+        if store.put(BACKUP_KEY, ObjectContent(stream, length, (digest,)), replaces) is None:
             raise LockedError(
                 "somebody else put a mirror's memory into the store",
                 evidence=(("kept", "all copies, and the memory here"),),
@@ -124,17 +124,17 @@ def restore(store: Store, folder: Path) -> bool:
         return False
     own = folder / OWN_FOLDER
     with ExitStack() as held, guard_store("reading the mirror's memory there"):
-        there, stream = store.stat(KEY), store.open(KEY)
+        there, stream = store.stat(BACKUP_KEY), store.open(BACKUP_KEY)
         if stream is None:
             return False
         held.enter_context(stream)
-        most = _LEAST + _MOST_GROWTH * (0 if there is None else there.length)
+        most = _MIN_LIMIT + _MOST_GROWTH * (0 if there is None else there.length)
         make_folder(own, 0o700)
         place = own / f"restored-{secrets.token_hex(8)}"
         try:
             with place.open("xb") as out:
                 _unpack(stream, out, most)
-            make_own(place)
+            detach_state(place)
             with suppress(FileExistsError):  # another run was quicker
                 os.link(place, own / STATE_FILE)
             sync_name(own / STATE_FILE)
@@ -164,6 +164,6 @@ def _unpack(stream: BinaryIO, out: BinaryIO, most: int) -> None:
 def _damaged(why: str) -> StateError:
     return StateError(
         f"the mirror's memory in the store is damaged: {why}",
-        evidence=(("key", KEY), ("kept", "all copies")),
+        evidence=(("key", BACKUP_KEY), ("kept", "all copies")),
         hint="remove that key from the store and pull again: good copies are kept",
     )

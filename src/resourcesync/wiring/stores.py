@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from resourcesync.wiring.engines import Workers
 
 _FILE: Final = "store"
-_HOLDER: Final = "holder"
-_LONGEST_HOLDER: Final = 64
+_LEASE_FILE: Final = "holder"
+_MAX_LEASE_NAME: Final = 64
 _MOST_BYTES: Final = 4_096
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -51,7 +51,7 @@ class Home(NamedTuple):
     workers: "Workers | None" = None
 
 
-def is_address(text: str) -> bool:
+def is_store_address(text: str) -> bool:
     """Whether a destination is the address of a store, and no folder."""
     match = _ADDRESS.fullmatch(text)
     return match is not None and ("://" in text or match[1] in plugins.names(plugins.STORES))
@@ -75,7 +75,7 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
     Raises:
         ConfigurationError: No plug-in is for such addresses, or there may be a secret in it.
     """
-    check_address(address, plugins.STORES)
+    check_plugin_address(address, plugins.STORES)
     if state is not None:
         return Home(Path(state), address)
     name = _NOT_A_NAME.sub("-", address)[:80]
@@ -83,7 +83,7 @@ def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
     return Home(config.state_folder() / "stores" / f"{name}-{digest}", address)
 
 
-def check_address(address: str, group: str) -> None:
+def check_plugin_address(address: str, group: str) -> None:
     """Refuse what is no address for a group of plug-ins, or may hold a secret.
 
     Raises:
@@ -179,7 +179,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage_apart, clock)
-    with copies.lock(_us(), _holder_of(mirror.root / OWN_FOLDER / _HOLDER)):
+    with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
         copies.check(mirror.state)
         yield copies
         store_memory.back_up(store, mirror, clock)
@@ -199,11 +199,11 @@ def lock_store(store: Store, name: Path) -> Iterator[None]:
     """
     from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - seldom
 
-    with lock_store(store, _us(), _holder_of(name)):
+    with lock_store(store, _process_label(), _lease_name(name)):
         yield
 
 
-def _us() -> str:
+def _process_label() -> str:
     return f"pid {os.getpid()} on {os.uname().nodename}"
 
 
@@ -222,12 +222,12 @@ def restore(home: Home) -> bool:
     return store_memory.restore(open_store(home.store), home.folder)
 
 
-def _holder_of(file: Path) -> str:
+def _lease_name(file: Path) -> str:
     """Return the name of a home, which no other has; the store knows it again by that."""
     try:
         with suppress(FileExistsError), file.open("x", encoding="ascii") as stream:
             stream.write(secrets.token_hex(16))
-        return file.read_text("ascii")[:_LONGEST_HOLDER]
+        return file.read_text("ascii")[:_MAX_LEASE_NAME]
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{file} cannot be used: {error}") from error
 
@@ -261,7 +261,7 @@ def open_store(address: str) -> Store:
     """
     scheme = address.partition(":")[0]
     factory: StoreFactory = plugins.load(plugins.STORES, scheme)
-    store: Any = _made(factory, address)
+    store: Any = _call_factory(factory, address)
     missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
     if missing:
         raise ConfigurationError(
@@ -273,7 +273,7 @@ def open_store(address: str) -> Store:
     return cast("Store", store)
 
 
-def _made(factory: Callable[[str], object], address: str) -> object:
+def _call_factory(factory: Callable[[str], object], address: str) -> object:
     try:
         return factory(address)
     except ResourceSyncError:

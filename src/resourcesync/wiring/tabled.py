@@ -10,13 +10,13 @@ from typing import Final
 
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled import NOTE, TabledState
+from resourcesync.adapters.mirror.tabled import TABLES_NOTE, TabledState
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.incremental import SharedIncremental
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run
+from resourcesync.distributed.running import run_units
 from resourcesync.distributed.slices import SliceQueue
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.ports import Clock, Reporter
@@ -96,8 +96,8 @@ class TableInStore:
         What reads the table meanwhile still finds its parts: they go when the next one is made.
         Those stay that the memory in the store names.
         """
-        before = set(self._listed())
-        if not self._state.changed and self._state.note(NOTE) is not None:
+        before = set(self._read_manifest())
+        if not self._state.changed_count and self._state.note(TABLES_NOTE) is not None:
             if before != {part.name for part in self._state.parts}:  # killed before it was told
                 self._write_manifest(self._state.parts)
             return
@@ -123,7 +123,7 @@ class TableInStore:
         for name in list(self._parts.names("")):
             self._parts.remove(name)
 
-    def _listed(self) -> list[str]:
+    def _read_manifest(self) -> list[str]:
         found = self._parts.receive(_LIST)
         if found is None:
             return []
@@ -143,7 +143,7 @@ class TableInStore:
             self._parts.send(_LIST, file.name)
 
 
-def check(home: Home, state_file: Path) -> None:
+def check_table(home: Home, state_file: Path) -> None:
     """Check that the copies of a mirror are a table, or can be one.
 
     Args:
@@ -158,7 +158,7 @@ def check(home: Home, state_file: Path) -> None:
             f"{home.folder} is a folder of this machine, which other workers do not reach",
             hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
         )
-    if state_file.is_file() and not states.is_tabled(home.folder):
+    if state_file.is_file() and not states.has_copy_table(home.folder):
         raise ConfigurationError(
             f"the rows of {home.store} are in the mirror's own memory, not in a table",
             evidence=(("memory", str(state_file)),),
@@ -167,7 +167,7 @@ def check(home: Home, state_file: Path) -> None:
 
 
 @contextmanager
-def working(
+def open_table_strategy(
     state: SqliteMirrorState,
     own: Path,
     site: Site,
@@ -199,9 +199,9 @@ def working(
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
         hands = _LazyEngine(workers, site, clock, held, report)
         crew = WorkerContext(
-            read=lambda some: hands.do(units.read_list, some),
-            fetch=lambda some: hands.do(units.fetch_slice, some),
-            unpack=lambda some: hands.do(units.unpack, some),
+            read=lambda some: hands.run_units(units.read_list, some),
+            fetch=lambda some: hands.run_units(units.fetch_slice, some),
+            unpack=lambda some: hands.run_units(units.unpack_package, some),
             exchange=StoredExchange(store, units.EXCHANGE, Path(folder) / "exchange"),
             tables=states.tables_of(own),
             state=state,
@@ -228,7 +228,7 @@ class _LazyEngine:
         self._held = held
         self._engine: ExecutionEngine | None = None
 
-    def do(self, work: UnitFunction, some: Iterable[WorkUnit]) -> Iterator[UnitOutcome]:
+    def run_units(self, work: UnitFunction, some: Iterable[WorkUnit]) -> Iterator[UnitOutcome]:
         """Have units done."""
         if self._engine is None:
             opened = engines.open_engine(self._workers.engine)
@@ -237,7 +237,7 @@ class _LazyEngine:
         manners = HostLimits(
             units=self._workers.units, rate=network.rate, jobs=network.per_host or network.jobs
         )
-        return run(
+        return run_units(
             self._engine,
             work,
             some,

@@ -13,7 +13,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.tables import TablePart
 from resourcesync.wiring import states, store_memory, stores, tabled
-from resourcesync.wiring.mirrors import Network, not_a_mirror
+from resourcesync.wiring.mirrors import Network, not_a_mirror_error
 from resourcesync.wiring.stores import Home
 from resourcesync.wiring.tabled import TableInStore
 from resourcesync.wiring.units import Site
@@ -36,7 +36,7 @@ class CopyTable:
     copies: int
 
 
-def show(home: Home) -> CopyTable:
+def describe_table(home: Home) -> CopyTable:
     """Return what is known of the table of a mirror.
 
     Raises:
@@ -44,14 +44,14 @@ def show(home: Home) -> CopyTable:
         StateError: Its memory is damaged.
     """
     if not is_mirror(home.folder):
-        raise not_a_mirror(home.folder)
-    if not states.is_tabled(home.folder):
-        raise _no_table(home)
-    with states.open_tabled(home.folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        return _table(home, state)
+        raise not_a_mirror_error(home.folder)
+    if not states.has_copy_table(home.folder):
+        raise _no_table_error(home)
+    with states.open_table_state(home.folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        return _describe(home, state)
 
 
-def make(home: Home, clock: Clock) -> CopyTable:
+def make_table(home: Home, clock: Clock) -> CopyTable:
     """Make a table of the copies of a mirror whose files are in a store.
 
     Raises:
@@ -66,7 +66,7 @@ def make(home: Home, clock: Clock) -> CopyTable:
         )
     with _open_locked(home, clock) as (state, table, _):
         table.fold()
-        return _table(home, state)
+        return _describe(home, state)
 
 
 def dissolve_table(home: Home, clock: Clock) -> CopyTable:
@@ -77,14 +77,16 @@ def dissolve_table(home: Home, clock: Clock) -> CopyTable:
         LockedError: Another run holds it.
         StorageError: There is no room, or the store fails; the mirror is what it was.
     """
-    if not states.is_tabled(home.folder):
-        raise _no_table(home) if is_mirror(home.folder) else not_a_mirror(home.folder)
+    if not states.has_copy_table(home.folder):
+        raise _no_table_error(home) if is_mirror(home.folder) else not_a_mirror_error(home.folder)
     with _open_locked(home, clock) as (state, table, keep):
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
-        with tabled.working(state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event):
+        with tabled.open_table_strategy(
+            state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event
+        ):
             pass  # what workers of a run that was killed did is taken over
         table.dissolve(keep)
-        return _table(home, state)
+        return _describe(home, state)
 
 
 @contextmanager
@@ -92,8 +94,8 @@ def _open_locked(
     home: Home, clock: Clock
 ) -> Iterator[tuple[TabledState, TableInStore, Callable[[], None]]]:
     if not is_mirror(home.folder):
-        raise not_a_mirror(home.folder)
-    with MirrorFolder(home.folder, clock, states.open_tabled) as mirror:
+        raise not_a_mirror_error(home.folder)
+    with MirrorFolder(home.folder, clock, states.open_table_state) as mirror:
         state = mirror.state
         assert isinstance(state, TabledState)
         with stores.copies_of(mirror, clock):
@@ -102,7 +104,7 @@ def _open_locked(
             yield state, table, partial(store_memory.back_up, store, mirror, clock)
 
 
-def _table(home: Home, state: TabledState) -> CopyTable:
+def _describe(home: Home, state: TabledState) -> CopyTable:
     own = home.folder / OWN_FOLDER
     store = stores.store_of(home.folder)
     folder = states.parts_folder(own)
@@ -113,7 +115,7 @@ def _ignore_event(event: str, fields: Mapping[str, object]) -> None:
     del event, fields
 
 
-def _no_table(home: Home) -> ConfigurationError:
+def _no_table_error(home: Home) -> ConfigurationError:
     return ConfigurationError(
         f"the copies of {home.store or home.folder} are no table",
         hint="make one: resourcesync tables make MIRROR",

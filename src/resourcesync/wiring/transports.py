@@ -55,7 +55,7 @@ def open_fetcher(
     dice = Random()  # noqa: S311 - jitter
 
     def shortened(origin: str, asked: float) -> None:
-        report("warning", _shortened(origin, asked))
+        report("warning", _crawl_delay_warning(origin, asked))
 
     with closing(CurlFetcher(settings, clock, dice, known_rules, shortened)) as http:
 
@@ -68,14 +68,14 @@ def open_fetcher(
         from resourcesync.adapters.transports import Transports  # noqa: PLC0415 - seldom
 
         def open_other(other: str) -> Fetcher:
-            return _open(other, settings, clock)
+            return _open_plugin(other, settings, clock)
 
         with closing(Transports(http, open_other, settings.body_limits)) as fetcher:
             open_other(scheme)  # what is wrong with it is told before anything is done
-            yield fetcher, lambda: _sum(by_http(), fetcher.traffic)
+            yield fetcher, lambda: _add_traffic(by_http(), fetcher.traffic)
 
 
-def _shortened(origin: str, asked: float) -> dict[str, object]:
+def _crawl_delay_warning(origin: str, asked: float) -> dict[str, object]:
     fields: dict[str, object] = {
         "code": "crawl-delay",
         "message": f"robots.txt of {origin} asks for {asked:g} s between two requests;"
@@ -87,11 +87,11 @@ def _shortened(origin: str, asked: float) -> dict[str, object]:
     return fields
 
 
-def _sum(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def _add_traffic(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _open(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
+def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
     from resourcesync.ports.transporting import TransportOptions  # noqa: PLC0415 - seldom
 
     factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)

@@ -16,7 +16,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
 from resourcesync.wiring import mirrors, states, stores
-from resourcesync.wiring.opening import open_parts, opened
+from resourcesync.wiring.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.wiring.stores import Home
 
 _TRASH: Final = "trash"
@@ -67,7 +67,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
         StorageError: The store of the mirror cannot be asked.
     """
     if not mirrors.is_mirror(folder):
-        raise mirrors.not_a_mirror(folder)
+        raise mirrors.not_a_mirror_error(folder)
     size = _sizes(folder)
     for row in _snapshot(folder, fits):
         yield row, size(row.place)
@@ -109,13 +109,13 @@ def restore(
         LockedError: Another run holds the mirror.
         StorageError: The mirror cannot be written.
     """
-    if mirrors.is_mirror(home.folder) and states.is_tabled(home.folder):
+    if mirrors.is_mirror(home.folder) and states.has_copy_table(home.folder):
         raise ConfigurationError(
             "nothing can be brought back into a mirror whose copies are a table",
             evidence=(("kept", "all that is in the trash"),),
             hint=f"first: resourcesync tables unmake {home.store or home.folder}",
         )
-    with _opened(home, dry_run=dry_run, report=report, clock=clock) as trash:
+    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
 
 
@@ -129,18 +129,18 @@ def empty(
         LockedError: Another run holds the mirror.
         StorageError: The mirror cannot be written.
     """
-    with _opened(home, dry_run=dry_run, report=report, clock=clock) as trash:
+    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
         return trash.empty(_snapshot(home.folder, fits), dry_run=dry_run)
 
 
 @contextmanager
-def _opened(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
+def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
     if not mirrors.is_mirror(home.folder):
-        raise mirrors.not_a_mirror(home.folder)
+        raise mirrors.not_a_mirror_error(home.folder)
     place = home if home.store else home.folder
-    with opened(place, None, clock, is_expected=False, report=report) as mirror:
+    with open_mirror_folder(place, None, clock, is_expected=False, report=report) as mirror:
         mirror.check_marker()
-        state, _ = open_parts(mirror)
+        state, _ = open_state_and_copies(mirror)
         with stores.copies_of(mirror, clock) as copies:
             if not dry_run:
                 register_lost_trash(state, copies, clock)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
-from resourcesync.adapters.mirror.staging import staging_in
+from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.distributed import package_work, work
@@ -64,19 +64,19 @@ class Site:
 
 def read_list(unit: ListDocumentUnit, share: HostShare) -> UnitOutcome:
     """Read a list into a file of rows."""
-    with _tools(unit.terms, share) as tools:
+    with _tools(unit.options, share) as tools:
         return work.read_list(unit, tools)
 
 
 def fetch_slice(unit: SliceUnit, share: HostShare) -> UnitOutcome:
     """Fetch a slice into the store."""
-    with _tools(unit.terms, share) as tools:
+    with _tools(unit.options, share) as tools:
         return work.fetch_slice(unit, tools)
 
 
-def unpack(unit: PackageUnit, share: HostShare) -> UnitOutcome:
+def unpack_package(unit: PackageUnit, share: HostShare) -> UnitOutcome:
     """Take from a package of a dump what is wanted."""
-    with _tools(unit.terms, share) as tools:
+    with _tools(unit.options, share) as tools:
         return package_work.unpack(unit, tools)
 
 
@@ -88,7 +88,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[work.WorkerTools]:
     asked = replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
-        staging_in(Path(folder)) as staging,
+        open_staging(Path(folder)) as staging,
         transports.open_fetcher(site.source, asked.settings, clock, NoKnownRules()) as opened,
     ):
         fetcher, traffic = opened

@@ -9,7 +9,7 @@ from random import Random
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.local_documents import documents_below
+from resourcesync.adapters.local_documents import find_documents
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import (
@@ -34,9 +34,14 @@ from resourcesync.validator.notifications import (
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.validator.together import judge_again, judge_announced, judge_together
-from resourcesync.wiring.exploring import is_address, open_documents, open_fetcher, over_network
-from resourcesync.wiring.judged_walk import DocumentWalk, leads_to
+from resourcesync.validator.together import judge_announced, judge_reread, judge_together
+from resourcesync.wiring.exploring import (
+    is_web_address,
+    network_documents,
+    open_documents,
+    open_fetcher,
+)
+from resourcesync.wiring.judged_walk import DocumentWalk, linked_documents
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.opening_packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.wiring.sampling import Sample, SampleSize, Unreached, judge_delivery
@@ -46,7 +51,7 @@ _BLOCK: Final = 65_536
 _MOST_SECRET: Final = 4_096
 MOST_DOCUMENTS: Final = 10_000
 """Documents of one target that are judged, unless the caller says another number."""
-_LISTS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
+_LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 _TOP: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST, None})
 
 
@@ -73,7 +78,7 @@ class ValidationOptions:
     hub_secret: bytes | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_whole_source(self) -> bool:
         """Whether all documents of a Source are read, for one reason or another."""
         return self.live or self.sample is not None or self.again is not None
 
@@ -197,10 +202,10 @@ class Validator:
             ConfigurationError: There is no such file, or a setting cannot work.
         """
         for event in self._judge_any(target):
-            if not isinstance(event, RuleFinding) or self._counts(event):
+            if not isinstance(event, RuleFinding) or self._is_selected(event):
                 yield event
 
-    def _counts(self, finding: RuleFinding) -> bool:
+    def _is_selected(self, finding: RuleFinding) -> bool:
         rule = finding.rule
         return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
@@ -210,8 +215,8 @@ class Validator:
             yield from self._judge(target)
         except ResourceMissingError:
             most = self._judgement.most_documents
-            is_folder = not is_address(target) and Path(target).is_dir()
-            names = documents_below(Path(target), most + 1) if is_folder else []
+            is_folder = not is_web_address(target) and Path(target).is_dir()
+            names = find_documents(Path(target), most + 1) if is_folder else []
             if not names:
                 raise
         else:
@@ -229,16 +234,16 @@ class Validator:
 
     def _judge(self, target: str) -> Iterator[ValidationEvent]:
         judgement = self._judgement
-        if not is_address(target) and (recorded := recorded_message(Path(target))):
+        if not is_web_address(target) and (recorded := recorded_message(Path(target))):
             yield from self._judge_recorded(target, recorded)
             return
         with ExitStack() as held:
             fetcher: Fetcher | None = None
             documents: DocumentProvider
-            if is_address(target):
+            if is_web_address(target):
                 opened = open_fetcher(target, self._network, self._clock)
                 fetcher = held.enter_context(opened)
-                documents, first = over_network(fetcher), target
+                documents, first = network_documents(fetcher), target
             else:
                 opening = open_documents(target, self._network, self._clock)
                 documents, first = held.enter_context(opening)
@@ -257,7 +262,7 @@ class Validator:
                 yield from self._judge_package(walk, first)
                 return
             yield from self._judge_source(walk, target, first)
-            if fetcher is not None and judgement.whole:
+            if fetcher is not None and judgement.is_whole_source:
                 yield from self._judge_served(walk, fetcher, target)
             if judgement.again is not None:
                 yield from self._judge_again(walk, target, judgement.again)
@@ -270,7 +275,7 @@ class Validator:
         if walk.sample is not None:
             chosen = walk.sample.selected()
             yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
-            yield from judge_delivery(fetcher, chosen, ways.see)
+            yield from judge_delivery(fetcher, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
         yield from ways.judge_robots(target)
@@ -303,7 +308,7 @@ class Validator:
         with fetched:
             judge = PackageValidator(place, self._judgement.profile, listed, walk.store)
             for event in judge.judge(fetched.stream):
-                yield walk.placed(event) if isinstance(event, RuleFinding) else event
+                yield walk.with_local_path(event) if isinstance(event, RuleFinding) else event
         if judge.manifest is not None:
             yield Judged(judge.manifest, judge.manifest.uri)
             yield Sampled(place, judge.members, judge.manifest.entries)
@@ -338,21 +343,21 @@ class Validator:
     def _judge_source(
         self, walk: DocumentWalk, target: str, first: str
     ) -> Iterator[ValidationEvent]:
-        whole = self._judgement.whole or (walk.is_local and Path(target).is_dir())
+        whole = self._judgement.is_whole_source or (walk.is_local and Path(target).is_dir())
         address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
         if not walk.summaries:
             return
         if walk.is_local:
-            walk.name_first()
+            walk.rename_first()
         manifests = yield from self._judge_dumps(walk, target, whole=whole)
         is_top = walk.summaries[0].capability in _TOP
-        all_read = whole and is_top and not walk.is_cut and not walk.is_forgetful
+        all_read = whole and is_top and not walk.is_cut and not walk.has_dropped_targets
         for finding in judge_together([*walk.summaries, *manifests], whole_source=all_read):
-            yield walk.placed(finding)
-        if walk.is_cut or walk.is_forgetful:
+            yield walk.with_local_path(finding)
+        if walk.is_cut or walk.has_dropped_targets:
             yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
-        others = leads_to(walk.summaries[0])
+        others = linked_documents(walk.summaries[0])
         if others and not whole and not walk.is_local:
             yield StandaloneDocument(target, len(others))
 
@@ -383,7 +388,7 @@ class Validator:
                 yield Unreached(uri=uri, error=error)
                 continue
             if follow:
-                waiting += walk.next_ones()
+                waiting += walk.next_documents()
 
     def _validate_fetched(
         self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
@@ -392,8 +397,8 @@ class Validator:
         fetched.stream.seek(0)
 
         def see(listed: ListedResource) -> None:
-            if sample is not None and examination.summary.capability in _LISTS:
-                sample.see(listed, examination.summary)
+            if sample is not None and examination.summary.capability in _LISTS_AND_SITEMAPS:
+                sample.add(listed, examination.summary)
 
         examination = validate_document(
             _chunks(fetched.stream),
@@ -403,12 +408,12 @@ class Validator:
             store=walk.store,
         )
         for finding in by_place(examination):
-            yield walk.placed(finding)
+            yield walk.with_local_path(finding)
         summary = examination.summary
         walk.summaries.append(summary)
         if announced:
             for finding in judge_announced(announced, summary):
-                yield walk.placed(finding)
+                yield walk.with_local_path(finding)
         if not walk.is_local:
             headers = {"content-type": fetched.media_type}
             yield from judge_document_response(
@@ -443,10 +448,10 @@ class Validator:
                 yield Unreached(uri=before.uri, error=error)
                 continue
             now = examination.summary
-            found = unreadable if not now.complete else judge_again(before, now)
+            found = unreadable if not now.complete else judge_reread(before, now)
             compared += now.complete and not now.is_index
             for finding in () if now.is_index else found:
-                yield walk.placed(finding)
+                yield walk.with_local_path(finding)
         yield ReadAgain(target, compared)
 
 

@@ -14,7 +14,7 @@ from resourcesync.source.dump_ledger import read_dumps
 from resourcesync.source.link_rules import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 
-FOLDER: Final = ".resourcesync/versions"
+VERSIONS_FOLDER: Final = ".resourcesync/versions"
 """Where versions are kept, from the tree, unless another folder is told."""
 
 
@@ -40,7 +40,7 @@ class VersionOptions:
 
     def place(self, root: Path) -> Path:
         """Return where they are kept."""
-        return root / (self.folder or FOLDER)
+        return root / (self.folder or VERSIONS_FOLDER)
 
     def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
         """Refuse what cannot work.
@@ -82,7 +82,7 @@ class RetentionCounts:
     unkept: int = 0
 
 
-NOTHING: Final = RetentionCounts()
+NOTHING_RETAINED: Final = RetentionCounts()
 
 
 class TreeVersions:
@@ -91,7 +91,7 @@ class TreeVersions:
     @property
     def counts(self) -> RetentionCounts:
         """What was kept up to now."""
-        return NOTHING
+        return NOTHING_RETAINED
 
     def flush(self) -> None:
         """Make durable what was kept: nothing."""

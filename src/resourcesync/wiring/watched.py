@@ -51,12 +51,12 @@ def read_history(folder: Path) -> MirrorHistory:
     """
     pasts = [_read_mirror_history(it) for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
     return MirrorHistory(
-        pulled=_longest_ago([it.pulled for it in pasts]),
-        audited=_longest_ago([it.audited for it in pasts]),
+        pulled=_earliest([it.pulled for it in pasts]),
+        audited=_earliest([it.audited for it in pasts]),
     )
 
 
-def good_pull(folder: Path, since: float) -> float | None:
+def last_good_pull(folder: Path, since: float) -> float | None:
     """Return when a mirror was pulled last; ``None`` if that failed or nobody wrote in it.
 
     Of a folder with a mirror for each set, all must be good, and the one that waits longest counts.
@@ -70,20 +70,22 @@ def good_pull(folder: Path, since: float) -> float | None:
         StorageError: It cannot be read.
     """
     found = [it for it in sets.each_mirror([folder]) if mirrors.is_mirror(it)]
-    moment = _longest_ago([_good(it, since) for it in found])
+    moment = _earliest([_last_good_pull(it, since) for it in found])
     return moment if moment is not None and moment > since else None
 
 
-def _good(folder: Path, since: float) -> float | None:
+def _last_good_pull(folder: Path, since: float) -> float | None:
     path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
-    if not any(_written(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))):
+    if not any(
+        _modified_at(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))
+    ):
         return None
     with states.open_state(path, read_only=True) as state:
         last, word = state.last_run(), SyncState(state).last_state
     return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
 
 
-def _written(path: Path) -> float:
+def _modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
@@ -99,12 +101,14 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
     )
 
 
-def _longest_ago(moments: list[float | None]) -> float | None:
+def _earliest(moments: list[float | None]) -> float | None:
     known = [it for it in moments if it is not None]
     return min(known, default=None) if len(known) == len(moments) else None
 
 
-def audit(folder: Path, how: AuditOptions, network: mirrors.Network, clock: Clock) -> AuditReport:
+def audit_mirror(
+    folder: Path, how: AuditOptions, network: mirrors.Network, clock: Clock
+) -> AuditReport:
     """Audit a mirror; its findings are kept for a repair.
 
     Raises:
@@ -119,5 +123,5 @@ def audit(folder: Path, how: AuditOptions, network: mirrors.Network, clock: Cloc
     with opened as destination, mirrors.audit_files(folder).write_findings() as kept:
         found = destination.audit(method=how.method, rolling=how.rolling, kept=0)
         if not found.in_sync or found.foreign or found.unlisted:
-            kept.call(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
+            kept.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
     return found

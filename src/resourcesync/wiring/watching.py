@@ -121,10 +121,10 @@ class PublishLoop:
         ended = self._clock.monotonic()
         rest = max((ended - began) * self._pace.share, self._pace.least)
         self._rest = min(rest, self._pace.most)
-        self._next = ended + self._patience(done)
+        self._next = ended + self._poll_seconds(done)
         outs = map(os.path.normpath, (done.settings.out, *done.settings.earlier))
         folders = ("resourcesync" if out == "." else out for out in outs)
-        self._ours = (*folders, robots.NAME) if done.settings.robots else tuple(folders)
+        self._ours = (*folders, robots.ROBOTS_FILE) if done.settings.robots else tuple(folders)
         self._on_published(done)
 
     def _wait(self, watcher: Watcher) -> None:
@@ -135,7 +135,7 @@ class PublishLoop:
             if watcher.wait(left):
                 return
 
-    def _patience(self, done: PublicationResult) -> float:
+    def _poll_seconds(self, done: PublicationResult) -> float:
         """Return the seconds after which the tree is looked at without a hint."""
         if done.scan.changing or done.publication.written:
             return self._pace.quiet

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.units import SourceNetwork
 
 
-def state_of(home: Home) -> Callable[[Path], SqliteMirrorState]:
+def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
     """Return what opens a mirror's memory, whose copies may be a table, or are to be one.
 
     Raises:
@@ -28,12 +28,12 @@ def state_of(home: Home) -> Callable[[Path], SqliteMirrorState]:
         return states.open_state
     from resourcesync.wiring import tabled  # noqa: PLC0415 - seldom
 
-    tabled.check(home, home.folder / OWN_FOLDER / STATE_FILE)
-    return states.open_tabled
+    tabled.check_table(home, home.folder / OWN_FOLDER / STATE_FILE)
+    return states.open_table_state
 
 
 @contextmanager
-def ways_of(
+def open_strategy(
     mirror: MirrorFolder,
     home: Home,
     source: str | None,
@@ -50,7 +50,7 @@ def ways_of(
     """
     state = mirror.state
     assert state is not None
-    if state.note(states.TABLES) is None and home.workers is None:
+    if state.note(states.TABLE_NOTE) is None and home.workers is None:
         yield None
         return
     from resourcesync.wiring import tabled, units  # noqa: PLC0415 - seldom
@@ -59,5 +59,5 @@ def ways_of(
     address = source or ("" if known is None else known.source)
     site = units.Site(source=address, store=stores.store_of(home.folder), network=network)
     own = home.folder / OWN_FOLDER
-    with tabled.working(state, own, site, home.workers, clock, report) as ways:
+    with tabled.open_table_strategy(state, own, site, home.workers, clock, report) as ways:
         yield ways

@@ -16,7 +16,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
-from resourcesync.validator.examining import summary_full, validate_document
+from resourcesync.validator.examining import is_full, validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.pages import MOST_READ, is_page, page_links
 from resourcesync.validator.rule import RuleProfile
@@ -25,7 +25,7 @@ from resourcesync.wiring.sampling import Unreached
 
 _BLOCK: Final = 65_536
 _MOST_FETCHED: Final = 100
-_MOST_WAYS: Final = 100_000
+_MAX_LINKS: Final = 100_000
 _CLIENT_ERRORS: Final = range(400, 500)
 _LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIST.value})
 
@@ -81,9 +81,9 @@ class InboundLinks:
         self._fetched: dict[str, DocumentSummary | None] = {}
         self._sets: dict[str, _SetMembership | None] = {}
 
-    def see(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
+    def add(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
         """Take an answer: its header fields, names in small letters, and how its body starts."""
-        if len(self._ways) >= _MOST_WAYS:
+        if len(self._ways) >= _MAX_LINKS:
             return
         base = base or uri
         linked = find_target(headers.get("link", ""), Relation.RESOURCESYNC, base)
@@ -91,7 +91,7 @@ class InboundLinks:
             self._ways.append(_InboundLink(uri, linked, is_header=True))
         if is_page(headers.get("content-type", "")) and not headers.get("content-encoding"):
             for link in page_links(start):
-                target = _joined(base, link.href)
+                target = _resolve_reference(base, link.href)
                 self._ways.append(_InboundLink(uri, target, is_header=False, in_head=link.in_head))
 
     def fetch_page(self, address: str) -> Iterator[Unreached]:
@@ -104,9 +104,9 @@ class InboundLinks:
                     return
                 page.stream.seek(0)
                 headers = {"link": page.links, "content-type": page.media_type}
-                self.see(address, headers, page.stream.read(MOST_READ), page.final_uri)
+                self.add(address, headers, page.stream.read(MOST_READ), page.final_uri)
         except (SourceError, StorageError) as error:
-            if not _is_absence(error):
+            if not _is_missing(error):
                 yield Unreached(uri=address, error=error)
 
     def judge(self) -> Iterator[RuleFinding | Unreached]:
@@ -118,7 +118,7 @@ class InboundLinks:
                 yield Unreached(uri=way.target, error=error)
                 self._fetched[way.target] = None
                 continue
-            if target is _UNJUDGED:
+            if target is _NO_SUMMARY:
                 continue
             listed = None
             if target is not None and not _is_folder(way.uri):
@@ -138,7 +138,7 @@ class InboundLinks:
             with fetch(self._documents, robots) as fetched:
                 named = named_sitemaps(fetched.stream, fetched.final_uri)
         except (SourceError, StorageError) as error:
-            if not _is_absence(error):
+            if not _is_missing(error):
                 yield Unreached(uri=robots, error=error)
             return
         targets: list[DocumentSummary] = []
@@ -148,7 +148,7 @@ class InboundLinks:
             except (SourceError, StorageError) as error:
                 yield Unreached(uri=uri, error=error)
                 continue
-            if target is not None and target is not _UNJUDGED:
+            if target is not None and target is not _NO_SUMMARY:
                 targets.append(target)
         yield from judge_robots(robots, targets)
 
@@ -163,7 +163,7 @@ class InboundLinks:
             return self._known[uri]
         if uri not in self._fetched:
             if len(self._fetched) >= _MOST_FETCHED:
-                return _UNJUDGED
+                return _NO_SUMMARY
             try:
                 self._fetched[uri] = self._read(uri)
             except ResourceMissingError:
@@ -193,25 +193,25 @@ class InboundLinks:
         waiting = [it.uri for it in target.targets if it.label in _LISTS]
         seen: set[str] = set()
         while waiting:
-            uri = _joined(target.uri, waiting.pop())
+            uri = _resolve_reference(target.uri, waiting.pop())
             if uri in seen:
                 continue
             seen.add(uri)
             document = self._known.get(uri)
-            if document is None or not document.complete or summary_full(document):
+            if document is None or not document.complete or is_full(document):
                 return None
             if document.is_index:
-                waiting += [_joined(uri, it.uri) for it in document.targets]
+                waiting += [_resolve_reference(uri, it.uri) for it in document.targets]
             else:
                 lists.append(document)
         return lists
 
 
-_UNJUDGED: Final = DocumentSummary(uri="")
+_NO_SUMMARY: Final = DocumentSummary(uri="")
 """Stands for what was not fetched, for too much was."""
 
 
-def _joined(base: str, reference: str) -> str:
+def _resolve_reference(base: str, reference: str) -> str:
     try:
         return urljoin(base, reference)
     except ValueError:  # such as http://[
@@ -227,7 +227,7 @@ def _is_folder(uri: str) -> bool:
     return urlsplit(uri).path.endswith("/") or not urlsplit(uri).path
 
 
-def _is_absence(error: SourceError | StorageError) -> bool:
+def _is_missing(error: SourceError | StorageError) -> bool:
     """Whether a site simply has no such page; nobody promised that it has."""
     is_late = isinstance(error, SourceUnavailableError)
     return isinstance(error, SourceError) and error.status in _CLIENT_ERRORS and not is_late

@@ -3,11 +3,11 @@
 from resourcesync.adapters.catalogue.file import FileCatalogue
 from resourcesync.adapters.catalogue.looking import FileChangeLog
 from resourcesync.adapters.catalogue.notes import read_note
-from resourcesync.adapters.catalogue.posting import FEW, LossLimit, PostedCatalogue
+from resourcesync.adapters.catalogue.posting import MIN_ALLOWED_LOSS, LossLimit, PostedCatalogue
 from resourcesync.adapters.catalogue.versions import FileVersionReader, FileVersions
 
 __all__ = [
-    "FEW",
+    "MIN_ALLOWED_LOSS",
     "FileCatalogue",
     "FileChangeLog",
     "FileVersionReader",

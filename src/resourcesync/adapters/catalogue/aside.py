@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from resourcesync.adapters.catalogue.database import guarded, open_writing, reading
+from resourcesync.adapters.catalogue.database import guarded, open_reading, open_writing
 from resourcesync.adapters.catalogue.file import FileRecording
 from resourcesync.adapters.catalogue.rows import Row, change_from_row, check_types, from_row
 from resourcesync.errors import StateError
@@ -51,7 +51,7 @@ _DROP_RESOURCE: Final = """
 DELETE FROM resource WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
 """
 _DROP_EDIT: Final = "DELETE FROM edit WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END"
-_BARE: Final = """
+_CLEAR_RESOURCE: Final = """
 UPDATE resource SET lastmod_us = NULL, length = NULL, hash = '', media_type = '', more = '',
     fingerprint = '' WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
 """
@@ -76,7 +76,7 @@ class BadRow:
     is_text: bool = True
 
 
-def bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
+def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
     """Yield the rows of a catalogue that cannot be published; nothing is written.
 
     Args:
@@ -86,7 +86,7 @@ def bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
     Raises:
         StateError: The file is damaged.
     """
-    with reading(path) as connection:
+    with open_reading(path) as connection:
         connection.text_factory = _text
         yield from _bad_changes(connection, fault)
         yield from _bad_resources(connection, fault)
@@ -135,7 +135,7 @@ def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known:
     uri = row.uri.encode("utf-8", "surrogateescape")
     key = (row.is_text, uri, uri)
     connection.execute(_QUARANTINE_RESOURCE, (moment, reason, *key))
-    connection.execute(_BARE if is_known else _DROP_RESOURCE, key)
+    connection.execute(_CLEAR_RESOURCE if is_known else _DROP_RESOURCE, key)
     if not is_known:
         connection.execute(_DROP_EDIT, key)
 

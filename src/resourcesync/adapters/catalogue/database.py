@@ -160,7 +160,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def open_reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a connection of its own that sees one moment of the file, and cannot write."""
     with guarded(path):
         address = f"file:{quote(os.fsencode(path))}?mode=ro"

@@ -17,8 +17,8 @@ from resourcesync.adapters.catalogue.database import (
     guarded,
     make_folder,
     note_of,
+    open_reading,
     open_writing,
-    reading,
     write_notes,
 )
 from resourcesync.adapters.catalogue.lock import PublishLock
@@ -120,13 +120,13 @@ class FileCatalogue:
     ) -> None:
         self.close()
 
-    def catalogued(self) -> Iterator[CatalogueEntry]:
+    def entries(self) -> Iterator[CatalogueEntry]:
         """Yield what is recorded, in rising URI order, as it was when the reading began.
 
         Raises:
             StateError: The file is damaged.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             yield from map(CataloguedRow, connection.execute(_ALL))
 
     @contextmanager
@@ -151,7 +151,7 @@ class FileCatalogue:
         Raises:
             StateError: Nothing was ever recorded, or the file is damaged.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             yield FileSnapshot(connection)
 
     def versions(self) -> FileVersions:
@@ -191,7 +191,7 @@ class FileCatalogue:
             latest = latest_moment(self._connection)
         return None if latest is None else from_microseconds(latest)
 
-    def turn_back(self, moment: datetime) -> None:
+    def rewind(self, moment: datetime) -> None:
         """Forget the changes dated later than a moment; later ones are dated from there again.
 
         Raises:
@@ -272,7 +272,7 @@ class FileRecording:
         self._deletions.append((resource.uri,))
         self._append(ChangeKind.DELETED, to_row(Resource(uri=resource.uri)))
 
-    def passed(self) -> None:
+    def advance_time(self) -> None:
         """Record that the moment of this recording is over: all later changes are later."""
         self._wrote = True
 
@@ -346,9 +346,9 @@ class FileSnapshot:
 
     def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
         """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
-        return chain.from_iterable(self.runs(start, end))
+        return chain.from_iterable(self.batches(start, end))
 
-    def runs(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
         """Yield the same, some hundred at a time."""
         bounds = (start,) if end is None else (start, end)
         query = _RANGE.format("" if end is None else "AND uri < ?")

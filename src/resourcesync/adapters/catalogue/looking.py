@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue.database import note_of, reading
+from resourcesync.adapters.catalogue.database import note_of, open_reading
 from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE, FileSnapshot
 from resourcesync.adapters.catalogue.rows import change_from_row
 from resourcesync.model.resources import Change
 
-_LAST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
+_NEWEST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
 _TIME: Final = "SELECT datetime_us FROM change WHERE seq = ?"
 _RATES: Final = """
 SELECT (datetime_us - :since) / :width, change, count(*)
@@ -41,7 +41,7 @@ class FileChangeLog:
             StateError: Nothing was ever recorded, or the file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             yield FileSnapshot(connection)
 
     def last(self) -> tuple[int, int]:
@@ -51,8 +51,8 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
-            return _last(connection)
+        with open_reading(self._path) as connection:
+            return _newest_change(connection)
 
     def has(self, number: int, moment: int) -> bool:
         """Whether the change of this number is the one of this time.
@@ -61,7 +61,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             found = connection.execute(_TIME, (number,)).fetchone()
         return moment == (found[0] if found else 0) and (found is not None or number == 0)
 
@@ -72,7 +72,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
 
     def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
@@ -86,7 +86,7 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
         return {(number, kind): count for number, kind, count in rows}
 
@@ -99,14 +99,14 @@ class FileChangeLog:
             StateError: The file is damaged.
             StorageError: It cannot be read.
         """
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             forgotten = int(note_of(connection, FORGOTTEN_NOTE) or 0)
-            if number < forgotten or number > max(_last(connection)[0], forgotten):
+            if number < forgotten or number > max(_newest_change(connection)[0], forgotten):
                 return None
             rows = connection.execute(_AFTER, (number, most)).fetchall()
         return [(row[0], change_from_row(row[0], row[1], row[2], row[3:])) for row in rows]
 
 
-def _last(connection: sqlite3.Connection) -> tuple[int, int]:
-    found = connection.execute(_LAST).fetchone()
+def _newest_change(connection: sqlite3.Connection) -> tuple[int, int]:
+    found = connection.execute(_NEWEST).fetchone()
     return (found[0], found[1]) if found else (0, 0)

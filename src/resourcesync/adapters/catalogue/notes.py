@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from resourcesync.adapters.catalogue.database import guarded, note_of, reading
+from resourcesync.adapters.catalogue.database import guarded, note_of, open_reading
 from resourcesync.errors import StateError, StorageError
 
 
@@ -30,7 +30,7 @@ def read_note(path: Path, key: str) -> str | None:
             f"cannot read {path}: {error.strerror}", hint="run as the user who publishes"
         ) from error
     try:
-        with reading(path) as connection:
+        with open_reading(path) as connection:
             return note_of(connection, key)
     except StateError:
         raise

@@ -12,8 +12,8 @@ from resourcesync.adapters.catalogue.database import (
     guarded,
     make_folder,
     note_of,
+    open_reading,
     open_writing,
-    reading,
     write_notes,
 )
 from resourcesync.adapters.catalogue.file import FORGOTTEN_NOTE, FileRecording, FileSnapshot
@@ -28,7 +28,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.catalogue import Posted
 
-FEW: Final = 10
+MIN_ALLOWED_LOSS: Final = 10
 """So many resources may be gone at once, however few there are."""
 _BATCH: Final = 2_000
 _ACCOUNT: Final = """
@@ -40,7 +40,7 @@ CREATE TEMP TABLE account (
 _ONE: Final = """
 SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
 """
-_TWICE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
+_DUPLICATE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
 _FILL: Final = """
 INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
 ORDER BY uri
@@ -74,9 +74,9 @@ class LossLimit(NamedTuple):
         most: How many fewer there may be.
     """
 
-    known: int
+    resources: int
     gone: int
-    most: int
+    limit: int
 
 
 class PostedCatalogue:
@@ -139,7 +139,7 @@ class PostedCatalogue:
         found: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
         return found
 
-    def is_begun(self) -> bool:
+    def has_records(self) -> bool:
         """Whether anything was ever recorded of a resource."""
         query = "SELECT EXISTS (SELECT 1 FROM main.resource) OR EXISTS (SELECT 1 FROM main.change)"
         return bool(self._connection.execute(query).fetchone()[0])
@@ -177,7 +177,7 @@ class PostedCatalogue:
             recent: dict[str, bool] = {}
             for change in changes:
                 uri = change.uri
-                is_known = recent[uri] if uri in recent else self._knows(uri)
+                is_known = recent[uri] if uri in recent else self._has_resource(uri)
                 if keeps_times and change.time is not None:
                     recording.dated(change.time)
                 if change.kind is not ChangeKind.DELETED:
@@ -195,8 +195,8 @@ class PostedCatalogue:
                     recording.flush()
                     recent.clear()
             gone = counts["deleted"] - counts["created"]
-            if loss is not None and gone > 0 and loss.gone + gone > loss.most:
-                raise _many_gone(loss.gone + gone, loss.known)
+            if loss is not None and gone > 0 and loss.gone + gone > loss.limit:
+                raise _many_gone(loss.gone + gone, loss.resources)
         return Posted(**counts)
 
     def fill(
@@ -225,8 +225,8 @@ class PostedCatalogue:
             DiskFullError: No space is left; nothing was recorded.
             StateError: A resource is told twice, or the file is damaged.
         """
-        with self._recording(now, notes) as recording, self._account(resources):
-            twice = self._connection.execute(_TWICE).fetchone()
+        with self._recording(now, notes) as recording, self._temporary_table(resources):
+            twice = self._connection.execute(_DUPLICATE).fetchone()
             if twice is not None:
                 raise StateError(
                     f"{twice[0]} is told twice", evidence=(("kept", "what was recorded before"),)
@@ -262,25 +262,25 @@ class PostedCatalogue:
             if snapshot is not None:
                 yield from snapshot.changes(after)
 
-    def known(self, uri: str) -> Resource | None:
+    def find(self, uri: str) -> Resource | None:
         """Return what is recorded of a resource; ``None`` when nothing is."""
         row = self._connection.execute(_ONE, (uri,)).fetchone()
         return None if row is None else from_row(row)
 
-    def _knows(self, uri: str) -> bool:
+    def _has_resource(self, uri: str) -> bool:
         query = "SELECT 1 FROM resource WHERE uri = ?"
         return self._connection.execute(query, (uri,)).fetchone() is not None
 
     @contextmanager
     def _snapshot(self) -> Iterator[FileSnapshot | None]:
         """Open a view; ``None`` when nothing was recorded yet."""
-        with reading(self._path) as connection:
+        with open_reading(self._path) as connection:
             is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
             yield None if is_begun is None else FileSnapshot(connection)
 
     def _check_gone(self, gone: int, most: float) -> None:
         """Refuse that most of what is known is gone at once: whoever tells may be half empty."""
-        if gone <= FEW:
+        if gone <= MIN_ALLOWED_LOSS:
             return
         known = self.count()
         if gone <= known * most:
@@ -305,7 +305,7 @@ class PostedCatalogue:
                     self._connection.execute("ROLLBACK")
 
     @contextmanager
-    def _account(self, resources: Iterable[Resource]) -> Iterator[None]:
+    def _temporary_table(self, resources: Iterable[Resource]) -> Iterator[None]:
         """Hold the resources in a table of their own, which is on disk when it is large."""
         self._connection.execute(_ACCOUNT)
         self._connection.executemany(

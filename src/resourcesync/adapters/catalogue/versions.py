@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.catalogue.database import guarded, reading
+from resourcesync.adapters.catalogue.database import guarded, open_reading
 from resourcesync.ports.versions import ContentKey, ResourceVersion, VersionPatch
 
 _COLUMNS: Final = """
@@ -48,16 +48,16 @@ class FileVersions:
 
     def newest(self, uri: str) -> ResourceVersion | None:
         """Return the newest version of a resource that is kept."""
-        return self._one(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)
+        return self._find_one(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)
 
     def find(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""
-        return self._one(_OF + " AND moment_us = ?", uri, moment)
+        return self._find_one(_OF + " AND moment_us = ?", uri, moment)
 
     def add(self, version: ResourceVersion) -> None:
         """Add a version, newer than all others of its resource."""
         patch = version.patch
-        with self._together():
+        with self._in_transaction():
             self._connection.execute(END_OF_VERSIONS, (version.moment, version.uri))
             self._connection.execute(
                 f"INSERT INTO version ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)",  # noqa: S608 - as above
@@ -122,7 +122,7 @@ class FileVersions:
             ).fetchone()
         return row is not None
 
-    def _one(self, query: str, *values: object) -> ResourceVersion | None:
+    def _find_one(self, query: str, *values: object) -> ResourceVersion | None:
         with guarded(self._path):
             row = self._connection.execute(query, values).fetchone()
         return None if row is None else _version(row)
@@ -130,13 +130,13 @@ class FileVersions:
     def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[ContentKey, ...]:
         """Drop versions, all or none; return the contents that nothing needs any more."""
         gone: list[ContentKey] = []
-        with self._together():
+        with self._in_transaction():
             for row in rows:
                 gone += self._drop_one(row)
         return tuple(gone)
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
+    def _in_transaction(self) -> Iterator[None]:
         """Do all of it or nothing, within the recording that is open, or for itself."""
         with guarded(self._path):
             if self._connection.in_transaction:
@@ -182,7 +182,7 @@ class FileVersionReader:
         Raises:
             StorageError: The catalogue cannot be read.
         """
-        return next(iter(self._all(_OF + " AND moment_us = ?", uri, moment)), None)
+        return next(iter(self._find_all(_OF + " AND moment_us = ?", uri, moment)), None)
 
     def at(self, uri: str, moment: int | None) -> ResourceVersion | None:
         """Return the version that a resource had at a moment; see ``VersionReader``.
@@ -191,17 +191,17 @@ class FileVersionReader:
             StorageError: The catalogue cannot be read.
         """
         if moment is None:
-            return next(iter(self._all(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)), None)
+            return next(iter(self._find_all(_OF + " ORDER BY moment_us DESC LIMIT 1", uri)), None)
         query = _OF + " AND since_us <= ? ORDER BY since_us DESC, moment_us DESC LIMIT 1"
         first = _OF + " ORDER BY since_us, moment_us LIMIT 1"
-        found = self._all(query, uri, moment) or self._all(first, uri)
+        found = self._find_all(query, uri, moment) or self._find_all(first, uri)
         return next(iter(found), None)
 
-    def neighbours(
+    def first_and_last(
         self, version: ResourceVersion
     ) -> tuple[ResourceVersion | None, ResourceVersion | None]:
         """Return the first and the last version of the same resource."""
-        first = self._all(_OF + " ORDER BY moment_us LIMIT 1", version.uri)
+        first = self._find_all(_OF + " ORDER BY moment_us LIMIT 1", version.uri)
         return next(iter(first), None), self.at(version.uri, None)
 
     def versions(self, uri: str, after: int, most: int) -> list[ResourceVersion]:
@@ -210,10 +210,12 @@ class FileVersionReader:
         Raises:
             StorageError: The catalogue cannot be read.
         """
-        return self._all(_OF + " AND moment_us > ? ORDER BY moment_us LIMIT ?", uri, after, most)
+        return self._find_all(
+            _OF + " AND moment_us > ? ORDER BY moment_us LIMIT ?", uri, after, most
+        )
 
-    def _all(self, query: str, *values: object) -> list[ResourceVersion]:
-        with reading(self._path) as connection:
+    def _find_all(self, query: str, *values: object) -> list[ResourceVersion]:
+        with open_reading(self._path) as connection:
             return [_version(row) for row in connection.execute(query, values)]
 
 

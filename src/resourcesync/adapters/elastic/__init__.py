@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from resourcesync.adapters.elastic.account import IndexAccount
 from resourcesync.adapters.elastic.client import SearchServer
-from resourcesync.adapters.elastic.settings import parse
+from resourcesync.adapters.elastic.settings import parse_settings
 from resourcesync.ports.accounts import AccountOptions
 
 __all__ = ["IndexAccount", "open_elasticsearch", "open_opensearch"]
@@ -32,7 +32,7 @@ def open_opensearch(options: AccountOptions) -> Iterator[IndexAccount]:
 
 
 def _opened(options: AccountOptions, *, is_opensearch: bool) -> Iterator[IndexAccount]:
-    settings = parse(options)
+    settings = parse_settings(options)
     with SearchServer(settings.server, options.clock) as server:
         yield IndexAccount(
             server,

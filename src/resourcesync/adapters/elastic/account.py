@@ -13,7 +13,7 @@ from resourcesync.adapters.elastic.layout import (
     find_layout,
     make_indices,
 )
-from resourcesync.adapters.elastic.positions import decode
+from resourcesync.adapters.elastic.positions import decode_position
 from resourcesync.adapters.elastic.posting import ChangePoster
 from resourcesync.adapters.elastic.settings import IndexSettings
 from resourcesync.adapters.elastic.views import PAGE, PointInTimeView
@@ -89,7 +89,7 @@ class IndexAccount:
         """
         place = self._layout().resources
         reading, view = ResourceDecoder(self._locations), self._view(place)
-        with closing(view.hits(place.where(), _source=list(_FIELDS))) as hits:
+        with closing(view.hits(place.query(), _source=list(_FIELDS))) as hits:
             for hit in hits:
                 yield reading.resource(hit["_id"], hit["_source"])
         reading.finish()
@@ -113,15 +113,15 @@ class IndexAccount:
                 of it has no date.
             SourceError: The server does not answer, or refuses.
         """
-        position = decode(after)
+        position = decode_position(after)
         until = self._clock.monotonic() + wait
         while True:
             layout = self._layout()
             if layout.changes is None:
                 raise DiscontinuityError("there is no log of changes any more")
             log, look_up = self._log(layout.changes), self._current_resources(layout)
-            for told in log.news(position, look_up):
-                position = decode(told.position)
+            for told in log.new_changes(position, look_up):
+                position = decode_position(told.position)
                 yield told
             rest = until - self._clock.monotonic()
             if rest <= 0:
@@ -178,7 +178,7 @@ class IndexAccount:
         if not name or self._allow_empty:
             return
         sets = {"terms": {"field": "resource_set", "size": _SETS}}
-        body = {"size": 0, "query": place.of_any_set(), "aggs": {"sets": sets}}
+        body = {"size": 0, "query": place.query_all_sets(), "aggs": {"sets": sets}}
         answer = self._server.request("POST", f"/{segment(place.index)}/_search", body)
         names = [str(it["key"]) for it in answer["aggregations"]["sets"]["buckets"]]
         if names:
@@ -193,7 +193,7 @@ class IndexAccount:
     def _check_steady(self, place: DocumentLocation, total: int) -> None:
         """Refuse an index that became another while it was read: it is being filled."""
         answer = self._server.request(
-            "POST", f"/{segment(place.index)}/_count", {"query": place.where()}
+            "POST", f"/{segment(place.index)}/_count", {"query": place.query()}
         )
         now = answer.get("count") if isinstance(answer, dict) else None
         if type(now) is not int or abs(now - total) > max(_FEW, min(now, total)):

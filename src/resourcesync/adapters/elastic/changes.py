@@ -9,10 +9,15 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.adapters.elastic.client import SearchServer, segment
-from resourcesync.adapters.elastic.documents import Locations, read_moment
+from resourcesync.adapters.elastic.documents import Locations, parse_date
 from resourcesync.adapters.elastic.layout import TIMES, DocumentLocation, Query
-from resourcesync.adapters.elastic.positions import LogPosition, ReportedEntry, advance, narrowed
-from resourcesync.adapters.elastic.views import Hit, PointInTimeView, check_whole
+from resourcesync.adapters.elastic.positions import (
+    LogPosition,
+    ReportedEntry,
+    advance_position,
+    narrow_start,
+)
+from resourcesync.adapters.elastic.views import Hit, PointInTimeView, check_complete
 from resourcesync.errors import BadResponseError, DiscontinuityError
 from resourcesync.model import wording
 from resourcesync.model.resources import Change, Resource
@@ -23,7 +28,7 @@ from resourcesync.ports.accounts import ChangeBatch
 
 MOST_PENDING: Final = 100_000
 """More changes than these are not followed one by one: to read all resources is quicker."""
-AT_ONCE: Final = 1_000
+LOOKUP_BATCH: Final = 1_000
 """Resources that are looked up at once."""
 _MILLI: Final = 1_000
 
@@ -44,7 +49,7 @@ class LogEntry(NamedTuple):
     """
 
     name: str
-    at: int
+    logged: int
     happened: int
     uri: str
     kind: str
@@ -71,7 +76,7 @@ class DocumentLookup:
         """Yield the documents of some resources, each with the resource's URI."""
         wanted = frozenset(uris)
         values = {value: None for uri in uris for value in self._locations.spellings(uri)}
-        query = self._place.where(self._place.located(list(values)))
+        query = self._place.query(self._place.location_condition(list(values)))
         with closing(self._view.hits(query)) as hits:
             for hit in hits:
                 uri = self._locations.uri(hit["_source"].get("location"))
@@ -123,17 +128,17 @@ class IndexChangeLog:
             entries = self._entries(LogPosition(log="", start=newest))
         if entries is None:
             return LogPosition(log=empty.log, start=newest + 1, undated=undated)
-        known = [ReportedEntry(it.name, it.at) for it in entries]
-        start = narrowed(known, max(0, self._boundary(newest)))
-        recent = [it for it in entries if it.at >= start]
+        known = [ReportedEntry(it.name, it.logged) for it in entries]
+        start = narrow_start(known, max(0, self._boundary(newest)))
+        recent = [it for it in entries if it.logged >= start]
         waiting = set()
-        for some in _lots(_last_of_each(recent)):
+        for some in _batches(_newest_by_resource(recent)):
             states = look_up([entry.uri for entry in some])
             waiting |= {it.uri for it in some if self._is_early(it, states.get(it.uri))}
         seen = frozenset(it.name for it in recent if it.uri not in waiting)
         return LogPosition(log=empty.log, start=start, seen=seen, undated=undated)
 
-    def news(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
+    def new_changes(self, position: LogPosition, look_up: ResourceLookup) -> Iterator[ChangeBatch]:
         """Yield what is visible and was not told, and the position after it.
 
         Args:
@@ -145,16 +150,16 @@ class IndexChangeLog:
             SourceError: The server does not answer, or refuses.
         """
         entries = self._pending(position)
-        told = [ReportedEntry(it.name, it.at) for it in entries if it.name in position.seen]
+        told = [ReportedEntry(it.name, it.logged) for it in entries if it.name in position.seen]
         fresh = [it for it in entries if it.name not in position.seen]
-        newest = max((it.at for it in entries), default=position.start)
+        newest = max((it.logged for it in entries), default=position.start)
         boundary = self._boundary(newest)
         names: dict[str, list[ReportedEntry]] = {}
         for entry in fresh:
-            names.setdefault(entry.uri, []).append(ReportedEntry(entry.name, entry.at))
+            names.setdefault(entry.uri, []).append(ReportedEntry(entry.name, entry.logged))
         held: list[int] = []
         some: Sequence[Change] = ()
-        for lot in _lots(_last_of_each(fresh)):
+        for lot in _batches(_newest_by_resource(fresh)):
             if some:  # what comes after it is not told yet: only the names of the told are added
                 seen = frozenset(it.name for it in told)
                 yield ChangeBatch(msgspec.structs.replace(position, seen=seen).encode(), some)
@@ -163,11 +168,11 @@ class IndexChangeLog:
             for entry in lot:
                 state = states.get(entry.uri)
                 if self._is_early(entry, state):
-                    held += [it.at for it in names[entry.uri]]
+                    held += [it.logged for it in names[entry.uri]]
                     continue
                 told += names[entry.uri]
                 some.append(_change(entry, state))
-        after = advance(position, told, boundary=boundary, held=min(held, default=None))
+        after = advance_position(position, told, boundary=boundary, held=min(held, default=None))
         if some or held or after != position:
             yield ChangeBatch(after.encode(), some, warnings=self._warnings(len(held)))
 
@@ -182,15 +187,15 @@ class IndexChangeLog:
 
     def _pending(self, position: LogPosition) -> list[LogEntry]:
         if position.log != self._place.identity:
-            raise _lost("the log of changes was made anew, or is read in another way")
+            raise _discontinuity("the log of changes was made anew, or is read in another way")
         _, undated = self._survey()
         if undated != position.undated:
-            raise _lost(f"{undated} changes in the log have no date")
+            raise _discontinuity(f"{undated} changes in the log have no date")
         entries = self._entries(position)
         if entries is None:
-            raise _lost(f"more than {MOST_PENDING:,} changes were logged")
+            raise _discontinuity(f"more than {MOST_PENDING:,} changes were logged")
         if not position.seen <= {it.name for it in entries}:
-            raise _lost("changes were erased from the log")
+            raise _discontinuity("changes were erased from the log")
         return entries
 
     def _boundary(self, newest: int) -> int:
@@ -211,7 +216,7 @@ class IndexChangeLog:
         else:
             times = entry.lastmod, state.lastmod
             agrees = times[0] is None or times[1] is None or times[1] >= times[0]
-        age = to_microseconds(self._clock.now()) // _MILLI - entry.at
+        age = to_microseconds(self._clock.now()) // _MILLI - entry.logged
         return not agrees and abs(age) < self._window
 
     def _survey(self) -> tuple[int | None, int]:
@@ -223,7 +228,7 @@ class IndexChangeLog:
         }
         body = {
             "size": 0,
-            "query": self._place.where(),
+            "query": self._place.query(),
             "aggs": {**groups, "undated": {"filter": undated}},
         }
         answer = self._server.request(
@@ -232,14 +237,14 @@ class IndexChangeLog:
             body,
             query={"allow_partial_search_results": "false"},
         )
-        check_whole(self._server, answer)
+        check_complete(self._server, answer)
         try:
             found = answer["aggregations"]
             newest = [found[name]["newest"]["value"] for name in groups]
             times = [int(it) for it in newest if it is not None]
             return max(times, default=None), int(found["undated"]["doc_count"])
         except (KeyError, TypeError, ValueError) as error:
-            raise self._strange(error) from error
+            raise self._malformed(error) from error
 
     def _dated_by(self) -> Iterator[tuple[str, Query]]:
         """Yield each time that orders changes, with the condition for which it does."""
@@ -255,7 +260,7 @@ class IndexChangeLog:
             for name, condition in self._dated_by()
         ]
         logged = self._view.hits(
-            self._place.where({"bool": {"should": since, "minimum_should_match": 1}}),
+            self._place.query({"bool": {"should": since, "minimum_should_match": 1}}),
             _source=["location", "change", "lastmod"],
             docvalue_fields=[{"field": it, "format": "epoch_millis"} for it in self._place.times],
         )
@@ -275,16 +280,16 @@ class IndexChangeLog:
             uri = self._locations.uri(source.get("location"))
             return LogEntry(
                 name=hit["_id"],
-                at=at,
+                logged=at,
                 happened=times.get("datetime", at),
                 uri=uri or f"{hit['_id']} (a document without a location)",
                 kind=str(source.get("change", "")).strip().lower(),
-                lastmod=read_moment(source.get("lastmod")),
+                lastmod=parse_date(source.get("lastmod")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._strange(error) from error
+            raise self._malformed(error) from error
 
-    def _strange(self, error: Exception) -> BadResponseError:
+    def _malformed(self, error: Exception) -> BadResponseError:
         return BadResponseError(
             f"{self._place.index} gives changes in a way that is not known",
             uri=self._server.address,
@@ -292,18 +297,18 @@ class IndexChangeLog:
         )
 
 
-def _last_of_each(entries: Iterable[LogEntry]) -> list[LogEntry]:
+def _newest_by_resource(entries: Iterable[LogEntry]) -> list[LogEntry]:
     """Return the last change of each resource, the oldest of them first."""
     last: dict[str, LogEntry] = {}
-    for entry in sorted(entries, key=lambda it: (it.happened, it.at)):
+    for entry in sorted(entries, key=lambda it: (it.happened, it.logged)):
         last.pop(entry.uri, None)
         last[entry.uri] = entry
     return list(last.values())
 
 
-def _lots(entries: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
+def _batches(entries: Iterable[LogEntry]) -> Iterator[list[LogEntry]]:
     rest = iter(entries)
-    while some := list(islice(rest, AT_ONCE)):
+    while some := list(islice(rest, LOOKUP_BATCH)):
         yield some
 
 
@@ -324,5 +329,5 @@ def _since(name: str, start: int) -> Query:
     return {"range": {name: {"gte": start, "format": "epoch_millis"}}}
 
 
-def _lost(why: str) -> DiscontinuityError:
+def _discontinuity(why: str) -> DiscontinuityError:
     return DiscontinuityError(why, evidence=(("kept", "what was recorded before"),))

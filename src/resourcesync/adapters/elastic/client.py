@@ -201,15 +201,15 @@ class SearchServer:
         except (ConnectionError, http.client.RemoteDisconnected) as error:
             self._drop()
             if not was_kept:
-                raise self._silent(error) from error
+                raise self._unreachable(error) from error
         except (OSError, http.client.HTTPException) as error:
             self._drop()
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
         try:
             return self._exchange_once(method, target, content, kind)
         except (OSError, http.client.HTTPException) as error:
             self._drop()
-            raise self._silent(error) from error
+            raise self._unreachable(error) from error
 
     def _exchange_once(
         self, method: str, target: str, content: bytes | None, kind: str
@@ -258,7 +258,7 @@ class SearchServer:
             )
         return self._connection
 
-    def _silent(self, error: Exception) -> SourceError:
+    def _unreachable(self, error: Exception) -> SourceError:
         if isinstance(error, ssl.SSLCertVerificationError):
             return SourceRefusedError(
                 f"the certificate of {self.address} is not believed",

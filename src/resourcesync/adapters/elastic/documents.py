@@ -125,7 +125,7 @@ class ResourceDecoder:
         found = _first(value)
         if found is None or found == "":
             return None
-        moment = read_moment(found)
+        moment = parse_date(found)
         self._odd += moment is None
         return moment
 
@@ -167,7 +167,7 @@ class ResourceDecoder:
         return tuple(found)
 
 
-def read_moment(value: object) -> datetime | None:
+def parse_date(value: object) -> datetime | None:
     """Return the moment that a date of a document means; ``None`` for none.
 
     The seed's own form has an offset without a colon; what has none at all is taken as UTC.
@@ -179,13 +179,13 @@ def read_moment(value: object) -> datetime | None:
             return from_microseconds(int(value * 1000)) if 0 <= value <= _MOST_MILLIS else None
         text = _text(value).strip()
         if text.isascii() and text.isdecimal() and len(text) > len("20130101"):
-            return read_moment(int(text[:20]))
+            return parse_date(int(text[:20]))
         return parse_w3c(_ZONE.sub(r"\1:\2", text) if "T" in text and _is_compact(text) else text)
     except (ValueError, OverflowError):
         return None
 
 
-def plain_date(moment: datetime) -> str:
+def format_plain_date(moment: datetime) -> str:
     """Return a date as the seed's own mapping takes it: whole seconds, and an offset."""
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}+0000"
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from resourcesync.adapters.elastic.client import SearchServer, segment
-from resourcesync.adapters.elastic.documents import plain_date
+from resourcesync.adapters.elastic.documents import format_plain_date
 from resourcesync.adapters.elastic.settings import IndexSettings
 from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from resourcesync.model.timestamps import format_w3c
@@ -54,7 +54,7 @@ RESOURCE_FIELDS: Final[Query] = {
 CHANGE_FIELDS: Final[Query] = {**_COMMON, "change": _KEYWORD, "datetime": _DATE}
 
 
-def requests(index: str) -> str:
+def mapping_requests(index: str) -> str:
     """Return the requests that make the two indices, as the consoles of such servers take them."""
     kinds = (("resource", RESOURCE_FIELDS), ("change", CHANGE_FIELDS))
     return "\n".join(
@@ -85,24 +85,24 @@ class DocumentLocation:
     is_plain: bool
     doc_type: str = ""
 
-    def located(self, values: list[str]) -> Query:
+    def location_condition(self, values: list[str]) -> Query:
         """Return the condition that a location has one of some values."""
         found: Query = {"terms": {"location.value": values}}
         return {"nested": {"path": "location", "query": found}} if self.is_nested else found
 
-    def where(self, *more: Query) -> Query:
+    def query(self, *more: Query) -> Query:
         """Return the query for these documents, with more conditions."""
         return {"bool": {"filter": [*self.filters, *more]}}
 
-    def of_any_set(self) -> Query:
+    def query_all_sets(self) -> Query:
         """Return the query for the documents of this kind, whatever set they are of."""
         ours = [it for it in self.filters if "resource_set" not in it.get("term", {})]
         return {"bool": {"filter": ours}}
 
-    def dated(self, moment: datetime) -> str:
+    def format_date(self, moment: datetime) -> str:
         """Return a date in a form that the mapping takes."""
         if self.is_plain:
-            return plain_date(moment)
+            return format_plain_date(moment)
         return format_w3c(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
@@ -124,10 +124,10 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
     apart = f"{settings.index}-{settings.resource_type}"
     mapping = _mapping(server, apart)
     if mapping is not None:
-        resources = _place(server, settings, apart, mapping, "")
+        resources = _find_location(server, settings, apart, mapping, "")
         name = f"{settings.index}-{settings.change_type}"
         mapping = _mapping(server, name)
-        changes = None if mapping is None else _place(server, settings, name, mapping, "")
+        changes = None if mapping is None else _find_location(server, settings, name, mapping, "")
     else:
         mapping = _mapping(server, settings.index)
         if mapping is None:
@@ -137,10 +137,12 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
                 hint="resourcesync catalogue import SYSTEM:… LINES makes an index",
                 code="no-index",
             )
-        resources = _place(server, settings, settings.index, mapping, settings.resource_type)
-        changes = _place(server, settings, settings.index, mapping, settings.change_type)
+        resources = _find_location(
+            server, settings, settings.index, mapping, settings.resource_type
+        )
+        changes = _find_location(server, settings, settings.index, mapping, settings.change_type)
     if changes is not None and not changes.times:
-        raise _unfit(changes.index, "neither timestamp nor datetime is a date")
+        raise _bad_mapping(changes.index, "neither timestamp nor datetime is a date")
     return IndexLayout(resources=resources, changes=changes)
 
 
@@ -169,7 +171,7 @@ def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) and found else None
 
 
-def _place(
+def _find_location(
     server: SearchServer,
     settings: IndexSettings,
     index: str,
@@ -189,11 +191,11 @@ def _place(
         if doc_type:
             _check_exact(index, fields, DOC_TYPE, DOC_TYPE)
     if len(nested) != 1:
-        raise _unfit(index, "locations are nested in one index and not in another")
+        raise _bad_mapping(index, "locations are nested in one index and not in another")
     return DocumentLocation(
         index=index,
         filters=tuple(_filters(settings, doc_type)),
-        identity=f"{_identity(server, index)} {settings.meaning}",
+        identity=f"{_identity(server, index)} {settings.fingerprint}",
         is_nested=nested.pop(),
         times=tuple(name for name in TIMES if name in times),
         is_plain=plain,
@@ -218,7 +220,7 @@ def _identity(server: SearchServer, index: str) -> str:
 def _fields(index: str, mapping: object) -> Mapping[str, Any]:
     mappings = _get(mapping, "mappings")
     if "properties" not in mappings and any("properties" in _get(mappings, it) for it in mappings):
-        raise _unfit(index, "it has types of documents, which servers had before version 7")
+        raise _bad_mapping(index, "it has types of documents, which servers had before version 7")
     return _get(mappings, "properties")
 
 
@@ -231,13 +233,13 @@ def _check_exact(index: str, fields: Mapping[str, Any], name: str, said: str) ->
     """Refuse what cannot be searched for as it is: then what is there would look deleted."""
     field = _get(fields, name)
     if not field:
-        raise _unfit(index, f"it has no field {said}")
+        raise _bad_mapping(index, f"it has no field {said}")
     kind = str(field.get("type", "object"))
     if kind not in _EXACT:
-        raise _unfit(index, f"{said} is {kind}, and not keyword")
+        raise _bad_mapping(index, f"{said} is {kind}, and not keyword")
     longest = field.get("ignore_above")
     if longest is not None and int(longest) < _LONGEST_VALUE:
-        raise _unfit(index, f"{said} ignores what has more than {longest} characters")
+        raise _bad_mapping(index, f"{said} ignores what has more than {longest} characters")
 
 
 def _is_plain(field: Mapping[str, Any]) -> bool:
@@ -245,7 +247,7 @@ def _is_plain(field: Mapping[str, Any]) -> bool:
     return "optional_time" not in written and "iso8601" not in written
 
 
-def _unfit(index: str, why: str) -> ConfigurationError:
+def _bad_mapping(index: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the mapping of {index} does not fit: {why}",
         evidence=(("kept", "what was recorded before"),),

@@ -37,10 +37,10 @@ class ReportedEntry(NamedTuple):
     """A change that was told: its ``_id`` and its time in milliseconds."""
 
     name: str
-    at: int
+    logged: int
 
 
-def decode(text: str) -> LogPosition:
+def decode_position(text: str) -> LogPosition:
     """Return the position that a text is.
 
     Raises:
@@ -57,7 +57,7 @@ def decode(text: str) -> LogPosition:
     return found
 
 
-def advance(
+def advance_position(
     position: LogPosition, told: Iterable[ReportedEntry], *, boundary: int, held: int | None
 ) -> LogPosition:
     """Return the position after some changes.
@@ -70,19 +70,19 @@ def advance(
     """
     known = list(told)
     start = max(position.start, boundary)
-    start = narrowed(known, start) if held is None else max(position.start, min(start, held))
-    seen = frozenset(it.name for it in known if it.at >= start)
+    start = narrow_start(known, start) if held is None else max(position.start, min(start, held))
+    seen = frozenset(it.name for it in known if it.logged >= start)
     return LogPosition(log=position.log, start=start, seen=seen, undated=position.undated)
 
 
-def narrowed(known: Sequence[ReportedEntry], start: int) -> int:
+def narrow_start(known: Sequence[ReportedEntry], start: int) -> int:
     """Return a moment from which on no more changes are known than can be remembered.
 
     When one second has more, a latecomer of that second is given up: all is read again anyhow,
     now and then.
     """
-    newest = max((it.at for it in known), default=start)
+    newest = max((it.logged for it in known), default=start)
     for moment in (start, newest):
-        if sum(it.at >= moment for it in known) <= MAX_REMEMBERED:
+        if sum(it.logged >= moment for it in known) <= MAX_REMEMBERED:
             return moment
     return newest + 1

@@ -72,7 +72,7 @@ class ChangePoster:
         times: Counter[str] = Counter()
         rest = iter(changes)
         while some := list(islice(rest, _AT_ONCE)):
-            self._find(names, [it.uri for it in some])
+            self._find_ids(names, [it.uri for it in some])
             now = self._clock.now()
             lines: list[bytes] = []
             for change in some:
@@ -88,7 +88,7 @@ class ChangePoster:
             self._server.request("POST", f"/{segment(place)}/_refresh")
         return Posted(**counts)
 
-    def _find(self, names: dict[str, str | None], uris: Sequence[str]) -> None:
+    def _find_ids(self, names: dict[str, str | None], uris: Sequence[str]) -> None:
         """Learn by which ``_id`` some resources are known, ``None`` for those that are not."""
         unknown = [uri for uri in dict.fromkeys(uris) if uri not in names]
         if not unknown:
@@ -107,36 +107,39 @@ class ChangePoster:
                 return "", []
             names[uri] = None
             written = [_action("delete", self._resources, known)]
-            return "deleted", [*written, *self._logged(change.resource, "deleted", moment, now)]
-        name = known or self._name(uri)
+            return "deleted", [
+                *written,
+                *self._encode_log_entry(change.resource, "deleted", moment, now),
+            ]
+        name = known or self._make_id(uri)
         names[uri] = name
         kind = "created" if known is None else "updated"
-        told = resource_document(change.resource, self._resources.dated)
+        told = resource_document(change.resource, self._resources.format_date)
         written = [
             _action("index", self._resources, name),
             self._document(self._resources, told, now, resync_id=name),
         ]
-        return kind, [*written, *self._logged(change.resource, kind, moment, now)]
+        return kind, [*written, *self._encode_log_entry(change.resource, kind, moment, now)]
 
-    def _logged(
+    def _encode_log_entry(
         self, resource: Resource, kind: str, moment: datetime, now: datetime
     ) -> Iterator[bytes]:
-        told = change_document(resource, kind, moment, self._changes.dated)
-        name = self._name(resource.uri, kind, str(moment))
+        told = change_document(resource, kind, moment, self._changes.format_date)
+        name = self._make_id(resource.uri, kind, str(moment))
         yield _action("index", self._changes, name)
         yield self._document(self._changes, told, now, resync_id=name)
 
     def _document(
         self, place: DocumentLocation, told: Mapping[str, Any], now: datetime, *, resync_id: str
     ) -> bytes:
-        common = {"timestamp": place.dated(now), "resync_id": resync_id}
+        common = {"timestamp": place.format_date(now), "resync_id": resync_id}
         if self._set:
             common["resource_set"] = self._set
         if place.doc_type:
             common[DOC_TYPE] = place.doc_type
         return msgspec.json.encode({**common, **told})
 
-    def _name(self, *parts: str) -> str:
+    def _make_id(self, *parts: str) -> str:
         """Return an ``_id`` that is the same whenever the same is written."""
         return hashlib.sha256("\n".join((self._set, *parts)).encode()).hexdigest()[:40]
 

@@ -57,20 +57,20 @@ class IndexSettings:
     window: float = WINDOW
 
     @property
-    def meaning(self) -> str:
+    def fingerprint(self) -> str:
         """What is another when the same documents would mean other resources."""
         it = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
         return hashlib.sha256("\n".join(it).encode()).hexdigest()[:16]
 
 
-def parse(options: AccountOptions) -> IndexSettings:
+def parse_settings(options: AccountOptions) -> IndexSettings:
     """Return what an address and its values say.
 
     Raises:
         ConfigurationError: They cannot work. The message has no secret.
     """
     values = _by_name(options.values)
-    server, index = _place(options.address, values)
+    server, index = _parse_address(options.address, values)
     prefix = values.get("url_prefix", options.base_uri)
     return IndexSettings(
         server=server,
@@ -99,7 +99,7 @@ def _by_name(given: Mapping[str, str]) -> dict[str, str]:
     return values
 
 
-def _place(address: str, values: Mapping[str, str]) -> tuple[ServerSettings, str]:
+def _parse_address(address: str, values: Mapping[str, str]) -> tuple[ServerSettings, str]:
     scheme, _, url = address.partition(":")
     example = f"write it as {scheme}:https://HOST:{DEFAULT_PORT}/INDEX"
     try:

@@ -67,7 +67,7 @@ class PointInTimeView:
             name, after, found = first, None, 0
             while True:
                 request = {"query": query, **more, "track_total_hits": after is None}
-                hits, name = self._some(name, request, after)
+                hits, name = self._next_page(name, request, after)
                 found += len(hits)
                 yield from hits
                 if not hits or found >= self.total:
@@ -98,7 +98,7 @@ class PointInTimeView:
             ) from error
         name = answer.get(self._id) if isinstance(answer, dict) else None
         if not isinstance(name, str):
-            raise _strange(self._server, answer)
+            raise _malformed_answer(self._server, answer)
         try:
             yield name
         finally:
@@ -114,7 +114,7 @@ class PointInTimeView:
         except ResourceSyncError as error:
             _log.info("a point in time was not closed: %s", error.message)
 
-    def _some(
+    def _next_page(
         self, name: str, request: Query, after: Sequence[object] | None
     ) -> tuple[list[Hit], str]:
         """Return the next documents, and the name of the view from now on."""
@@ -140,19 +140,19 @@ class PointInTimeView:
                     raise
                 self._order = _ORDERS[-1]  # OpenSearch before 3.3
             else:
-                return self._checked(answer, name, is_first=after is None)
+                return self._checked_page(answer, name, is_first=after is None)
 
-    def _checked(self, answer: Any, name: str, *, is_first: bool) -> tuple[list[Hit], str]:
-        check_whole(self._server, answer)
+    def _checked_page(self, answer: Any, name: str, *, is_first: bool) -> tuple[list[Hit], str]:
+        check_complete(self._server, answer)
         hits = answer["hits"].get("hits")
         if not isinstance(hits, list) or not all(map(_is_document, hits)):
-            raise _strange(self._server, answer)
+            raise _malformed_answer(self._server, answer)
         if is_first:
             self.total = total_of(self._server, answer)
         return hits, answer.get("pit_id") or name
 
 
-def check_whole(server: SearchServer, answer: Any) -> None:
+def check_complete(server: SearchServer, answer: Any) -> None:
     """Refuse the answer to a search that is not of all shards, or not to its end.
 
     Raises:
@@ -161,7 +161,7 @@ def check_whole(server: SearchServer, answer: Any) -> None:
     """
     shards = answer.get("_shards") if isinstance(answer, dict) else None
     if not isinstance(shards, dict) or not isinstance(answer.get("hits"), dict):
-        raise _strange(server, answer)
+        raise _malformed_answer(server, answer)
     if shards.get("failed") or answer.get("timed_out") is not False:
         failed = f"{shards.get('failed')} of {shards.get('total')} shards failed"
         raise SourceUnavailableError(
@@ -184,10 +184,10 @@ def total_of(server: SearchServer, answer: Any) -> int:
     """
     total = answer["hits"].get("total")
     if not isinstance(total, dict) or total.get("relation") != "eq":
-        raise _strange(server, answer)
+        raise _malformed_answer(server, answer)
     value = total.get("value")
     if type(value) is not int:
-        raise _strange(server, answer)
+        raise _malformed_answer(server, answer)
     return value
 
 
@@ -203,7 +203,7 @@ def _last_sort(hits: Sequence[Hit]) -> Sequence[object]:
     return found
 
 
-def _strange(server: SearchServer, answer: object) -> BadResponseError:
+def _malformed_answer(server: SearchServer, answer: object) -> BadResponseError:
     return BadResponseError(
         f"{server.address} answers a search in a way that is not known",
         uri=server.address,

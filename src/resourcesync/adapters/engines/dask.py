@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from resourcesync import __version__
-from resourcesync.adapters.engines.performing import perform
+from resourcesync.adapters.engines.performing import run_unit
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
@@ -67,9 +67,9 @@ class DaskEngine:
         """
         if self._client.status not in ("running", "connecting"):
             raise EngineError(f"the scheduler at {self._address} is gone")
-        return _DaskFuture(self._client.submit(perform, work, unit, share, pure=False))
+        return _DaskFuture(self._client.submit(run_unit, work, unit, share, pure=False))
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Look for the scheduler again: it may have been restarted."""
         self.close()
         try:

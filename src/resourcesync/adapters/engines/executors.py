@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-from resourcesync.adapters.engines.performing import perform
+from resourcesync.adapters.engines.performing import run_unit
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
@@ -35,9 +35,9 @@ class ExecutorEngine:
         Raises:
             EngineError: The executor was ended, or its workers died.
         """
-        return submit(self._executor, perform, work, unit, share)
+        return submit_unit(self._executor, run_unit, work, unit, share)
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Return ``False``: only its owner can make another."""
         return False
 
@@ -45,7 +45,7 @@ class ExecutorEngine:
         """Leave the executor as it is."""
 
 
-def submit(
+def submit_unit(
     executor: Executor, how: UnitRunner, work: UnitFunction, unit: WorkUnit, share: HostShare
 ) -> UnitFuture:
     """Begin a unit on an executor, in the way of its workers.

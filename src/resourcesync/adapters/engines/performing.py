@@ -10,7 +10,7 @@ from resourcesync.ports.engines import HostShare, UnitFunction, UnitOutcome, Wor
 _LONGEST = 500
 
 
-def perform(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
+def run_unit(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
     """Do a unit; whatever goes wrong is told in a way that reaches the coordinator.
 
     Errors of others may not survive being sent, and would break the engine.
@@ -21,10 +21,12 @@ def perform(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome
     try:
         return work(unit, share)
     except BaseException as error:  # noqa: BLE001 - also SystemExit would end a worker
-        raise EngineError(_describe(error), evidence=(("raised in", _place(error)),)) from None
+        raise EngineError(
+            _describe(error), evidence=(("raised in", _source_location(error)),)
+        ) from None
 
 
-def version() -> str:
+def package_version() -> str:
     """Return the version of this package, where it is called."""
     return __version__
 
@@ -37,7 +39,7 @@ def _describe(error: BaseException) -> str:
     return " ".join(words.split())[:_LONGEST]
 
 
-def _place(error: BaseException) -> str:
+def _source_location(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     return f"{PurePath(last.filename).name}:{last.lineno}, {last.name}"

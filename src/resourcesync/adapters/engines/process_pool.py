@@ -19,15 +19,15 @@ from typing import Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-MOST: Final = 1_024
+MAX_PROCESSES: Final = 1_024
 _PATIENCE: Final = 5.0
 """Seconds for which a process that was told to end may take its time."""
 
 
 def new_pool(workers: int) -> ProcessPoolExecutor:
-    """Return an executor whose work is to be handed on by `carry_out`; end it by `end_pool`."""
+    """Return an executor whose work is to be handed on by `run_in_worker`; end it by `end_pool`."""
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
 
 
 def end_pool(executor: ProcessPoolExecutor) -> None:
@@ -50,7 +50,7 @@ def end_pool(executor: ProcessPoolExecutor) -> None:
 
 def processors() -> int:
     """Return how many processors this process may use."""
-    return min(MOST, len(os.sched_getaffinity(0)))
+    return min(MAX_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 @dataclass(slots=True)
@@ -63,41 +63,41 @@ class _WorkerState:
     """
 
     busy: bool = False
-    ended: bool = False
+    is_ending: bool = False
 
 
-_life: Final = _WorkerState()
+_worker_state: Final = _WorkerState()
 """Of this process, if it is one of a pool's: a signal has no other way to find it."""
 
 
-def carry_out(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+def run_in_worker(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     """Call a function in one of the processes, so that it can be given up."""
-    _life.busy = True
+    _worker_state.busy = True
     try:
         return function(*arguments, **named)
     finally:
-        _life.busy = False
-        if _life.ended:
+        _worker_state.busy = False
+        if _worker_state.is_ending:
             os._exit(0)  # nobody waits for more, and whoever died may hold the lock of the queue
 
 
-def _begin() -> None:
+def _prepare_worker() -> None:
     """Prepare a process: Ctrl-C is for the parent, which ends it, alive or dead."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    signal.signal(signal.SIGTERM, _on_terminate)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end(_number: int, _frame: object) -> None:
+def _on_terminate(_number: int, _frame: object) -> None:
     """Have the unit that is under way tidy up, as if it had failed."""
-    if not _life.busy:
+    if not _worker_state.busy:
         os._exit(0)
-    if not _life.ended:
-        _life.ended = True
+    if not _worker_state.is_ending:
+        _worker_state.is_ending = True
         raise SystemExit
 
 
-def _end_with_the_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

@@ -1,13 +1,13 @@
 """Units in processes of this machine: the engine that needs nothing."""
 
-from resourcesync.adapters.engines.executors import submit
-from resourcesync.adapters.engines.performing import perform
+from resourcesync.adapters.engines.executors import submit_unit
+from resourcesync.adapters.engines.performing import run_unit
 from resourcesync.adapters.engines.process_pool import (
-    MOST,
-    carry_out,
+    MAX_PROCESSES,
     end_pool,
     new_pool,
     processors,
+    run_in_worker,
 )
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
@@ -38,9 +38,9 @@ class ProcessEngine:
         Raises:
             EngineError: A process died, so that none of the others does any more; or it is closed.
         """
-        return submit(self._executor, _do, work, unit, share)
+        return submit_unit(self._executor, _run_unit_in_worker, work, unit, share)
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Take new processes in place of all that there were."""
         self.close()
         self._executor = new_pool(self._slots)
@@ -68,10 +68,10 @@ def open_processes(address: str, workers: int | None) -> ProcessEngine:
                 f"{number[:100]!r} is no number of processes", hint="such as processes:4"
             )
         workers = int(number)
-    if workers is not None and not 1 <= workers <= MOST:
-        raise ConfigurationError(f"the number of processes must be from 1 to {MOST}")
+    if workers is not None and not 1 <= workers <= MAX_PROCESSES:
+        raise ConfigurationError(f"the number of processes must be from 1 to {MAX_PROCESSES}")
     return ProcessEngine(workers)
 
 
-def _do(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
-    return carry_out(perform, work, unit, share)
+def _run_unit_in_worker(work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitOutcome:
+    return run_in_worker(run_unit, work, unit, share)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from resourcesync import __version__
-from resourcesync.adapters.engines.performing import perform, version
+from resourcesync.adapters.engines.performing import package_version, run_unit
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
@@ -72,7 +72,7 @@ class SparkEngine:
         """
         group = f"{self._groups}-{next(self._numbers)}"
         try:
-            future = self._threads.submit(self._do, group, unit.name, (work, unit, share))
+            future = self._threads.submit(self._run_unit, group, unit.name, (work, unit, share))
         except RuntimeError as error:
             raise EngineError("Spark takes no more work", evidence=(("got", f"{error}"),)) from (
                 error
@@ -87,7 +87,7 @@ class SparkEngine:
         """
         group = f"{self._groups}-check"
         try:
-            asked = self._threads.submit(self._job, group, "which version", _version, None)
+            asked = self._threads.submit(self._run_job, group, "which version", _version, None)
             found = asked.result(_PATIENCE)
         except TimeoutError as error:
             self._context.cancelJobGroup(group)
@@ -109,7 +109,7 @@ class SparkEngine:
                 hint=f"on each worker: pip install resourcesync=={__version__}",
             )
 
-    def mend(self) -> bool:
+    def restart_workers(self) -> bool:
         """Return ``False``: Spark gets new executors by itself."""
         return False
 
@@ -122,13 +122,13 @@ class SparkEngine:
         self._threads.shutdown(wait=True)
         self._ended()
 
-    def _do(
+    def _run_unit(
         self, group: str, name: str, payload: tuple[UnitFunction, WorkUnit, HostShare]
     ) -> UnitOutcome:
-        outcome: UnitOutcome = self._job(group, name, _perform, payload)
+        outcome: UnitOutcome = self._run_job(group, name, _perform, payload)
         return outcome
 
-    def _job(self, group: str, name: str, function: Callable[[Any], Any], payload: Any) -> Any:
+    def _run_job(self, group: str, name: str, function: Callable[[Any], Any], payload: Any) -> Any:
         self._under_way.add(group)
         try:
             self._context.setJobGroup(group, name, interruptOnCancel=True)
@@ -150,11 +150,11 @@ def cause_of(text: str) -> str:
 
 
 def _perform(payload: tuple[UnitFunction, WorkUnit, HostShare]) -> UnitOutcome:
-    return perform(*payload)
+    return run_unit(*payload)
 
 
 def _version(_: object) -> str:
-    return version()
+    return package_version()
 
 
 class _SparkFuture:

@@ -53,7 +53,7 @@ class EventReader:
 
     def read(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that are complete with these bytes."""
-        *lines, self._rest = _LINE_END.split(self._rest + self._plain(chunk))
+        *lines, self._rest = _LINE_END.split(self._rest + self._without_mark(chunk))
         for line in lines:
             if self._is_long:  # the end of what was too long
                 self._is_long = False
@@ -68,11 +68,11 @@ class EventReader:
             self._rest, self._is_long = b"", True
 
     @property
-    def is_amid(self) -> bool:
+    def is_incomplete(self) -> bool:
         """Whether an event has begun to come, and not ended."""
         return bool(self._size or self._rest)
 
-    def _plain(self, chunk: bytes) -> bytes:
+    def _without_mark(self, chunk: bytes) -> bytes:
         """Return bytes without the mark at the beginning, and the rest of a line end."""
         if self._is_new:
             self._mark += chunk

@@ -14,8 +14,8 @@ from resourcesync.adapters.feeds.telling import (
     PendingChanges,
     accepts_gaps,
     check_keys,
-    entry_of,
-    shown,
+    decode_entry,
+    printable,
 )
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import StorageError
@@ -26,7 +26,7 @@ from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAcc
 
 _BLOCK: Final = 64 * 1024
 _POLL_SECONDS: Final = 0.25
-_LATE: Final = 5.0
+_LATE_WRITE_SECONDS: Final = 5.0
 """Seconds after its last byte for which a file that was put away may still be written to."""
 _TOO_LONG: Final = f"longer than {MAX_LINE:,} bytes"
 
@@ -66,9 +66,9 @@ class GrowingFile(ChangeFeed):
         Raises:
             StorageError: It cannot be read.
         """
-        stream = growing.opened(self._path)
+        stream = growing.open_if_exists(self._path)
         if stream is None:
-            raise _missing(self._path)
+            raise _missing_file(self._path)
         with stream:
             return _LineReader(stream, 0).position()
 
@@ -82,8 +82,8 @@ class GrowingFile(ChangeFeed):
         position = after
         until = self._clock.monotonic() + wait
         while True:
-            place, is_there = growing.read(position), False
-            files = growing.files_after(self._path, place, accept_gaps=self._accept_gaps)
+            place, is_there = growing.decode_position(position), False
+            files = growing.files_since(self._path, place, accept_gaps=self._accept_gaps)
             with closing(files):
                 for stream, offset in files:
                     lines, is_there = _LineReader(stream, offset), True
@@ -95,18 +95,18 @@ class GrowingFile(ChangeFeed):
             if self._clock.monotonic() >= until:
                 if is_there:
                     return
-                raise _missing(self._path)
+                raise _missing_file(self._path)
             self._clock.sleep(_POLL_SECONDS)
 
     def _read_changes(self, lines: "_LineReader", until: float) -> Iterator[ChangeBatch]:
         """Yield what one file says, until time is up, or it is put away and nobody writes to it."""
         lot = PendingChanges(self._clock)
-        patience = max(until, self._clock.monotonic() + _LATE)
-        while lines.is_sound():
+        patience = max(until, self._clock.monotonic() + _LATE_WRITE_SECONDS)
+        while lines.is_intact():
             while lines.read(lot):
                 if lot.is_due:
                     yield lot.take(lines.position())
-            if self._is_done(lines, lot, until, patience):
+            if self._finish_file(lines, lot, until, patience):
                 break
             if lot:
                 yield lot.take(lines.position())
@@ -114,20 +114,20 @@ class GrowingFile(ChangeFeed):
         if lot:
             yield lot.take(lines.position())
 
-    def _is_done(
+    def _finish_file(
         self, lines: "_LineReader", lot: PendingChanges, until: float, patience: float
     ) -> bool:
         """Whether no more is to be read of a file now, which was read to its end."""
         now = self._clock.monotonic()
-        if lines.is_named(self._path):
+        if lines.is_current(self._path):
             return now >= until
-        if lines.age(self._clock) > _LATE:
+        if lines.age(self._clock) > _LATE_WRITE_SECONDS:
             lines.finish(lot)
             return True
         return now >= patience
 
 
-def _missing(path: Path) -> StorageError:
+def _missing_file(path: Path) -> StorageError:
     return StorageError(f"there is no file {path}", hint="let it be made, empty, before it is read")
 
 
@@ -143,14 +143,14 @@ class _LineReader:
         self._stream = stream
         self.offset = offset
         self.is_over = False
-        self._head, self._tail = growing.before(stream, offset)
+        self._head, self._tail = growing.read_edges(stream, offset)
         self._rest = b""
         self._long = b""
         self._dropped = 0
 
     def position(self) -> str:
         """Return where the reader stands, as text."""
-        return growing.written(self._place())
+        return growing.encode_position(self._file_position())
 
     def read(self, lot: PendingChanges) -> bool:
         """Put the lines of the next block into a lot; whether there was anything to read.
@@ -161,7 +161,7 @@ class _LineReader:
         try:
             block = os.pread(self._stream.fileno(), _BLOCK, self._read_to())
         except OSError as error:
-            raise growing.unreadable(str(self._stream.name), error) from error
+            raise growing.read_error(str(self._stream.name), error) from error
         *lines, rest = (self._rest + block).split(b"\n")
         self._rest = rest
         for line in lines:
@@ -178,22 +178,24 @@ class _LineReader:
             self._add_line(self._rest, lot)
         self._rest, self.is_over = b"", True
 
-    def is_sound(self) -> bool:
+    def is_intact(self) -> bool:
         """Whether what was read is still there: the file was not cut."""
         try:
             size = os.fstat(self._stream.fileno()).st_size
         except OSError as error:
-            raise growing.unreadable(str(self._stream.name), error) from error
-        return size >= self._read_to() and growing.is_of(self._stream, self._place())
+            raise growing.read_error(str(self._stream.name), error) from error
+        return size >= self._read_to() and growing.is_position_in(
+            self._stream, self._file_position()
+        )
 
-    def is_named(self, path: Path) -> bool:
+    def is_current(self, path: Path) -> bool:
         """Whether the file has the name, or nothing has: it will be written anew."""
         try:
             found = path.stat()
         except FileNotFoundError:
             return True
         except OSError as error:
-            raise growing.unreadable(str(path), error) from error
+            raise growing.read_error(str(path), error) from error
         return os.path.samestat(found, os.fstat(self._stream.fileno()))
 
     def age(self, clock: Clock) -> float:
@@ -204,20 +206,20 @@ class _LineReader:
     def _read_to(self) -> int:
         return self.offset + self._dropped + len(self._rest)
 
-    def _place(self) -> growing.FilePosition:
-        return growing.place_of(self._stream, self.offset, self._head, self._tail)
+    def _file_position(self) -> growing.FilePosition:
+        return growing.position_at(self._stream, self.offset, self._head, self._tail)
 
     def _add_line(self, line: bytes, lot: PendingChanges) -> None:
         size = self._dropped + len(line)
         entries: list[Change | Omission] = []
         if self._dropped:
-            entries.append(Omission(name=shown(self._long), reason=_TOO_LONG))
+            entries.append(Omission(name=printable(self._long), reason=_TOO_LONG))
         elif not line.isspace():
-            entries.append(entry_of(line, str(self._stream.name)))
+            entries.append(decode_entry(line, str(self._stream.name)))
         lot.add(entries, size)
         self.offset += size
         if self._dropped:
-            self._head, self._tail = growing.before(self._stream, self.offset)
+            self._head, self._tail = growing.read_edges(self._stream, self.offset)
         else:
             self._head = (self._head + line[: growing.HEAD])[: growing.HEAD]
             self._tail = (self._tail + line)[-growing.TAIL :]

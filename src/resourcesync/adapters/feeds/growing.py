@@ -15,15 +15,15 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from resourcesync.adapters.feeds.telling import lost
+from resourcesync.adapters.feeds.telling import gap_error
 from resourcesync.errors import StateError, StorageError
 
 HEAD: Final = 1024
 """So many bytes of the beginning of a file tell it from others,"""
 TAIL: Final = 4096
 """and so many before the place."""
-_MOST_BESIDE: Final = 100
-_PUT_AWAY: Final = re.compile(r"[.-][0-9][0-9A-Za-z:._-]*")
+_MAX_ROTATED: Final = 100
+_ROTATED_NAME: Final = re.compile(r"[.-][0-9][0-9A-Za-z:._-]*")
 """What is added to the name of a file that is put away, such as ``.1`` and ``-20261121``."""
 
 
@@ -43,12 +43,12 @@ class FilePosition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tail: str = ""
 
 
-def written(place: FilePosition) -> str:
+def encode_position(place: FilePosition) -> str:
     """Return a place as text."""
     return msgspec.json.encode(place).decode()
 
 
-def read(text: str) -> FilePosition:
+def decode_position(text: str) -> FilePosition:
     """Return a place that was written.
 
     Raises:
@@ -62,7 +62,7 @@ def read(text: str) -> FilePosition:
         ) from error
 
 
-def before(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
+def read_edges(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
     """Return the first and the last of the bytes before a place, as far as they count.
 
     Raises:
@@ -73,28 +73,28 @@ def before(stream: BinaryIO, offset: int) -> tuple[bytes, bytes]:
         head = os.pread(number, min(HEAD, offset), 0)
         return head, os.pread(number, min(TAIL, offset), max(0, offset - TAIL))
     except OSError as error:
-        raise unreadable(str(stream.name), error) from error
+        raise read_error(str(stream.name), error) from error
 
 
-def place_of(stream: BinaryIO, offset: int, head: bytes, tail: bytes) -> FilePosition:
+def position_at(stream: BinaryIO, offset: int, head: bytes, tail: bytes) -> FilePosition:
     """Return the place behind the first ``offset`` bytes of a file, of which some are given."""
     return FilePosition(inode_of(stream), offset, _digest(head[:HEAD]), _digest(tail[-TAIL:]))
 
 
-def unreadable(name: str, error: OSError) -> StorageError:
+def read_error(name: str, error: OSError) -> StorageError:
     """Return the error for a file that cannot be read."""
     return StorageError(f"cannot read {name}: {error.strerror}")
 
 
-def is_of(stream: BinaryIO, place: FilePosition) -> bool:
+def is_position_in(stream: BinaryIO, place: FilePosition) -> bool:
     """Whether a place is one of this file: whether what is before it is what was read."""
     if not place.offset:
         return place.inode in {0, inode_of(stream)}
-    found = place_of(stream, place.offset, *before(stream, place.offset))
+    found = position_at(stream, place.offset, *read_edges(stream, place.offset))
     return (found.head, found.tail) == (place.head, place.tail)
 
 
-def files_after(
+def files_since(
     path: Path, place: FilePosition, *, accept_gaps: bool
 ) -> Generator[tuple[BinaryIO, int], None, None]:
     """Yield what is to be read after a place: each file, and the offset to begin at.
@@ -108,16 +108,16 @@ def files_after(
         StorageError: A file cannot be read.
     """
     with ExitStack() as stack:
-        current = opened(path)
+        current = open_if_exists(path)
         if current is not None:
             stack.enter_context(current)
-            if is_of(current, place):
+            if is_position_in(current, place):
                 yield current, place.offset
                 return
-        beside = [stack.enter_context(it) for it in _beside(path, current)]
-        mine = [number for number, it in enumerate(beside) if is_of(it, place)]
+        beside = [stack.enter_context(it) for it in _rotated_files(path, current)]
+        mine = [number for number, it in enumerate(beside) if is_position_in(it, place)]
         if not mine and place.offset and not accept_gaps:
-            raise lost(
+            raise gap_error(
                 f"{path} was cut or replaced, and what it was before is not beside it",
                 ("read", f"{place.offset:,} bytes of it"),
             )
@@ -125,7 +125,7 @@ def files_after(
             first = min(mine, key=lambda number: inode_of(beside[number]) != place.inode)
             yield beside[first], place.offset
             for stream in beside[first + 1 :]:
-                if _PUT_AWAY.fullmatch(str(stream.name)[len(str(path)) :]):
+                if _ROTATED_NAME.fullmatch(str(stream.name)[len(str(path)) :]):
                     yield stream, 0
         if current is not None:
             yield current, 0
@@ -136,7 +136,7 @@ def inode_of(stream: BinaryIO) -> int:
     return os.fstat(stream.fileno()).st_ino
 
 
-def _beside(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
+def _rotated_files(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
     """Yield the files whose name begins with that of the file, the oldest first."""
     own = None if current is None else inode_of(current)
     found = []
@@ -148,14 +148,14 @@ def _beside(path: Path, current: BinaryIO | None) -> Iterator[BinaryIO]:
                     if status.st_ino != own:
                         found.append((status.st_mtime_ns, entry.name))
     except OSError as error:
-        raise unreadable(str(path.parent), error) from error
-    for _, name in sorted(found)[-_MOST_BESIDE:]:
-        stream = opened(path.with_name(name))
+        raise read_error(str(path.parent), error) from error
+    for _, name in sorted(found)[-_MAX_ROTATED:]:
+        stream = open_if_exists(path.with_name(name))
         if stream is not None:
             yield stream
 
 
-def opened(path: Path) -> BinaryIO | None:
+def open_if_exists(path: Path) -> BinaryIO | None:
     """Open a file, which is not waited for if it is a pipe; ``None`` when it is not there.
 
     Raises:
@@ -166,7 +166,7 @@ def opened(path: Path) -> BinaryIO | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(str(path), error) from error
+        raise read_error(str(path), error) from error
 
 
 def _open_at_once(path: str, flags: int) -> int:

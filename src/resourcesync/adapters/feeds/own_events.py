@@ -4,14 +4,14 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.adapters.feeds.event_stream import ServerSentEvent
-from resourcesync.adapters.feeds.telling import DecodedEvent, entry_of, lost
+from resourcesync.adapters.feeds.telling import DecodedEvent, decode_entry, gap_error
 from resourcesync.model.resources import Change
 
 _KINDS: Final = frozenset({"created", "updated", "deleted"})
-_NAME: Final = "the stream"
+_STREAM_NAME: Final = "the stream"
 
 
-def hear(
+def decode_own_event(
     event: ServerSentEvent, _after: datetime | None, *, accept_gaps: bool = False
 ) -> DecodedEvent:
     """Return what an event of the stream says.
@@ -21,9 +21,9 @@ def hear(
     """
     if event.kind == "reset":
         if not accept_gaps:
-            raise lost("the stream was begun anew, or has forgotten what was read last")
+            raise gap_error("the stream was begun anew, or has forgotten what was read last")
         return DecodedEvent((), None)
     if event.kind not in _KINDS:
         return DecodedEvent((), None)
-    entry = entry_of(event.data, _NAME)
+    entry = decode_entry(event.data, _STREAM_NAME)
     return DecodedEvent((entry,), entry.time if isinstance(entry, Change) else None)

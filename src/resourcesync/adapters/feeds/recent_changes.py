@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.adapters.feeds.event_stream import ServerSentEvent
-from resourcesync.adapters.feeds.telling import DecodedEvent, lost, shown
+from resourcesync.adapters.feeds.telling import DecodedEvent, gap_error, printable
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
@@ -80,7 +80,7 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
     uri: str = ""
 
     @classmethod
-    def read(cls, values: Mapping[str, str]) -> Self:
+    def parse(cls, values: Mapping[str, str]) -> Self:
         """Return what ``--with`` says.
 
         Raises:
@@ -102,12 +102,12 @@ class RecentChangeFilter(msgspec.Struct, frozen=True, kw_only=True):
         wikis = frozenset(_listed(values.get("wiki", "")))
         return cls(wikis=wikis, namespaces=namespaces, uri=template)
 
-    def has(self, namespace: int | None) -> bool:
+    def includes(self, namespace: int | None) -> bool:
         """Whether pages of a namespace are taken; ``None`` is one that is not known."""
         return not self.namespaces or namespace in self.namespaces
 
 
-def since_of(values: Mapping[str, str]) -> datetime | None:
+def parse_since(values: Mapping[str, str]) -> datetime | None:
     """Return from when on the stream is read the first time.
 
     Raises:
@@ -123,7 +123,7 @@ def since_of(values: Mapping[str, str]) -> datetime | None:
         ) from error
 
 
-def hear(
+def decode_recent_change(
     event: ServerSentEvent,
     after: datetime | None,
     *,
@@ -147,9 +147,9 @@ def hear(
         said = _decode(event.data)
         moment = _moment(said)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        return DecodedEvent((Omission(name=shown(event.data), reason=str(error)[:300]),), None)
+        return DecodedEvent((Omission(name=printable(event.data), reason=str(error)[:300]),), None)
     if after is not None and moment is not None and moment - after > _LONGEST_GAP:
-        gap = lost(
+        gap = gap_error(
             "the stream does not reach back to what was read last",
             ("last", format_w3c(after)),
             ("then", format_w3c(moment)),
@@ -170,7 +170,7 @@ def _changes(
     kind = _KINDS.get(str(said.type))
     if said.type == "log":
         kind = _LOGGED.get((said.log_type or "", said.log_action or ""))
-    if kind is not None and chosen.has(said.namespace):
+    if kind is not None and chosen.includes(said.namespace):
         yield _change(kind, _uri(said, chosen, said.title), moment)
 
 
@@ -180,11 +180,11 @@ def _moved(
     """Yield what a move does: the old page is gone, unless it leads to the new one from now on."""
     params = said.log_params if isinstance(said.log_params, dict) else {}
     leads_on = str(params.get("noredir", "0")) in {"0", ""}
-    if chosen.has(said.namespace):
+    if chosen.includes(said.namespace):
         kind = ChangeKind.UPDATED if leads_on else ChangeKind.DELETED
         yield _change(kind, _uri(said, chosen, said.title), moment)
     target = params.get("target")
-    if isinstance(target, str) and target and chosen.has(_namespace_of(target, said)):
+    if isinstance(target, str) and target and chosen.includes(_namespace_of(target, said)):
         yield _change(ChangeKind.CREATED, _uri(said, chosen, target), moment)
 
 

@@ -22,8 +22,8 @@ from resourcesync.adapters.feeds.telling import (
     PendingChanges,
     accepts_gaps,
     check_keys,
-    entry_of,
-    lost,
+    decode_entry,
+    gap_error,
 )
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import (
@@ -50,7 +50,7 @@ _MOST_BYTES: Final = MAX_LINE
 """Of one entry; a longer one is left out."""
 _MUCH_BYTES: Final = 8 << 20
 """After which no more entries are asked for at once."""
-_BOUNDED: Final = """
+_READ_BOUNDED: Final = """
 local told, size = {}, 0
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
     local long = 0
@@ -176,7 +176,7 @@ class RedisStream(ChangeFeed):
         Raises:
             SourceError: The server does not answer, or refuses.
         """
-        return _written(_StreamPosition(number=self._state()[1]))
+        return _encode_position(_StreamPosition(number=self._state()[1]))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the entries after a position tell.
@@ -185,7 +185,7 @@ class RedisStream(ChangeFeed):
             DiscontinuityError: Some of them were trimmed.
             SourceError: The server does not answer, or refuses.
         """
-        place = _read(after)
+        place = _decode_position(after)
         until = self._clock.monotonic() + wait
         while True:
             entries = self._entries(place)
@@ -199,7 +199,7 @@ class RedisStream(ChangeFeed):
                     lot.add([self._decode_entry(number.decode("ascii", "replace"), fields)], size)
                 last = entries[-1][0].decode("ascii", "replace")
                 place = _StreamPosition(last, place.number + len(entries))
-                yield lot.take(_written(place))
+                yield lot.take(_encode_position(place))
             elif self._clock.monotonic() >= until:
                 return
             else:
@@ -217,7 +217,7 @@ class RedisStream(ChangeFeed):
         with _guard_redis(self._name):
             try:
                 found: Any = self._client.eval(
-                    _BOUNDED, 1, self._name, start, _AT_ONCE, _MOST_BYTES, _MUCH_BYTES
+                    _READ_BOUNDED, 1, self._name, start, _AT_ONCE, _MOST_BYTES, _MUCH_BYTES
                 )
             except NoPermissionError:
                 told: Any = self._client.xrange(self._name, min=start, count=_AT_ONCE)
@@ -239,7 +239,7 @@ class RedisStream(ChangeFeed):
         if not is_other and gone == place.number:  # exactly what was read
             return place
         if not self._accept_gaps:
-            raise lost(
+            raise gap_error(
                 f"the stream {self._name} was {'trimmed' if gone > place.number else 'begun anew'}:"
                 " not all that came after what was read last is there",
                 ("read", f"{place.id}, entry {place.number:,}"),
@@ -271,7 +271,7 @@ class RedisStream(ChangeFeed):
             name = f"{self._name} {number}"
             return Omission(name=name, reason=f"longer than {_MOST_BYTES:,} bytes")
         if b"json" in fields:
-            return _timed(entry_of(fields[b"json"], self._name), number)
+            return _timed(decode_entry(fields[b"json"], self._name), number)
         texts = {key.decode("utf-8", "replace"): value for key, value in fields.items()}
         line: dict[str, object] = {
             key: value.decode("utf-8", "replace") for key, value in texts.items() if key in _FIELDS
@@ -279,7 +279,7 @@ class RedisStream(ChangeFeed):
         length = texts.get("length", b"")
         if length.isdigit():
             line["length"] = int(length[:20])
-        return _timed(entry_of(msgspec.json.encode(line), self._name), number)
+        return _timed(decode_entry(msgspec.json.encode(line), self._name), number)
 
 
 def _paired(parts: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -300,11 +300,11 @@ def _key(number: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _written(place: _StreamPosition) -> str:
+def _encode_position(place: _StreamPosition) -> str:
     return msgspec.json.encode(place).decode()
 
 
-def _read(text: str) -> _StreamPosition:
+def _decode_position(text: str) -> _StreamPosition:
     try:
         return msgspec.json.decode(text, type=_StreamPosition)
     except msgspec.MsgspecError as error:

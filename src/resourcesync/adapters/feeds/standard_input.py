@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-from resourcesync.adapters.feeds.telling import ChangeFeed, PendingChanges, entry_of, shown
+from resourcesync.adapters.feeds.telling import ChangeFeed, PendingChanges, decode_entry, printable
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change
@@ -20,8 +20,8 @@ from resourcesync.ports.accounts import ChangeBatch
 _NAME: Final = "standard input"
 _POSITION: Final = "standard input"
 _BLOCK: Final = 64 * 1024
-_MOST: Final = 192 * 1024
-_MUCH: Final = 32 * 1024
+_MAX_BATCH_BYTES: Final = 192 * 1024
+_BACKLOG_BYTES: Final = 32 * 1024
 """Bytes after which nothing is left to gather: a pipe holds little more."""
 _GATHER: Final = 0.5
 _INPUT_POLL_SECONDS: Final = 1.0
@@ -59,7 +59,7 @@ class StandardInput(ChangeFeed):
         del after
         until = self._clock.monotonic() + wait
         while not self._is_over:
-            if self._waits_for(
+            if self._wait_readable(
                 _INPUT_POLL_SECONDS if not wait else until - self._clock.monotonic()
             ):
                 if not self._is_behind:
@@ -72,7 +72,7 @@ class StandardInput(ChangeFeed):
             else:
                 yield ChangeBatch(_POSITION, ())
 
-    def _waits_for(self, seconds: float) -> bool:
+    def _wait_readable(self, seconds: float) -> bool:
         """Wait until there is something to read, at most a second; whether there is."""
         most = max(0.0, min(seconds, _INPUT_POLL_SECONDS))
         try:
@@ -83,7 +83,7 @@ class StandardInput(ChangeFeed):
     def _read(self, lot: PendingChanges) -> None:
         """Put the lines that are there into a lot, fewer than 10,000."""
         size = 0
-        while size < _MOST:
+        while size < _MAX_BATCH_BYTES:
             try:
                 block = os.read(self._number, _BLOCK)
             except OSError as error:
@@ -91,8 +91,8 @@ class StandardInput(ChangeFeed):
             size += len(block)
             self._is_over = not block
             self._split(block, lot)
-            self._is_behind = size >= _MUCH
-            if self._is_over or not self._waits_for(0.0):
+            self._is_behind = size >= _BACKLOG_BYTES
+            if self._is_over or not self._wait_readable(0.0):
                 return
 
     def _split(self, block: bytes, lot: PendingChanges) -> None:
@@ -108,5 +108,5 @@ class StandardInput(ChangeFeed):
     def _entries(self, line: bytes) -> list[Change | Omission]:
         if self._long:
             long, self._long = self._long, b""
-            return [Omission(name=shown(long), reason=_TOO_LONG)]
-        return [entry_of(line, _NAME)] if line.strip() else []
+            return [Omission(name=printable(long), reason=_TOO_LONG)]
+        return [decode_entry(line, _NAME)] if line.strip() else []

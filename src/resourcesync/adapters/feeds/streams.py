@@ -23,8 +23,8 @@ from resourcesync.adapters.feeds.telling import (
     PendingChanges,
     accepts_gaps,
     check_keys,
-    seconds_of,
-    shown,
+    parse_seconds,
+    printable,
 )
 from resourcesync.errors import (
     BadResponseError,
@@ -90,10 +90,14 @@ def open_wikimedia(options: AccountOptions) -> Iterator[ResourceAccount]:
     """
     values = options.values
     check_keys("eventstreams:", values, _KEYS | recent_changes.KEYS)
-    chosen = recent_changes.RecentChangeFilter.read(values)
-    hearing = partial(recent_changes.hear, chosen=chosen, accept_gaps=accepts_gaps(values))
-    manner = _manner(values)._replace(since=recent_changes.since_of(values), accepts_since=True)
-    with _opened(options, hearing, manner) as account:
+    chosen = recent_changes.RecentChangeFilter.parse(values)
+    hearing = partial(
+        recent_changes.decode_recent_change, chosen=chosen, accept_gaps=accepts_gaps(values)
+    )
+    manner = _parse_options(values)._replace(
+        since=recent_changes.parse_since(values), accepts_since=True
+    )
+    with _open_feed(options, hearing, manner) as account:
         yield account
 
 
@@ -105,22 +109,22 @@ def open_own(options: AccountOptions) -> Iterator[ResourceAccount]:
         ConfigurationError: A value cannot work.
     """
     check_keys("sse:", options.values, _KEYS)
-    hearing = partial(own_events.hear, accept_gaps=accepts_gaps(options.values))
-    with _opened(options, hearing, _manner(options.values)) as account:
+    hearing = partial(own_events.decode_own_event, accept_gaps=accepts_gaps(options.values))
+    with _open_feed(options, hearing, _parse_options(options.values)) as account:
         yield account
 
 
-def _manner(values: Mapping[str, str]) -> StreamOptions:
+def _parse_options(values: Mapping[str, str]) -> StreamOptions:
     usual = StreamOptions()
     return StreamOptions(
-        quiet=seconds_of(values, "quiet", usual.quiet),
-        silence=seconds_of(values, "silence", usual.silence),
+        quiet=parse_seconds(values, "quiet", usual.quiet),
+        silence=parse_seconds(values, "silence", usual.silence),
         accept_gaps=accepts_gaps(values),
     )
 
 
 @contextmanager
-def _opened(
+def _open_feed(
     options: AccountOptions, hearing: EventDecoder, manner: StreamOptions
 ) -> Iterator["EventFeed"]:
     scheme, _, uri = options.address.partition(":")
@@ -166,7 +170,7 @@ class EventFeed(ChangeFeed):
 
     def position(self) -> str:
         """Return the present, or the moment that was chosen to begin at."""
-        return _written(EventPosition(moment=self._manner.since or self._clock.now()))
+        return _encode_position(EventPosition(moment=self._manner.since or self._clock.now()))
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
         """Yield what the stream tells after a position.
@@ -175,7 +179,7 @@ class EventFeed(ChangeFeed):
             DiscontinuityError: The server has not kept all of it.
             SourceError: It cannot be read.
         """
-        listening = StreamSession(self._clock, _read(after), wait)
+        listening = StreamSession(self._clock, _decode_position(after), wait)
         while not listening.is_over:
             trouble: SourceError | None = None
             try:
@@ -184,27 +188,27 @@ class EventFeed(ChangeFeed):
                 trouble = error
             if listening.lot:
                 yield listening.take_batch()
-            listening.ended(trouble)
+            listening.record_end(trouble)
             if trouble is not None and listening.must_raise(trouble):
                 raise trouble
             self._clock.sleep(listening.pause())
 
     def _read_connection(self, listening: "StreamSession") -> Iterator[ChangeBatch]:
         """Yield what one connection tells."""
-        reader = listening.begin()
+        reader = listening.connect()
         uri, fields = self._request(listening.position)
         with closing(_to_end(self._streamer.stream(uri, fields))) as chunks:
             for chunk in chunks:
-                listening.arrived(chunk)
+                listening.record_arrival(chunk)
                 for event in reader.read(chunk):
-                    self._hear(event, listening)
+                    self._handle_event(event, listening)
                     if listening.lot.is_full:
                         yield listening.take_batch()
-                        listening.resumed()
+                        listening.record_resumption()
                 if listening.lot.is_due:
                     yield listening.take_batch()
-                    listening.resumed()
-                if listening.is_enough(self._manner):
+                    listening.record_resumption()
+                if listening.check_limits(self._manner):
                     return
 
     def _request(self, place: "EventPosition") -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -217,14 +221,14 @@ class EventFeed(ChangeFeed):
         mark = "&" if "?" in self._uri else "?"
         return f"{self._uri}{mark}since={format_w3c(place.moment)}", fields
 
-    def _hear(self, event: ServerSentEvent, listening: "StreamSession") -> None:
+    def _handle_event(self, event: ServerSentEvent, listening: "StreamSession") -> None:
         self._check_id(event)
         heard = DecodedEvent((), None)
         if event.has_data and event.is_whole:
             heard = self._hearing(event, listening.resume_moment())
         elif event.has_data:
-            heard = DecodedEvent((Omission(name=shown(event.data), reason=_TOO_LARGE),), None)
-        listening.hear(heard, event)
+            heard = DecodedEvent((Omission(name=printable(event.data), reason=_TOO_LARGE),), None)
+        listening.add(heard, event)
 
     def _check_id(self, event: ServerSentEvent) -> None:
         """Refuse a stream that could not be gone on with."""
@@ -262,19 +266,19 @@ class StreamSession:
         self._has_heard = self._is_caught_up = False
         self._arrived_at = self._heard_at = 0.0
 
-    def begin(self) -> EventReader:
+    def connect(self) -> EventReader:
         """Begin a connection; return what reads it."""
         self._reader = EventReader(self.position.id)
         self._arrived_at = self._heard_at = 0.0
         return self._reader
 
-    def arrived(self, chunk: bytes) -> None:
+    def record_arrival(self, chunk: bytes) -> None:
         """Take note that the answer is there, and whether there was something new in it."""
         if chunk or not self._arrived_at:
             self._arrived_at = self._clock.monotonic()
         self._heard_at = self._heard_at or self._arrived_at
 
-    def resumed(self) -> None:
+    def record_resumption(self) -> None:
         """Take note that the caller asks for more: his time is not the server's."""
         self._arrived_at = self._heard_at = self._clock.monotonic()
 
@@ -282,7 +286,7 @@ class StreamSession:
         """Return the moment of the position that this call was given, until another one is told."""
         return self.position.moment if self._is_resumed else None
 
-    def hear(self, heard: DecodedEvent, event: ServerSentEvent) -> None:
+    def add(self, heard: DecodedEvent, event: ServerSentEvent) -> None:
         """Take what an event says."""
         self.lot.add(heard.entries, event.size)
         self.position = EventPosition(id=event.last_id, moment=heard.moment or self.position.moment)
@@ -294,9 +298,9 @@ class StreamSession:
 
     def take_batch(self) -> ChangeBatch:
         """Return what was heard since the last time."""
-        return self.lot.take(_written(self.position))
+        return self.lot.take(_encode_position(self.position))
 
-    def is_enough(self, manner: StreamOptions) -> bool:
+    def check_limits(self, manner: StreamOptions) -> bool:
         """Whether to leave the connection.
 
         Time is up, or nobody waits for what is to come; or the connection seems to be dead.
@@ -305,11 +309,11 @@ class StreamSession:
         if self._waits:
             self.is_over = now >= self._until
         else:
-            is_quiet = not self._reader.is_amid and now - self._heard_at >= manner.quiet
+            is_quiet = not self._reader.is_incomplete and now - self._heard_at >= manner.quiet
             self.is_over = self._is_caught_up or is_quiet
         return self.is_over or now - self._arrived_at >= manner.silence
 
-    def ended(self, trouble: SourceError | None) -> None:
+    def record_end(self, trouble: SourceError | None) -> None:
         """Take note that a connection ended, and why."""
         self._pause = min(max(_FIRST_PAUSE, self._pause * 2), _LONGEST_PAUSE)
         asked = self._reader.retry or 0.0
@@ -339,11 +343,11 @@ def _to_end(stream: Generator[bytes, None, FetchResponse]) -> Generator[bytes, N
         )
 
 
-def _written(position: EventPosition) -> str:
+def _encode_position(position: EventPosition) -> str:
     return msgspec.json.encode(position).decode()
 
 
-def _read(text: str) -> EventPosition:
+def _decode_position(text: str) -> EventPosition:
     try:
         return msgspec.json.decode(text, type=EventPosition)
     except msgspec.MsgspecError as error:

@@ -51,7 +51,7 @@ def check_keys(feed: str, values: Mapping[str, str], known: frozenset[str]) -> N
         raise ConfigurationError(f"--with {GAPS} is {_ACCEPTED}, or is left out")
 
 
-def seconds_of(values: Mapping[str, str], key: str, usual: float) -> float:
+def parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
     """Return a number of seconds.
 
     Raises:
@@ -71,7 +71,7 @@ def accepts_gaps(values: Mapping[str, str]) -> bool:
     return GAPS in values
 
 
-def lost(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
+def gap_error(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
     """Return the error that says that changes were lost, and what can be done."""
     return DiscontinuityError(
         message,
@@ -81,18 +81,18 @@ def lost(message: str, *evidence: tuple[str, str]) -> DiscontinuityError:
     )
 
 
-def entry_of(line: bytes, name: str) -> Change | Omission:
+def decode_entry(line: bytes, name: str) -> Change | Omission:
     """Return what one line of JSON says; what is no change is left out."""
     try:
         entry = ndjson.read_line(line, name=name)
     except DocumentError as error:
-        return Omission(name=shown(line), reason=error.message.removeprefix(f"{name}: "))
+        return Omission(name=printable(line), reason=error.message.removeprefix(f"{name}: "))
     if isinstance(entry, Change):
         return entry
     return Omission(name=entry.uri[:_SHOWN], reason='no "change": created, updated or deleted')
 
 
-def shown(line: bytes) -> str:
+def printable(line: bytes) -> str:
     """Return the beginning of something that was told, fit to be printed."""
     text = line[:_SHOWN].decode("utf-8", "replace").strip()
     return "".join(one if one.isprintable() else "\ufffd" for one in text) or "an empty line"

@@ -24,7 +24,7 @@ class Digester:
     """
 
     def __init__(self, algorithms: Sequence[str]) -> None:
-        self._hashes = tuple((name, _constructor(name)) for name in algorithms or ("",))
+        self._hashes = tuple((name, _hash_constructor(name)) for name in algorithms or ("",))
         self._first, self._start = self._hashes[0]
         self._is_alone = len(self._hashes) == 1
 
@@ -46,7 +46,7 @@ class Digester:
         return length, tuple([Digest(name, running.hexdigest()) for name, running in hashes])
 
 
-def _constructor(algorithm: str) -> Callable[[bytes], Any]:
+def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
     """Return what starts a running digest; its own type is private to ``hashlib``."""
     if algorithm not in ALGORITHMS:
         raise ConfigurationError(

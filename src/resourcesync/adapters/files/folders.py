@@ -27,7 +27,7 @@ def open_root(root: Path) -> int:
     try:
         return os.open(root, _FOLDER)
     except OSError as error:
-        raise unlistable(str(root), error) from error
+        raise listing_error(str(root), error) from error
 
 
 def open_below(root: int, names: Sequence[str]) -> int:
@@ -48,7 +48,7 @@ def open_below(root: int, names: Sequence[str]) -> int:
     return folder
 
 
-def unlistable(path: str, error: OSError) -> StorageError:
+def listing_error(path: str, error: OSError) -> StorageError:
     """Return the error for a folder that cannot be listed."""
     return StorageError(
         f"the folder {path!r} cannot be read: {error.strerror}",
@@ -101,7 +101,7 @@ class FolderStack:
             try:
                 folder.descriptor = open_below(self._root.descriptor, folder.names)
             except OSError as error:
-                raise unlistable(folder.path, error) from error
+                raise listing_error(folder.path, error) from error
         return folder, folder.descriptor
 
     def enter(self, folder: ScannedFolder) -> None:
@@ -120,7 +120,7 @@ class FolderStack:
             self.leave()
 
 
-def rising(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
+def sorted_keys(listing: Callable[[], Iterator[str]]) -> Iterator[str]:
     """Yield the keys of a folder in rising order, with no more than a window of them in memory.
 
     Args:

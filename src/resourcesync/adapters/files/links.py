@@ -13,7 +13,7 @@ class LinkNotFollowedError(Exception):
     """A link that is not published; its message is the reason."""
 
 
-def resolve(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names, from the root, of what a link in the tree leads to at last.
 
     Args:
@@ -26,17 +26,17 @@ def resolve(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str, ...
         OSError: Something on the way cannot be read.
     """
     for _ in range(_MAX_HOPS):
-        target = _read(root, names)
+        target = _read_link(root, names)
         if target is None:
             return names
-        further = _join(names[:-1], target, real_root)
+        further = _join_link(names[:-1], target, real_root)
         if not further:
             raise LinkNotFollowedError("a link that leads out of the tree")
         names = further
     raise LinkNotFollowedError(f"a link over more than {_MAX_HOPS} other links")
 
 
-def _read(root: int, names: tuple[str, ...]) -> str | None:
+def _read_link(root: int, names: tuple[str, ...]) -> str | None:
     """Return where a link leads, or ``None`` for anything that is no link."""
     try:
         folder = open_below(root, names[:-1])
@@ -56,7 +56,7 @@ def _read(root: int, names: tuple[str, ...]) -> str | None:
         os.close(folder)
 
 
-def _join(folder: tuple[str, ...], target: str, real_root: str) -> tuple[str, ...]:
+def _join_link(folder: tuple[str, ...], target: str, real_root: str) -> tuple[str, ...]:
     """Return the names that ``target`` means in ``folder``; none when it is not in the tree."""
     if target.startswith("/"):
         inside = real_root.rstrip("/") + "/"

@@ -6,7 +6,7 @@ would be described differently on two machines.
 
 from typing import Final
 
-UNKNOWN: Final = "application/octet-stream"
+UNKNOWN_TYPE: Final = "application/octet-stream"
 
 _TABLE: Final = {
     "application/epub+zip": "epub",
@@ -101,5 +101,5 @@ def media_type(name: str) -> str:
     """
     _, dot, extension = name.rpartition(".")
     if not dot:
-        return UNKNOWN
-    return _BY_EXTENSION.get(extension) or _BY_EXTENSION.get(extension.lower(), UNKNOWN)
+        return UNKNOWN_TYPE
+    return _BY_EXTENSION.get(extension) or _BY_EXTENSION.get(extension.lower(), UNKNOWN_TYPE)

@@ -42,7 +42,7 @@ def to_names(path: str) -> tuple[str, ...] | None:
     return found if len(found) == len(names) else None
 
 
-def unfit(key: str, room: int) -> str | None:
+def uri_fault(key: str, room: int) -> str | None:
     """Return why a name cannot be in a URI that Destinations take; ``None`` if it can.
 
     Args:

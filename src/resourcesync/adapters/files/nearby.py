@@ -9,7 +9,7 @@ from resourcesync.adapters.files.folders import open_below
 from resourcesync.adapters.files.names import to_name, to_names
 from resourcesync.adapters.files.selection import PathFilter
 
-FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 """How a file is opened that may be anything by now."""
 
 FileOpener = Callable[[str], BinaryIO | None]
@@ -48,13 +48,13 @@ class SiblingCache:
             StorageError: It is there, but cannot be read.
         """
         folder, _, segment = uri.rpartition("/")
-        if folder != self._folder and not self._enter(folder):
+        if folder != self._folder and not self._open_folder(folder):
             return self._slowly(uri)
         name = to_name(segment)
-        if name is None or self._judge.of_file(self._path, name) is not None:
+        if name is None or self._judge.exclusion_of_file(self._path, name) is not None:
             return None
         try:
-            descriptor = os.open(name, FILE, dir_fd=self._descriptor)
+            descriptor = os.open(name, FILE_FLAGS, dir_fd=self._descriptor)
         except OSError:
             return self._slowly(uri)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -62,14 +62,14 @@ class SiblingCache:
         os.close(descriptor)
         return None
 
-    def _enter(self, folder: str) -> bool:
+    def _open_folder(self, folder: str) -> bool:
         """Open a folder instead of the last one; return whether it is there and published."""
         self.close()
         if not f"{folder}/".startswith(self._base):
             return False
         path = folder[len(self._base) :]
         names = to_names(path) if path else ()
-        if names is None or self._judge.of_target(names) is not None:
+        if names is None or self._judge.exclusion_of_target(names) is not None:
             return False
         try:
             self._descriptor = open_below(self._root, names)

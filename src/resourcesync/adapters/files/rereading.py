@@ -76,7 +76,7 @@ class RereadSchedule(NamedTuple):
         place = (self.place + self.width) % _ROUND
         return msgspec.json.encode(_RereadState(at=self.now, place=place)).decode()
 
-    def has(self, inode: int, modified: int) -> bool:
+    def is_due(self, inode: int, modified: int) -> bool:
         """Whether a file is due.
 
         Args:

@@ -48,7 +48,7 @@ class PathFilter:
         self._exclude = _union(selection.exclude)
         self._chooses = bool(selection.include or selection.exclude)
 
-    def of_file(self, folder: str, name: str) -> str | None:
+    def exclusion_of_file(self, folder: str, name: str) -> str | None:
         """Return ``None`` to publish a file, else the reason, ``LEFT_OUT`` for one on purpose.
 
         Args:
@@ -61,41 +61,41 @@ class PathFilter:
             return LEFT_OUT
         if self._chooses and (self._exclude(path) or not self._include(path)):
             return LEFT_OUT
-        return self._of_name(name) if name[0] == "." or name[-1] == "~" else None
+        return self._exclusion_of_name(name) if name[0] == "." or name[-1] == "~" else None
 
-    def of_folder(self, folder: str, name: str) -> str | None:
+    def exclusion_of_folder(self, folder: str, name: str) -> str | None:
         """Return ``None`` to look into a folder, else the reason, as ``of_file`` does."""
         path = folder + name
         if path in self._skip:
             return LEFT_OUT
         if self._chooses and (self._exclude(path) or self._exclude(path + "/")):
             return LEFT_OUT
-        return self._of_name(name)
+        return self._exclusion_of_name(name)
 
-    def of_path(self, names: tuple[str, ...]) -> str | None:
+    def exclusion_of_path(self, names: tuple[str, ...]) -> str | None:
         """Return ``None`` to publish the file at these names from the root, else the reason."""
         folder = ""
         for name in names[:-1]:
-            verdict = self.of_folder(folder, name)
+            verdict = self.exclusion_of_folder(folder, name)
             if verdict is not None:
                 return verdict
             folder += name + "/"
-        return self.of_file(folder, names[-1])
+        return self.exclusion_of_file(folder, names[-1])
 
-    def of_target(self, names: tuple[str, ...]) -> str | None:
+    def exclusion_of_target(self, names: tuple[str, ...]) -> str | None:
         """Return ``None`` if a link may publish the file at these names, else the reason.
 
         The operator's ``include`` chooses links by their own names, not by their targets'.
         """
         folder = ""
         for name in names:
-            verdict = self.of_folder(folder, name)
+            verdict = self.exclusion_of_folder(folder, name)
             if verdict is not None:
                 return verdict
             folder += name + "/"
         return None
 
-    def _of_name(self, name: str) -> str | None:
+    def _exclusion_of_name(self, name: str) -> str | None:
         if self._hidden:
             return None
         if name[0] == ".":

@@ -15,15 +15,15 @@ from resourcesync.adapters.files.folders import (
     GONE,
     FolderStack,
     ScannedFolder,
+    listing_error,
     open_below,
     open_root,
-    rising,
-    unlistable,
+    sorted_keys,
 )
-from resourcesync.adapters.files.links import LinkNotFollowedError, resolve
+from resourcesync.adapters.files.links import LinkNotFollowedError, resolve_link
 from resourcesync.adapters.files.media_types import media_type
-from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment, unfit
-from resourcesync.adapters.files.nearby import FILE, FileOpener, SiblingCache
+from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment, uri_fault
+from resourcesync.adapters.files.nearby import FILE_FLAGS, FileOpener, SiblingCache
 from resourcesync.adapters.files.rereading import RereadSchedule
 from resourcesync.adapters.files.selection import LEFT_OUT, FileSelection, PathFilter
 from resourcesync.errors import OriginalChangedError, StorageError
@@ -78,7 +78,7 @@ class FileTreeOriginals:
         self._judge = PathFilter(selection or FileSelection())
         self._digester = Digester(algorithms)
         self._omissions: list[Omission] = []
-        self._is_due = (rereading or RereadSchedule()).has
+        self._is_due = (rereading or RereadSchedule()).is_due
         self._current: tuple[str, int] | None = None
         self._second, self._lastmod = 0, EPOCH
 
@@ -101,7 +101,7 @@ class FileTreeOriginals:
         self._omissions = []
         root = ScannedFolder(open_root(self._root), (), self._base)
         descent = FolderStack(root)
-        root.keys = rising(lambda: self._keys(root))
+        root.keys = sorted_keys(lambda: self._keys(root))
         try:
             while descent:
                 yield from self._scan_files(descent)
@@ -146,17 +146,17 @@ class FileTreeOriginals:
                     key = to_segment(name)
                     if entry.is_dir(follow_symlinks=False):
                         key += "/"
-                        reason = judge.of_folder(path, name)
+                        reason = judge.exclusion_of_folder(path, name)
                     else:
-                        reason = judge.of_file(path, name)
+                        reason = judge.exclusion_of_file(path, name)
                     if reason is None and (len(key) > room or "%0" in key):
-                        reason = unfit(key, room)
+                        reason = uri_fault(key, room)
                     if reason is None:
                         yield key
                     else:
                         self._omit(path + name, reason)
         except OSError as error:
-            raise unlistable(path, error) from error
+            raise listing_error(path, error) from error
 
     def _enter(self, descent: FolderStack, key: str) -> bool:
         """Go down into a folder; return whether it is still there and on the same device."""
@@ -168,13 +168,13 @@ class FileTreeOriginals:
         except OSError as error:
             if error.errno in GONE:
                 return False
-            raise unlistable(folder.path + name, error) from error
+            raise listing_error(folder.path + name, error) from error
         child = ScannedFolder(below, (*folder.names, name), folder.uri + key)
         if not self._crosses_devices and os.fstat(below).st_dev != descent.device:
             child.close()
             self._omit(folder.path + name, "a folder on another file system")
             return False
-        child.keys = rising(lambda: self._keys(child))
+        child.keys = sorted_keys(lambda: self._keys(child))
         descent.enter(child)
         return True
 
@@ -192,14 +192,14 @@ class FileTreeOriginals:
         except OSError as error:
             if error.errno in GONE:
                 return None
-            raise unlistable(folder.path + name, error) from error
+            raise listing_error(folder.path + name, error) from error
         return found
 
     def _stat_link_target(self, names: tuple[str, ...], found: os.stat_result) -> os.stat_result:
         """Return what a link to a file leads to; ``found`` is not a regular file itself."""
         if not stat.S_ISLNK(found.st_mode):
             raise LinkNotFollowedError("not a file: a socket, a pipe or a device")
-        with self._rooted() as root:
+        with self._opened_root() as root:
             names = self._resolve(root, names)
             folder = open_below(root, names[:-1])
             try:
@@ -211,8 +211,8 @@ class FileTreeOriginals:
         return found
 
     def _resolve(self, root: int, names: tuple[str, ...]) -> tuple[str, ...]:
-        names = resolve(root, os.path.realpath(self._root), names)
-        if self._judge.of_target(names) is not None:
+        names = resolve_link(root, os.path.realpath(self._root), names)
+        if self._judge.exclusion_of_target(names) is not None:
             raise LinkNotFollowedError("a link to a file that is not published")
         return names
 
@@ -236,10 +236,10 @@ class FileTreeOriginals:
         seen, length = original.fingerprint, original.length
         for _ in range(_TRIES):
             looked = 0 if seen else self._now()
-            descriptor = self._open(original.uri, self._open_beside)
+            descriptor = self._open(original.uri, self._open_sibling)
             try:
                 if not seen:
-                    seen, length = self._regular(original.uri, descriptor)
+                    seen, length = self._check_regular(original.uri, descriptor)
                 count, digests = self._digester.read(descriptor, length)
                 found = os.fstat(descriptor)
             except OSError as error:
@@ -262,7 +262,7 @@ class FileTreeOriginals:
         Nothing is looked at: there may be no such file.
         """
         names = self._names(uri)
-        if names is None or self._judge.of_path(names) is not None:
+        if names is None or self._judge.exclusion_of_path(names) is not None:
             return None
         return "/".join(names)
 
@@ -286,7 +286,7 @@ class FileTreeOriginals:
     @contextmanager
     def reading(self) -> Iterator[FileOpener]:
         """Give what opens as ``open`` does, for one thread: quickly for files beside each other."""
-        with self._rooted() as root:
+        with self._opened_root() as root:
             nearby = SiblingCache(root, self._base, self._judge, self.open)
             try:
                 yield nearby
@@ -307,14 +307,14 @@ class FileTreeOriginals:
                 raise OriginalChangedError(f"{uri} is no longer there") from error
             raise _unreadable(uri, error) from error
 
-    def _regular(self, uri: str, descriptor: int) -> tuple[str, int]:
+    def _check_regular(self, uri: str, descriptor: int) -> tuple[str, int]:
         """Return the signature and the length of an open file, which must be one."""
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OriginalChangedError(f"{uri} is no longer a file")
         return _signature(found), found.st_size
 
-    def _open_beside(self, uri: str) -> int:
+    def _open_sibling(self, uri: str) -> int:
         """Open a file, quickly when it is in the very folder that this thread's scan is in."""
         if self._current is not None:
             folder, descriptor = self._current
@@ -322,7 +322,7 @@ class FileTreeOriginals:
             name = to_name(segment) if len(segment) < len(uri) else None
             if name is not None:
                 try:
-                    return os.open(name, FILE, dir_fd=descriptor)
+                    return os.open(name, FILE_FLAGS, dir_fd=descriptor)
                 except OSError as error:
                     if error.errno != errno.ELOOP:
                         raise
@@ -332,7 +332,7 @@ class FileTreeOriginals:
         names = self._names(uri)
         if names is None:
             raise OriginalChangedError(f"{uri} is not a file of this tree")
-        with self._rooted() as root:
+        with self._opened_root() as root:
             try:
                 return _open_file(root, names)
             except OSError as error:
@@ -371,7 +371,7 @@ class FileTreeOriginals:
         return False
 
     @contextmanager
-    def _rooted(self) -> Iterator[int]:
+    def _opened_root(self) -> Iterator[int]:
         root = open_root(self._root)
         try:
             yield root
@@ -382,7 +382,7 @@ class FileTreeOriginals:
 def _open_file(root: int, names: tuple[str, ...]) -> int:
     folder = open_below(root, names[:-1])
     try:
-        return os.open(names[-1], FILE, dir_fd=folder)
+        return os.open(names[-1], FILE_FLAGS, dir_fd=folder)
     finally:
         os.close(folder)
 

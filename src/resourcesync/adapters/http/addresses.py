@@ -32,7 +32,7 @@ class Address(NamedTuple):
     authority: str
 
 
-def read_address(uri: str) -> Address:
+def parse_address(uri: str) -> Address:
     """Return what a URI addresses.
 
     Raises:

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterator
 
 _STEP = 65_536
-_GZIP = zlib.MAX_WBITS | 16
+_GZIP_WBITS = zlib.MAX_WBITS | 16
 
 
 class GzipDecoder:
@@ -14,7 +14,7 @@ class GzipDecoder:
     """
 
     def __init__(self) -> None:
-        self._member = zlib.decompressobj(_GZIP)
+        self._member = zlib.decompressobj(_GZIP_WBITS)
         self._begun = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
@@ -25,7 +25,7 @@ class GzipDecoder:
         """
         while chunk:
             if self._member.eof:
-                self._member = zlib.decompressobj(_GZIP)
+                self._member = zlib.decompressobj(_GZIP_WBITS)
             self._begun = True
             piece = self._member.decompress(chunk, _STEP)
             if piece:

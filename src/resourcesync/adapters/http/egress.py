@@ -78,7 +78,7 @@ def is_address(host: str) -> bool:
     return True
 
 
-def is_odd_number(host: str) -> bool:
+def is_ambiguous_number(host: str) -> bool:
     """Whether a resolver may take a host for an address though it is no strict dotted quad.
 
     ``127.1``, ``0x7f.1``, ``2130706433`` and ``127.0.0.1.`` all reach 127.0.0.1.

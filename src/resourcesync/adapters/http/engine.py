@@ -78,7 +78,7 @@ class CurlEngine:
         self._multi.add_handle(curl)
         return transfer
 
-    def turn(self) -> Iterator[HttpTransfer]:
+    def poll(self) -> Iterator[HttpTransfer]:
         """Move all transfers on; yield those that ended, judged and ready for reuse after it.
 
         Raises:
@@ -90,13 +90,13 @@ class CurlEngine:
         while True:
             queued, good, bad = self._multi.info_read(64)
             for curl in good:
-                yield self._end(curl, 0, "")
+                yield self._finish(curl, 0, "")
             for curl, number, text in bad:
-                yield self._end(curl, number, text)
+                yield self._finish(curl, number, text)
             if not queued:
                 return
 
-    def _end(self, curl: Any, number: int, text: str) -> HttpTransfer:
+    def _finish(self, curl: Any, number: int, text: str) -> HttpTransfer:
         transfer = self.active.pop(curl)
         self._multi.remove_handle(curl)
         self._idle.append(transfer)
@@ -127,14 +127,14 @@ class CurlEngine:
         self._multi.remove_handle(transfer.curl)
         self._idle.append(transfer)
 
-    def rest(self) -> None:
+    def abort_all(self) -> None:
         """Give up all transfers; connections at rest stay open."""
         for transfer in list(self.active.values()):
             self.abort(transfer)
 
     def close(self) -> None:
         """Give up all transfers and connections."""
-        self.rest()
+        self.abort_all()
         for transfer in self._idle:
             transfer.curl.close()
         self._idle.clear()
@@ -175,7 +175,7 @@ class CurlEngine:
             (pycurl.SSL_VERIFYHOST, 2),
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
         ]
-        options += proxies.options(settings.proxy, settings.proxy_secret)
+        options += proxies.proxy_options(settings.proxy, settings.proxy_secret)
         authorities = settings.ca_file or system_authorities()
         if settings.bandwidth:
             options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
@@ -191,7 +191,7 @@ class CurlEngine:
         try:
             host = address.addr[0]
             if not transfer.private and not (isinstance(host, str) and is_public(host)):
-                transfer.blocked(str(host))
+                transfer.record_blocked(str(host))
                 return int(pycurl.SOCKET_BAD)
             made = socket.socket(address.family, address.socktype, address.protocol)
         except OSError:

@@ -1,7 +1,7 @@
 """A request on its way: through origins, redirects and tries to its one outcome."""
 
 from resourcesync.adapters.http.addresses import Address
-from resourcesync.adapters.http.redirects import crosses
+from resourcesync.adapters.http.redirects import crosses_origin
 from resourcesync.ports import FetchRequest, PartialBody
 
 
@@ -48,16 +48,16 @@ class RequestState:
         self.for_robots = for_robots
         self.part: PartialBody | None = request.part
         self.whole = False
-        self.start_over()
+        self.restart()
 
-    def start_over(self) -> None:
+    def restart(self) -> None:
         """Go back to the requested address."""
         self.uri = self.first.uri
         self.authority = self.first.authority
         self.crossed = False
         self.hops = 0
 
-    def without_ranges(self) -> None:
+    def request_whole(self) -> None:
         """Ask for the whole body from now on.
 
         Raises:
@@ -66,10 +66,10 @@ class RequestState:
         self.part, self.whole = None, True
         self.request.sink.restart()
 
-    def go_on_to(self, address: Address) -> None:
+    def redirect_to(self, address: Address) -> None:
         """Follow a redirect."""
         self.hops += 1
-        self.crossed = self.crossed or crosses(self.authority, address.authority)
+        self.crossed = self.crossed or crosses_origin(self.authority, address.authority)
         self.uri, self.authority = address.uri, address.authority
 
     @property

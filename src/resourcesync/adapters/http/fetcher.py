@@ -33,7 +33,7 @@ class FetchStats:
     wait: float | None = None
 
 
-_FORGETFUL: Final = NoKnownRules()
+_NO_KNOWN_RULES: Final = NoKnownRules()
 
 
 class CurlFetcher:
@@ -61,7 +61,7 @@ class CurlFetcher:
         settings: FetchSettings,
         clock: Clock,
         random: Random,
-        known_rules: KnownRules = _FORGETFUL,
+        known_rules: KnownRules = _NO_KNOWN_RULES,
         on_shortened: OnShortened = lambda _name, _asked: None,
     ) -> None:
         if _may_need_authorities(settings):
@@ -126,7 +126,7 @@ class CurlFetcher:
             raise
         finally:
             if sound:
-                engine.rest()
+                engine.abort_all()
                 self._engines.append(engine)
             else:
                 engine.close()

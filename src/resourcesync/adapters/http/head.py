@@ -98,14 +98,16 @@ class ResponseHead:
         length = _find(lowered, "\r\ncontent-length", uri)
         transfer = _find(lowered, "\r\ntransfer-encoding", uri)
         if length is not None and not _DIGITS.match(length):
-            raise _bad(uri, "framing", "a Content-Length that is no number")
+            raise _bad_head(uri, "framing", "a Content-Length that is no number")
         if transfer is not None and (transfer != "chunked" or length is not None):
-            raise _bad(uri, "framing", "a Transfer-Encoding that leaves the body's end in doubt")
+            raise _bad_head(
+                uri, "framing", "a Transfer-Encoding that leaves the body's end in doubt"
+            )
         self.length = None if length is None else int(length)
         self.coding = _find(lowered, "\r\ncontent-encoding", uri) or ""
 
 
-def read_head(text: str, uri: str) -> ResponseHead | None:
+def parse_head(text: str, uri: str) -> ResponseHead | None:
     """Read what came before the body; ``None`` when no final head is complete.
 
     Raises:
@@ -113,10 +115,10 @@ def read_head(text: str, uri: str) -> ResponseHead | None:
             ``framing``: lines that are no head, or that leave in doubt where the body ends.
     """
     if len(text) > LARGEST:
-        raise _bad(uri, "headers", f"more than {LARGEST} bytes of headers")
+        raise _bad_head(uri, "headers", f"more than {LARGEST} bytes of headers")
     ends = text.count("\r\n")
     if "\0" in text or text.count("\r") != ends or text.count("\n") != ends:
-        raise _bad(uri, "framing", "a control character in the head")
+        raise _bad_head(uri, "framing", "a control character in the head")
     start = 0
     for _ in range(MOST_INTERIM + 1):
         end = text.find(_END, start)
@@ -126,9 +128,9 @@ def read_head(text: str, uri: str) -> ResponseHead | None:
         if status >= _FINAL:
             return _read_final(status, said, text[start:end], uri)
         if not status:
-            raise _bad(uri, "framing", "a status line that is none")
+            raise _bad_head(uri, "framing", "a status line that is none")
         start = end + len(_END)
-    raise _bad(uri, "interim", f"more than {MOST_INTERIM} interim responses")
+    raise _bad_head(uri, "interim", f"more than {MOST_INTERIM} interim responses")
 
 
 @lru_cache(256)
@@ -147,7 +149,7 @@ def printable(text: str) -> str:
 
 def _read_final(status: int, said: str, text: str, uri: str) -> ResponseHead:
     if text.count("\r\n") > MOST_FIELDS:
-        raise _bad(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
+        raise _bad_head(uri, "headers", f"more than {MOST_FIELDS} fields in the head")
     return ResponseHead(status, said, text, uri)
 
 
@@ -161,20 +163,20 @@ def _find(lowered: str, start: str, uri: str) -> str | None:
         name_left, colon, value = lowered[begin : end if end >= 0 else None].partition(":")
         value = value.strip(" \t")
         if not name_left.strip(" \t") and (name_left or not colon or found not in {None, value}):
-            raise _bad(uri, "framing", f"a field {start.strip()} that is not clear")
+            raise _bad_head(uri, "framing", f"a field {start.strip()} that is not clear")
         if not name_left:
             found = value
         at = lowered.find(start, begin)
     return found
 
 
-def _bad(uri: str, code: str, got: str) -> BadResponseError:
+def _bad_head(uri: str, code: str, got: str) -> BadResponseError:
     return BadResponseError(
         "the head of the response cannot be used", uri=uri, evidence=(("got", got),), code=code
     )
 
 
-def read_retry_after(value: str, now: datetime) -> float | None:
+def parse_retry_after(value: str, now: datetime) -> float | None:
     """Return the seconds that a ``Retry-After`` asks for, at most a day.
 
     A moment in the past is 0; ``None`` is what cannot be understood.

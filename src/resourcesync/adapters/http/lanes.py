@@ -31,7 +31,7 @@ class OriginQueue:
         """Put a new errand last."""
         self._queue.append(errand)
 
-    def add_again(self, errand: RequestState, moment: float) -> None:
+    def add_retry(self, errand: RequestState, moment: float) -> None:
         """Put an errand before all new ones, but not before ``moment``, in seconds of the clock."""
         waiting = self._urgent if errand.for_robots else self._later
         heappush(waiting, (moment, next(self._order), errand))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 
 from resourcesync.adapters.http.addresses import host_of, origin_of
-from resourcesync.adapters.http.egress import is_address, is_odd_number, is_public
+from resourcesync.adapters.http.egress import is_address, is_ambiguous_number, is_public
 from resourcesync.adapters.http.errand import RequestState
 from resourcesync.adapters.http.politeness import (
     CircuitBreaker,
@@ -14,7 +14,7 @@ from resourcesync.adapters.http.politeness import (
     RequestWindow,
 )
 from resourcesync.adapters.http.ranges import range_fields
-from resourcesync.adapters.http.robots import GOOD_FOR, KnownRules, RobotsRules, read_rules
+from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownRules, RobotsRules, parse_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
 from resourcesync.ports import Clock, Purpose
@@ -22,7 +22,7 @@ from resourcesync.ports import Clock, Purpose
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
 _MOST_SHORTENED = 10
-_AS_IT_IS = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
+_UNCODED = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 """What is asked for in no coding of the transfer."""
 
 
@@ -61,7 +61,7 @@ class OriginState:
     def headers(self, errand: RequestState) -> list[str]:
         """Return the fields to send; the same list for all requests that need the same."""
         request = errand.request
-        key = (request.purpose in _AS_IT_IS, errand.crossed)
+        key = (request.purpose in _UNCODED, errand.crossed)
         usual = self._usual.get(key)
         if usual is None:
             coding = "identity" if key[0] else "gzip"
@@ -71,7 +71,7 @@ class OriginState:
         asks_more = request.message or request.fields or request.uncached
         if not (asks_more or errand.conditional or errand.part):
             return usual
-        return [*usual, *_special(errand)]
+        return [*usual, *_extra_fields(errand)]
 
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
@@ -80,7 +80,7 @@ def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
     return name in named or name.replace("https://", "http://", 1) in named
 
 
-def _special(errand: RequestState) -> list[str]:
+def _extra_fields(errand: RequestState) -> list[str]:
     request = errand.request
     fields = []
     if request.uncached:
@@ -132,14 +132,14 @@ class Origins:
             raise SourceRefusedError("the port is impossible", uri=uri, code="uri")
         known = self._known.get(name)
         if known is None:
-            known = self._known[name] = self._meet(name, uri)
+            known = self._known[name] = self._create(name, uri)
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         else:
             self._known.move_to_end(name)
         return known
 
-    def _meet(self, name: str, uri: str) -> OriginState:
+    def _create(self, name: str, uri: str) -> OriginState:
         settings, host = self._settings, host_of(name)
         patience = CircuitLimits(
             failures=max(_FAILURES_IN_A_ROW, settings.retries + 2),
@@ -154,7 +154,9 @@ class Origins:
             max_wait=settings.max_wait,
         )
         origin = OriginState(name, settings, politeness)
-        if is_odd_number(host) or (is_address(host) and not origin.private and not is_public(host)):
+        if is_ambiguous_number(host) or (
+            is_address(host) and not origin.private and not is_public(host)
+        ):
             raise SourceRefusedError(
                 "the host is an address that policy does not allow",
                 uri=uri,
@@ -164,30 +166,30 @@ class Origins:
         remembered = None if settings.robots == "ignore" else self._known_rules.recall(name)
         if remembered is not None:
             read, good_for = remembered
-            self.rule(origin, read_rules(read) if read else RobotsRules(), good_for)
+            self.apply_rules(origin, parse_rules(read) if read else RobotsRules(), good_for)
             origin.is_recalled = True
         return origin
 
-    def rule(self, origin: OriginState, rules: RobotsRules, good_for: float) -> None:
+    def apply_rules(self, origin: OriginState, rules: RobotsRules, good_for: float) -> None:
         """Give an origin rules that are good for some seconds."""
         origin.rules = rules
         origin.rules_until = self._clock.monotonic() + good_for
         if rules.delay:
             origin.politeness.slow_to(rules.delay)
         if rules.requested_delay > max(rules.delay, 1 / (self._settings.rate or 1.0)):
-            self._shorten(origin.name, rules.requested_delay)
+            self._report_shortened(origin.name, rules.requested_delay)
 
-    def _shorten(self, name: str, asked: float) -> None:
+    def _report_shortened(self, name: str, asked: float) -> None:
         """Report an origin once, and only a few of many."""
         if name not in self._shortened and len(self._shortened) < _MOST_SHORTENED:
             self._shortened.add(name)
             self._on_shortened(name, asked)
 
-    def ruled(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
+    def store_rules(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:
         """Give an origin the rules that were just read, and remember what was read."""
         origin.is_recalled = False
         if rules.unread is not None:
-            self.rule(origin, rules, self._settings.max_wait)
+            self.apply_rules(origin, rules, self._settings.max_wait)
             return
-        self.rule(origin, rules, GOOD_FOR)
+        self.apply_rules(origin, rules, RULES_LIFETIME)
         self._known_rules.remember(origin.name, b"" if rules.robots is None else read)

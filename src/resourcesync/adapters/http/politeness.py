@@ -41,7 +41,7 @@ class RequestWindow:
         """Requests that may be in flight; at least 1, never more than the ceiling."""
         return int(self._size)
 
-    def answered(self, latency: float | None, in_flight: int) -> None:
+    def record_answer(self, latency: float | None, in_flight: int) -> None:
         """Take note of an answer: seconds to its first byte (if known), and how full we were."""
         if latency is not None:
             share = 1 / 8 if self._smooth else 1.0
@@ -56,7 +56,7 @@ class RequestWindow:
         grown = self._size + (1.0 if self._size < self._fast_below else 1.0 / self._size)
         self._size = min(self._ceiling, grown)
 
-    def troubled(self, now: float, started: float) -> None:
+    def record_trouble(self, now: float, started: float) -> None:
         """Halve, but once only for all requests that were in flight together."""
         if started < self._cut_at:
             return
@@ -109,7 +109,7 @@ class CircuitBreaker:
         probes = self._patience.probes if self._met else 1
         return self.open and (self._missed >= probes or self._delay > self._patience.longest)
 
-    def answered(self) -> bool:
+    def record_answer(self) -> bool:
         """Take note of any answer that is not a failure; whether that closes it."""
         self._met = True
         self._failures = 0
@@ -121,7 +121,7 @@ class CircuitBreaker:
         self.until = -inf
         return True
 
-    def failed(self, now: float, *, probe: bool, answered: bool) -> None:
+    def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
         """Take note of a failure that may pass; ``answered`` when there was an HTTP answer."""
         self._met = self._met or answered
         if self.open:
@@ -187,24 +187,24 @@ class Politeness:
         """Return the seconds that the origin still asks to wait, or ``None``."""
         return self._paused_until - now if self._paused_until > now else None
 
-    def started(self, now: float) -> None:
+    def record_start(self, now: float) -> None:
         """Take note that a request is sent."""
         if self._interval:
             self._next = max(now, self._next) + self._interval
-            self._gather()
+            self._update_not_before()
 
-    def answered(self, latency: float | None, in_flight: int) -> None:
+    def record_answer(self, latency: float | None, in_flight: int) -> None:
         """Take note of an answer, whatever it says of the resource."""
         self._waited = 0.0
-        if self._circuit.answered():
-            self._gather()
-        self._window.answered(latency, in_flight)
+        if self._circuit.record_answer():
+            self._update_not_before()
+        self._window.record_answer(latency, in_flight)
 
-    def crowded(self, now: float, started: float) -> None:
+    def record_overload(self, now: float, started: float) -> None:
         """Take note of a sign that we ask too much, from a request sent at ``started``."""
-        self._window.troubled(now, started)
+        self._window.record_trouble(now, started)
 
-    def pushed_back(self, now: float, wait: float | None) -> None:
+    def record_pushback(self, now: float, wait: float | None) -> None:
         """Take note that the origin says it is asked too much, and how long it asks to wait.
 
         Waits add up while no answer comes between; past the longest, ``must_fail`` turns true.
@@ -213,12 +213,12 @@ class Politeness:
             return
         self._waited += wait
         self._paused_until = now + wait
-        self._gather()
+        self._update_not_before()
 
-    def failed(self, now: float, *, probe: bool, answered: bool) -> None:
+    def record_failure(self, now: float, *, probe: bool, answered: bool) -> None:
         """Take note of a failure that may pass."""
-        self._circuit.failed(now, probe=probe, answered=answered)
-        self._gather()
+        self._circuit.record_failure(now, probe=probe, answered=answered)
+        self._update_not_before()
 
-    def _gather(self) -> None:
+    def _update_not_before(self) -> None:
         self._not_before = max(self._next, self._paused_until, self._circuit.until)

@@ -24,7 +24,7 @@ _RULE_HINT: Final = "ask who runs the proxy to let this host through, or name an
 _DEAD_HINT: Final = "check the proxy's address: --proxy URL"
 
 
-def options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, object]]:
+def proxy_options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, object]]:
     """Return the options of libcurl that lead by a proxy; that it leads by none, for none.
 
     The fields of a request are for the origin: CONNECT has none of them. An origin asked by plain
@@ -47,14 +47,14 @@ def options(proxy: str, secret: tuple[str, str] | None) -> list[tuple[int, objec
     return found
 
 
-def named(error: SourceError, proxy: str) -> SourceError:
+def with_proxy_evidence(error: SourceError, proxy: str) -> SourceError:
     """Return an error whose evidence names the proxy, if there is one."""
     if proxy and not any(label == "proxy" for label, _ in error.evidence):
         error.evidence = (*error.evidence, ("proxy", proxy))
     return error
 
 
-def broken(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> SourceError:
+def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> SourceError:
     """Return the error for a transfer by a proxy that libcurl ended with error ``number``."""
     status = int(curl.getinfo(pycurl.HTTP_CONNECTCODE))
     got = f"CONNECT: {status}" if status else text
@@ -62,7 +62,7 @@ def broken(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> Source
     if number == _SOCKS:
         return _refused_by_socks(int(curl.getinfo(pycurl.PROXY_ERROR)), uri, evidence)
     if status and status not in _SUCCESS:
-        return refused(status, uri, evidence)
+        return proxy_refusal(status, uri, evidence)
     if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
         return SourceUnavailableError(
             f"the proxy {proxy} does not answer",
@@ -79,10 +79,10 @@ def broken(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> Source
             hint="name the file of its authority: --ca-file FILE",
             code="tls",
         )
-    return named(transport_error(number, text, uri), proxy)
+    return with_proxy_evidence(transport_error(number, text, uri), proxy)
 
 
-def refused(status: int, uri: str, evidence: Evidence) -> SourceError:
+def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
     """Return the error for a proxy that does not do what it is asked for.
 
     Its status is not the Source's: as if that had never been asked, for that is so.
@@ -105,5 +105,5 @@ def refused(status: int, uri: str, evidence: Evidence) -> SourceError:
 
 def _refused_by_socks(reason: int, uri: str, evidence: Evidence) -> SourceError:
     if reason in _SOCKS_SECRET:
-        return refused(NEEDS_SECRET, uri, evidence)
-    return refused(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)
+        return proxy_refusal(NEEDS_SECRET, uri, evidence)
+    return proxy_refusal(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)

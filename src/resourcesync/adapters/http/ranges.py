@@ -13,7 +13,7 @@ from resourcesync.adapters.http.head import ResponseHead
 from resourcesync.ports import PartialBody
 from resourcesync.ports.fetching import age_when_served
 
-WORTH: Final = 16 * 1024
+MIN_RESUMED_BYTES: Final = 16 * 1024
 """Bytes below which a body is quicker fetched anew than continued."""
 
 _LONGEST: Final = 1024
@@ -47,7 +47,7 @@ def range_fields(part: PartialBody) -> list[str]:
     return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
 
 
-def is_the_rest(head: ResponseHead, part: PartialBody) -> bool:
+def is_remainder(head: ResponseHead, part: PartialBody) -> bool:
     """Whether a 206 brings all that comes after a part, of the same body."""
     match = _CONTENT_RANGE.fullmatch(head.fields.get("content-range", ""))
     if match is None or head.coding not in {"", "identity"}:
@@ -57,10 +57,10 @@ def is_the_rest(head: ResponseHead, part: PartialBody) -> bool:
         return False
     if head.length is not None and head.length != total - first:
         return False
-    return _is_of(part.validator, head.fields)
+    return _matches_validator(part.validator, head.fields)
 
 
-def _is_of(validator: str, fields: Mapping[str, str]) -> bool:
+def _matches_validator(validator: str, fields: Mapping[str, str]) -> bool:
     if validator.startswith('"'):
         return fields.get("etag", "") == validator
     # A 206 need not repeat Last-Modified; one that gives another is of another body.

@@ -6,13 +6,13 @@ from resourcesync.adapters.http.addresses import (
     LONGEST_URI,
     Address,
     origin_of,
-    read_address,
+    parse_address,
     without_query,
 )
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 
-def follow(uri: str, location: str, *, left: int) -> Address:
+def follow_redirect(uri: str, location: str, *, left: int) -> Address:
     """Return where a redirect from ``uri`` leads; ``left`` is how many may still be followed.
 
     Raises:
@@ -31,20 +31,20 @@ def follow(uri: str, location: str, *, left: int) -> Address:
             code="redirect",
         )
     try:
-        address = read_address(urljoin(uri, location))
+        address = parse_address(urljoin(uri, location))
     except (ValueError, SourceRefusedError) as error:
-        raise _refused(uri, location) from error
+        raise _redirect_refused(uri, location) from error
     if uri[:6].lower() == "https:" and address.uri[:6].lower() != "https:":
-        raise _refused(uri, location)
+        raise _redirect_refused(uri, location)
     return address
 
 
-def crosses(left: str, right: str) -> bool:
+def crosses_origin(left: str, right: str) -> bool:
     """Whether two authorities are of different origins."""
     return left != right and origin_of(left) != origin_of(right)
 
 
-def _refused(uri: str, location: str) -> SourceRefusedError:
+def _redirect_refused(uri: str, location: str) -> SourceRefusedError:
     return SourceRefusedError(
         "the redirect leads where policy does not allow",
         uri=uri,

@@ -24,7 +24,7 @@ NO_LIMIT = 1 << 62
 READ_AT_MOST = 500 * 1024
 """Bytes of a ``robots.txt`` that are read; what comes after is as if it were not there (§2.5)."""
 
-GOOD_FOR = 86_400.0
+RULES_LIFETIME = 86_400.0
 """Seconds that the rules are believed (§2.4)."""
 
 LONGEST_DELAY = 30.0
@@ -105,7 +105,7 @@ class RobotsRules:
         """Seconds between two requests that are kept: those that are asked for, at most 30."""
         return min(self.requested_delay, LONGEST_DELAY)
 
-    def refuse(self, uri: str, purpose: Purpose) -> SourceError | None:
+    def refusal(self, uri: str, purpose: Purpose) -> SourceError | None:
         """Return why a URI must not be fetched, or ``None`` when it may."""
         if self.robots is not None and not self.robots.can_fetch(uri, AGENT):
             return SourceRefusedError(
@@ -117,7 +117,7 @@ class RobotsRules:
         return None if purpose in _UNBOUND else self.unread
 
 
-def read_rules(body: bytes) -> RobotsRules:
+def parse_rules(body: bytes) -> RobotsRules:
     """Return the rules in a ``robots.txt``; what cannot be understood is no rule."""
     from protego import Protego  # noqa: PLC0415 - many sites have no rules
 
@@ -127,7 +127,7 @@ def read_rules(body: bytes) -> RobotsRules:
     return RobotsRules(robots=robots, requested_delay=asked if 0 < asked < inf else 0.0)
 
 
-def rules_after(error: SourceError | StorageError, read: bytes) -> RobotsRules:
+def rules_after_failure(error: SourceError | StorageError, read: bytes) -> RobotsRules:
     """Return the rules when ``robots.txt`` was not had as a whole.
 
     None that exist (4xx), or no usable ones, bind nothing. One that is too long is read as far as
@@ -135,7 +135,7 @@ def rules_after(error: SourceError | StorageError, read: bytes) -> RobotsRules:
     names was meant to be fetched.
     """
     if isinstance(error, StorageError):
-        return read_rules(read)
+        return parse_rules(read)
     if isinstance(error, ResourceMissingError):
         return RobotsRules()
     if 400 <= error.status < 500 and not error.transient:  # noqa: PLR2004

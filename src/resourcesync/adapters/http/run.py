@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from resourcesync.adapters.http import redirects
-from resourcesync.adapters.http.addresses import read_address
+from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.adapters.http.engine import CurlEngine
 from resourcesync.adapters.http.errand import RequestState
 from resourcesync.adapters.http.head import ResponseHead
@@ -17,8 +17,8 @@ from resourcesync.adapters.http.robots import (
     NO_LIMIT,
     RobotsRules,
     RobotsSink,
-    read_rules,
-    rules_after,
+    parse_rules,
+    rules_after_failure,
 )
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
@@ -41,7 +41,7 @@ _SOON = 0.02
 """Seconds until requests are asked for again, where there are none for the moment."""
 _BURST = 0.05
 _SHARE = 16 * 1024
-_LANES = 2048
+_MAX_QUEUES = 2048
 _ROBOTS_RETRIES = 1
 _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
 """What no ``robots.txt`` is asked about: the operator, or the Source, named the very address."""
@@ -97,10 +97,10 @@ class TransferRun:
         while True:
             more = more and self._accept_requests(requests)
             now = self._clock.monotonic()
-            self._excuse(now)
+            self._exclude_caller_time(now)
             self._start(now)
             if self._engine.active:
-                self._turn(now)
+                self._drive(now)
             if self._done:
                 self._resumed_at = self._clock.monotonic()
                 while self._done:
@@ -126,8 +126,8 @@ class TransferRun:
                 break
             self._open += 1
             try:
-                errand = RequestState(request, read_address(request.uri))
-                lane = self._lane(errand.authority, errand.uri)
+                errand = RequestState(request, parse_address(request.uri))
+                lane = self._queue_for(errand.authority, errand.uri)
             except SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
             else:
@@ -135,10 +135,10 @@ class TransferRun:
                 self._busy[lane] = None
         return True
 
-    def _lane(self, authority: str, uri: str) -> OriginQueue:
+    def _queue_for(self, authority: str, uri: str) -> OriginQueue:
         lane = self._lanes.get(authority)
         if lane is None:
-            if len(self._lanes) > _LANES:
+            if len(self._lanes) > _MAX_QUEUES:
                 self._lanes = {key: kept for key, kept in self._lanes.items() if not kept.idle}
             origin = self._origins.find(authority, uri)
             lane = self._lanes.get(origin.name) or OriginQueue(origin)
@@ -149,11 +149,11 @@ class TransferRun:
         for lane in list(self._busy):
             if lane.idle:
                 del self._busy[lane]
-            elif self._start_lane(lane, now) and len(self._busy) > 1:
+            elif self._start_queue(lane, now) and len(self._busy) > 1:
                 del self._busy[lane]  # behind the others, so that each has its turn
                 self._busy[lane] = None
 
-    def _start_lane(self, lane: OriginQueue, now: float) -> bool:
+    def _start_queue(self, lane: OriginQueue, now: float) -> bool:
         """Send what may be sent to one origin; whether that was anything."""
         politeness = lane.origin.politeness
         if politeness.must_fail(now):
@@ -168,34 +168,34 @@ class TransferRun:
             errand = lane.pop(now)
             if errand is None:
                 break
-            if self._is_ruled_out(lane, errand, now):
+            if self._check_rules(lane, errand, now):
                 continue
             self._send(lane, errand, now)
             sent = True
         return sent
 
-    def _is_ruled_out(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
+    def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
         """Whether ``robots.txt`` forbids an errand, or must be asked first."""
         request = errand.request
         if self._settings.robots == "ignore" or errand.for_robots:
             return False
-        if request.is_named or request.purpose in _UNRULED:
+        if request.is_explicit or request.purpose in _UNRULED:
             return False
         origin = lane.origin
         if origin.rules is not None and now < origin.rules_until:
-            error = origin.rules.refuse(errand.uri, errand.request.purpose)
+            error = origin.rules.refusal(errand.uri, errand.request.purpose)
             if error is None:
                 return False
             if not origin.is_recalled:  # else ask: the site may have changed its mind
                 self._fail(errand, error)
                 return True
         lane.awaits_rules = True
-        lane.add_again(errand, now)
+        lane.add_retry(errand, now)
         uri = f"{origin.name}/robots.txt"
         request = FetchRequest(
             uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT
         )
-        lane.add_again(RequestState(request, read_address(uri), for_robots=True), now)
+        lane.add_retry(RequestState(request, parse_address(uri), for_robots=True), now)
         return True
 
     def _send(self, lane: OriginQueue, errand: RequestState, now: float) -> None:
@@ -203,21 +203,21 @@ class TransferRun:
         errand.probe = origin.politeness.probing
         if not errand.hops:
             errand.tries += 1
-        origin.politeness.started(now)
+        origin.politeness.record_start(now)
         lane.in_flight += 1
         self._counts.requests += 1
         self._engine.start(errand, origin.headers(errand), now, private=origin.private)
 
     # --- driving --------------------------------------------------------------------------------
 
-    def _turn(self, now: float) -> None:
-        for transfer in self._engine.turn():
+    def _drive(self, now: float) -> None:
+        for transfer in self._engine.poll():
             self._finish_transfer(transfer, now)
         if now >= self._sweep_at:
             self._sweep_at = now + self._nap
             self._sweep(now)
         if self._settings.bandwidth:
-            self._charge(self._settings.bandwidth, now)
+            self._throttle(self._settings.bandwidth, now)
 
     def _sweep(self, now: float) -> None:
         """Give up what is too slow."""
@@ -226,11 +226,11 @@ class TransferRun:
         if self._settings.bandwidth:
             minimum = min(minimum, self._settings.bandwidth / (4 * max(1, len(active))))
         for transfer in list(active.values()):
-            if transfer.must_end(now, minimum):
+            if transfer.check_slow(now, minimum):
                 self._engine.abort(transfer)
                 self._finish_transfer(transfer, now)
 
-    def _charge(self, bandwidth: int, now: float) -> None:
+    def _throttle(self, bandwidth: int, now: float) -> None:
         """Stand still for as long as the bytes just received are worth."""
         total = self._counts.received + sum(t.wire for t in self._engine.active.values())
         self._affordable_at = max(self._affordable_at, now) + (total - self._charged) / bandwidth
@@ -239,12 +239,12 @@ class TransferRun:
         if ahead > _BURST:
             self._clock.sleep(ahead)
 
-    def _excuse(self, now: float) -> None:
+    def _exclude_caller_time(self, now: float) -> None:
         """Leave out of account the time in which the caller had the thread."""
         still = now - self._resumed_at
         if still > _STILL:
             for transfer in self._engine.active.values():
-                transfer.stood_still(still)
+                transfer.exclude_pause(still)
 
     def _wait(self, now: float) -> None:
         until = now + (_SOON if self._polls_soon else self._nap)
@@ -262,14 +262,14 @@ class TransferRun:
         lane = self._lanes[errand.authority]
         lane.in_flight -= 1
         self._counts.received += transfer.wire
-        self._learn(lane, transfer, now)
+        self._update_origin(lane, transfer, now)
         error, head = transfer.error, transfer.head
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:
             if error.transient and not isinstance(error, StorageError):
                 errand.part = transfer.part()
-                self._try_again(lane, errand, error, now)
+                self._retry(lane, errand, error, now)
             else:
                 self._fail(errand, error)
         elif head is not None and head.status in REDIRECTS and not _is_message(errand):
@@ -277,22 +277,24 @@ class TransferRun:
         elif head is not None:
             self._succeed(errand, head, transfer.received)
 
-    def _learn(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
+    def _update_origin(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
         """Draw from a transfer what it says of its origin."""
         error, politeness = transfer.error, lane.origin.politeness
         if isinstance(error, SourceUnavailableError):
             lane.origin.trouble = error
             if error.status in PUSHBACK:
-                politeness.pushed_back(now, error.retry_after)
+                politeness.record_pushback(now, error.retry_after)
                 until = now + (error.retry_after or 0.0)
                 self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
             if error.status in PUSHBACK or error.code in _CROWDED:
-                politeness.crowded(now, transfer.began)
-            politeness.failed(now, probe=transfer.errand.probe, answered=transfer.head is not None)
+                politeness.record_overload(now, transfer.began)
+            politeness.record_failure(
+                now, probe=transfer.errand.probe, answered=transfer.head is not None
+            )
         elif transfer.head is not None:
-            politeness.answered(transfer.latency(), lane.in_flight + 1)
+            politeness.record_answer(transfer.latency(), lane.in_flight + 1)
 
-    def _try_again(
+    def _retry(
         self, lane: OriginQueue, errand: RequestState, error: SourceError, now: float
     ) -> None:
         most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
@@ -306,23 +308,23 @@ class TransferRun:
         except StorageError as storage:
             self._fail(errand, storage)
             return
-        errand.start_over()
+        errand.restart()
         settings = self._settings
         errand.delay = decorrelated(self._random, settings.backoff, errand.delay, settings.max_wait)
         again = self._lanes[errand.authority]
-        again.add_again(errand, now + errand.delay)
+        again.add_retry(errand, now + errand.delay)
         self._busy[again] = None
 
     def _request_whole(self, errand: RequestState, now: float) -> None:
         """Begin at the first byte, since the server does not give the rest as it should."""
         try:
-            errand.without_ranges()
+            errand.request_whole()
         except StorageError as error:
             self._fail(errand, error)
             return
-        errand.start_over()
+        errand.restart()
         again = self._lanes[errand.authority]
-        again.add_again(errand, now)
+        again.add_retry(errand, now)
         self._busy[again] = None
 
     def _redirect(
@@ -330,10 +332,10 @@ class TransferRun:
     ) -> None:
         wait = transfer.wait or 0.0
         try:
-            address = redirects.follow(
+            address = redirects.follow_redirect(
                 errand.uri, location, left=self._settings.redirects - errand.hops
             )
-            lane = self._lane(address.authority, address.uri)
+            lane = self._queue_for(address.authority, address.uri)
             if wait > self._settings.max_wait:
                 raise SourceUnavailableError(
                     "the redirect may not be followed yet", uri=errand.uri, retry_after=wait
@@ -341,14 +343,14 @@ class TransferRun:
         except SourceError as error:
             self._fail(errand, error)
             return
-        errand.go_on_to(address)
-        lane.add_again(errand, now + wait)
+        errand.redirect_to(address)
+        lane.add_retry(errand, now + wait)
         self._busy[lane] = None
 
     def _succeed(self, errand: RequestState, head: ResponseHead, received: int) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, read_rules(bytes(sink.content)), bytes(sink.content))
+            self._store_rules(errand, parse_rules(bytes(sink.content)), bytes(sink.content))
             return
         self._conclude(
             FetchResponse(
@@ -364,7 +366,9 @@ class TransferRun:
     def _fail(self, errand: RequestState, error: SourceError | StorageError) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
-            self._rule(errand, rules_after(error, bytes(sink.content)), bytes(sink.content))
+            self._store_rules(
+                errand, rules_after_failure(error, bytes(sink.content)), bytes(sink.content)
+            )
             return
         self._conclude(FetchFailure(request=errand.request, error=error, tries=errand.tries))
 
@@ -383,11 +387,11 @@ class TransferRun:
             )
             self._fail(errand, error)
 
-    def _rule(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
+    def _store_rules(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
         """Give an origin the rules that an errand was sent for."""
         lane = self._lanes[errand.first.authority]
         lane.awaits_rules = False
-        self._origins.ruled(lane.origin, rules, read)
+        self._origins.store_rules(lane.origin, rules, read)
 
     def _conclude(self, outcome: FetchOutcome) -> None:
         self._open -= 1

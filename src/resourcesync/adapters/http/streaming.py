@@ -49,12 +49,12 @@ class StreamRun(TransferRun):
             now = self._clock.monotonic()
             self._start(now)
             if self._engine.active:
-                self._turn(now)
+                self._drive(now)
             if self._done:
                 break
             self._resumed_at = self._clock.monotonic()
             yield None
             now = self._clock.monotonic()
-            self._excuse(now)
+            self._exclude_caller_time(now)
             self._wait(now)
         yield self._done.popleft()

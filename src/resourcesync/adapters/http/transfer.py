@@ -9,13 +9,13 @@ import pycurl
 from resourcesync.adapters.http import proxies, verdicts
 from resourcesync.adapters.http.coding import GzipDecoder
 from resourcesync.adapters.http.errand import RequestState
-from resourcesync.adapters.http.head import ResponseHead, printable, read_head, read_retry_after
-from resourcesync.adapters.http.ranges import WORTH, is_the_rest, validator_of
+from resourcesync.adapters.http.head import ResponseHead, parse_head, parse_retry_after, printable
+from resourcesync.adapters.http.ranges import MIN_RESUMED_BYTES, is_remainder, validator_of
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.ports import Clock, PartialBody, Purpose
 
-DISCARDED = 64 * 1024
+MAX_DISCARDED = 64 * 1024
 """Bytes of a body that nobody wants which are read, so that the connection can be kept."""
 
 _STOP = 0
@@ -98,7 +98,7 @@ class HttpTransfer:
         self.broken_range = False
         self.lines.clear()
         self.wait: float | None = None
-        self._discard = DISCARDED
+        self._discard = MAX_DISCARDED
         self._cut = False
         self._head_size = 0
         self._blocked = ""
@@ -107,10 +107,10 @@ class HttpTransfer:
         self._limit = 0
 
     def _stop(self, code: str, message: str, got: str) -> int:
-        self.error = verdicts.bad_response(self.errand.uri, code, message, got)
+        self.error = verdicts.bad_response_error(self.errand.uri, code, message, got)
         return _STOP
 
-    def _is_wanted(self) -> bool:
+    def _accept_head(self) -> bool:
         """Whether the body that begins now is to be read."""
         if self._read_head() is None and self.error is None:
             self._stop("framing", "the response cannot be used", "a body without a final head")
@@ -122,20 +122,20 @@ class HttpTransfer:
         self.wire += len(text) - self._head_size
         self._head_size = len(text)
         try:
-            self.head = head = read_head(text, self.errand.uri)
+            self.head = head = parse_head(text, self.errand.uri)
         except BadResponseError as error:
             self.error = error
             return None
         if head is not None:
-            self._judge(head)
+            self._handle_head(head)
         return head
 
-    def _judge(self, head: ResponseHead) -> None:
+    def _handle_head(self, head: ResponseHead) -> None:
         """Decide what becomes of the body that follows a head."""
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE:
             if head.status in _SUCCESS and request.message is None:
-                self._accept(head)
+                self._accept_body(head)
         elif request.is_head:
             return
         elif head.status == _OK:
@@ -144,11 +144,11 @@ class HttpTransfer:
             except StorageError as error:
                 self.error = error
                 return
-            self._accept(head)
+            self._accept_body(head)
         elif part is not None and head.status in (_PARTIAL, _NO_SUCH_RANGE):
-            if head.status == _PARTIAL and is_the_rest(head, part):
+            if head.status == _PARTIAL and is_remainder(head, part):
                 self.received = part.length
-                self._accept(head)
+                self._accept_body(head)
             else:
                 self.broken_range = True
 
@@ -161,13 +161,13 @@ class HttpTransfer:
         if request.on_start is not None:
             request.on_start(validator_of(head.fields))
 
-    def _accept(self, head: ResponseHead) -> None:
+    def _accept_body(self, head: ResponseHead) -> None:
         request = self.errand.request
         coding = head.coding
         if coding in _GZIP and request.purpose is not Purpose.RESOURCE:
             self._decoder = GzipDecoder()
         elif coding not in _IDENTITY:
-            self.error = verdicts.bad_response(
+            self.error = verdicts.bad_response_error(
                 self.errand.uri,
                 "encoding",
                 "the response has a coding that was not asked for",
@@ -177,7 +177,7 @@ class HttpTransfer:
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
         if head.length is not None and self.received + head.length > self._limit:
-            self.error = verdicts.too_big(
+            self.error = verdicts.too_big_error(
                 self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
             )
         self._write = request.sink.write
@@ -186,7 +186,7 @@ class HttpTransfer:
         """Take bytes of a body; 0 stops the transfer."""
         try:
             self.wire += len(chunk)
-            if self.head is None and not self._is_wanted():
+            if self.head is None and not self._accept_head():
                 return _STOP
             write = self._write
             if write is None:
@@ -208,7 +208,7 @@ class HttpTransfer:
         return None
 
     def _overrun(self) -> int:
-        self.error = verdicts.too_big(
+        self.error = verdicts.too_big_error(
             self.errand.uri, self._limit, f"at least {self._limit + 1} bytes"
         )
         return _STOP
@@ -224,7 +224,7 @@ class HttpTransfer:
             return self._stop("encoding", "the response is no sound gzip", str(error))
         return None if self.wire <= self._limit else self._overrun()
 
-    def blocked(self, address: str) -> None:
+    def record_blocked(self, address: str) -> None:
         """Take note that policy forbids an address; another one of the host may still do."""
         self._blocked = address
 
@@ -236,22 +236,26 @@ class HttpTransfer:
         if self.error is not None or self.crash is not None or self.broken_range:
             return
         if head is None or (number and self._write is not None):
-            self.error = self._broken(number, text)
+            self.error = self._failure(number, text)
             return
         if self._write is not None:
             if self._decoder is not None and not self._decoder.complete:
-                self.error = verdicts.truncated(self.errand.uri, "a gzip stream without its end")
+                self.error = verdicts.truncated_error(
+                    self.errand.uri, "a gzip stream without its end"
+                )
             return
         if "retry-after" in head.fields:
-            self.wait = read_retry_after(head.fields["retry-after"], clock.now())
+            self.wait = parse_retry_after(head.fields["retry-after"], clock.now())
         if not self._is_expected(head.status):
             self.error = self._status_error(head)
 
     def _status_error(self, head: ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self._settings.proxy
         if proxy and head.status == proxies.NEEDS_SECRET:
-            return proxies.refused(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
-        return proxies.named(verdicts.status_error(head, uri, self.wait), proxy)
+            return proxies.proxy_refusal(
+                head.status, uri, (("got", head.status_line), ("proxy", proxy))
+            )
+        return proxies.with_proxy_evidence(verdicts.status_error(head, uri, self.wait), proxy)
 
     def _is_expected(self, status: int) -> bool:
         if self.errand.request.purpose is Purpose.MESSAGE:
@@ -260,13 +264,13 @@ class HttpTransfer:
             return True
         return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
 
-    def _broken(self, number: int, text: str) -> SourceError:
+    def _failure(self, number: int, text: str) -> SourceError:
         if self.head is None and self._blocked:
-            return verdicts.blocked(self.errand.uri, self._blocked)
+            return verdicts.blocked_error(self.errand.uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
-            return verdicts.truncated(self.errand.uri, "a head without its end")
+            return verdicts.truncated_error(self.errand.uri, "a head without its end")
         if self._settings.proxy:
-            return proxies.broken(
+            return proxies.proxy_failure(
                 self.curl, number, text, uri=self.errand.uri, proxy=self._settings.proxy
             )
         return verdicts.transport_error(number, text, self.errand.uri)
@@ -277,13 +281,13 @@ class HttpTransfer:
             return self.errand.part  # nothing was added to it
         assert self.head is not None, "a body follows its head"
         resource = self.errand.request.purpose is Purpose.RESOURCE
-        if not resource or self.errand.whole or self.received < WORTH:
+        if not resource or self.errand.whole or self.received < MIN_RESUMED_BYTES:
             return None
         known = self.errand.part
         validator = validator_of(self.head.fields) if known is None else known.validator
         return PartialBody(length=self.received, validator=validator) if validator else None
 
-    def must_end(self, now: float, minimum: float) -> bool:
+    def check_slow(self, now: float, minimum: float) -> bool:
         """Whether the transfer is to be given up: sets the error if so.
 
         That is when the server gives less than ``minimum`` bytes per second, or when a head that
@@ -303,8 +307,8 @@ class HttpTransfer:
             if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"
         if got and self.error is None:
-            error = verdicts.too_slow(self.errand.uri, got)
-            self.error = proxies.named(error, self._settings.proxy)
+            error = verdicts.too_slow_error(self.errand.uri, got)
+            self.error = proxies.with_proxy_evidence(error, self._settings.proxy)
         return self.error is not None
 
     def _slow_start(self, now: float) -> str:
@@ -326,7 +330,7 @@ class HttpTransfer:
         first = float(self.curl.getinfo(pycurl.STARTTRANSFER_TIME))
         return max(0.0, first - float(self.curl.getinfo(pycurl.PRETRANSFER_TIME)))
 
-    def stood_still(self, seconds: float) -> None:
+    def exclude_pause(self, seconds: float) -> None:
         """Leave out of account a time during which nobody drove the loop."""
         self.began += seconds
         self._marked_at += seconds

@@ -83,7 +83,7 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
     """Return the error for a transfer that libcurl ended with error ``number``."""
     evidence = _evidence(uri, text)
     if number == _TOO_LARGE:
-        return bad_response(
+        return bad_response_error(
             uri, "headers", "the head of the response cannot be used", text or "too long a line"
         )
     if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
@@ -125,14 +125,14 @@ def _evidence(uri: str, got: str) -> Evidence:
     return (("got", got), ("sent", f"GET {without_query(uri)}"))
 
 
-def too_slow(uri: str, got: str) -> SourceUnavailableError:
+def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
     """Return the error for a server that gives less than the minimum."""
     return SourceUnavailableError(
         "the server is too slow", uri=uri, evidence=_evidence(uri, got), code="too-slow"
     )
 
 
-def too_big(uri: str, limit: int, got: str) -> BadResponseError:
+def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
     """Return the error for a body over its limit, in bytes."""
     return BadResponseError(
         "the response is bigger than allowed",
@@ -143,7 +143,7 @@ def too_big(uri: str, limit: int, got: str) -> BadResponseError:
     )
 
 
-def blocked(uri: str, address: str) -> SourceRefusedError:
+def blocked_error(uri: str, address: str) -> SourceRefusedError:
     """Return the error for an address that policy forbids."""
     return SourceRefusedError(
         "the address is not of the public Internet, and the operator did not name its origin",
@@ -154,7 +154,7 @@ def blocked(uri: str, address: str) -> SourceRefusedError:
     )
 
 
-def truncated(uri: str, got: str) -> SourceUnavailableError:
+def truncated_error(uri: str, got: str) -> SourceUnavailableError:
     """Return the error for a body that ends before its end."""
     return SourceUnavailableError(
         "the response was cut short",
@@ -165,6 +165,6 @@ def truncated(uri: str, got: str) -> SourceUnavailableError:
     )
 
 
-def bad_response(uri: str, code: str, message: str, got: str) -> BadResponseError:
+def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
     """Return the error for an answer that cannot be used."""
     return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

@@ -50,7 +50,7 @@ class FileFollowers:
         """Close the file."""
         self._database.close()
 
-    def followers(self) -> list[ChannelSubscription]:
+    def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM follower").fetchall()  # noqa: S608
@@ -69,9 +69,9 @@ class FileFollowers:
         """
         if not shared.exists():
             return
-        known = {(it.name, it.topic) for it in self.followers()}
+        known = {(it.name, it.topic) for it in self.subscriptions()}
         with closing(FileFollowers(shared)) as others:
-            for it in filter(is_ours, others.followers()):
+            for it in filter(is_ours, others.subscriptions()):
                 if (it.name, it.topic) not in known:
                     self.save(it)
                 others.remove(it)

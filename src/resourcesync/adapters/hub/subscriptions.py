@@ -71,7 +71,7 @@ _NEXT_DUE: Final = f"""
         WHERE delivered < latest AND expires_us > :now AND due_us > :now
     )
 """  # noqa: S608 - made of our own text alone
-_LISTENING: Final = """
+_LIST_SUBSCRIBERS: Final = """
     SELECT topic, origin, expires_us, delivered < ifnull(latest, 0), attempts
     FROM subscription LEFT JOIN topic ON topic.name = topic
     ORDER BY attempts DESC, origin, topic LIMIT ?
@@ -191,13 +191,17 @@ class FileHub:
             return self._number("SELECT count(*) FROM subscription")
         return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
 
-    def listening(self, most: int) -> list[TopicSubscriber]:
+    def list_subscribers(self, most: int) -> list[TopicSubscriber]:
         """Return who is subscribed, at most so many; first those whose deliveries fail."""
         with self._database.reading() as connection:
-            rows = connection.execute(_LISTENING, (most,)).fetchall()
+            rows = connection.execute(_LIST_SUBSCRIBERS, (most,)).fetchall()
         return [
             TopicSubscriber(
-                topic=topic, origin=origin, expires=end, is_owed=bool(owed), attempts=tries
+                topic=topic,
+                origin=origin,
+                expires=end,
+                has_pending_delivery=bool(owed),
+                attempts=tries,
             )
             for topic, origin, end, owed, tries in rows
         ]
@@ -259,7 +263,7 @@ class FileHub:
                 " ON CONFLICT (name) DO UPDATE SET latest = :number",
                 {"topic": topic, "number": number},
             )
-            _cut(connection, topic)
+            _prune_payloads(connection, topic)
         return True
 
     def payloads(self, topic: str, after: int) -> Sequence[Payload]:
@@ -268,7 +272,7 @@ class FileHub:
             rows = connection.execute(_OWED, (topic, after, _MOST_BYTES)).fetchall()
         return [Payload(number=row[0], media_type=row[1], body=row[2]) for row in rows]
 
-    def tidy(self, now: int, oldest_intent: int) -> None:
+    def prune(self, now: int, oldest_intent: int) -> None:
         """End leases that are over, forget old wishes and what everybody has; store the moment."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM subscription WHERE expires_us <= ?", (now,))
@@ -297,7 +301,7 @@ class FileHub:
         return found
 
 
-def _cut(connection: Connection, topic: str) -> None:
+def _prune_payloads(connection: Connection, topic: str) -> None:
     """Keep the bodies of the newest payloads of a topic, and for longer what tells a repetition."""
     values = {"topic": topic, "bodies": _MOST_PAYLOADS, "digests": _REMEMBERED}
     connection.execute(

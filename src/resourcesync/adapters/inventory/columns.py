@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from resourcesync.adapters.inventory.engine import name
+from resourcesync.adapters.inventory.engine import sql_identifier
 from resourcesync.errors import ConfigurationError
 
-KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+COLUMN_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "uri": ("uri", "loc", "url"),
     "lastmod": ("lastmod",),
     "length": ("length",),
@@ -16,8 +16,8 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "type": ("type", "media_type"),
 }
 """What a column can say, and the names by which it is known without being told."""
-FILE: Final = "resourcesync file"
-PLACE: Final = "file_row_number"
+FILE_COLUMN: Final = "resourcesync file"
+ROW_COLUMN: Final = "file_row_number"
 """The columns that DuckDB adds: where a row stands. Archives have columns called ``filename``."""
 
 _HOST: Final = r"(?:[a-z0-9-]{1,30}\.){0,6}[a-z][a-z0-9-]{0,30}"
@@ -29,7 +29,7 @@ _EARLIEST: Final = -62_135_596_800_000_000
 _LATEST: Final = 253_402_300_799_999_999
 
 
-def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> str:
+def normalizing_query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> str:
     """Return the query that reads a table in our form.
 
     Its columns are ``file``, ``place``, ``uri``, ``lastmod`` (microseconds), ``length``, ``hash``,
@@ -47,14 +47,18 @@ def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> st
     chosen = _select_columns(found, given)
     moment, wrong_moment = _moment(chosen.get("lastmod"), found)
     length, wrong_length = _length(chosen.get("length"))
-    media = f"coalesce(CAST({name(chosen['type'])} AS VARCHAR), '')" if "type" in chosen else "''"
-    uri = f"coalesce(CAST({name(chosen['uri'])} AS VARCHAR), '')"
+    media = (
+        f"coalesce(CAST({sql_identifier(chosen['type'])} AS VARCHAR), '')"
+        if "type" in chosen
+        else "''"
+    )
+    uri = f"coalesce(CAST({sql_identifier(chosen['uri'])} AS VARCHAR), '')"
     return f"""
     SELECT *, fault = '' AND length(uri) <= 2000 AND NOT contains(uri, '/.')
         AND NOT contains(lower(uri), '%2e') AND regexp_full_match(uri, {_quoted(_URI)})
         AND regexp_full_match(hash, '{_HASH}') AND regexp_full_match(type, '{_TYPE}') AS sure
     FROM (
-        SELECT "{FILE}" AS file, {PLACE} AS place, {uri} AS uri, {moment} AS lastmod,
+        SELECT "{FILE_COLUMN}" AS file, {ROW_COLUMN} AS place, {uri} AS uri, {moment} AS lastmod,
             {length} AS length, {_hash(chosen, found)} AS hash, {media} AS type,
             CASE WHEN {wrong_moment} THEN 'its lastmod is no time'
                 WHEN {wrong_length} THEN 'its length is none' ELSE '' END AS fault
@@ -64,7 +68,7 @@ def query(found: Mapping[str, str], given: Mapping[str, str], source: str) -> st
 
 def _select_columns(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     chosen = {}
-    for key, usual in KEYS.items():
+    for key, usual in COLUMN_NAMES.items():
         column = given.get(key) or next((one for one in usual if one in found), None)
         if column is not None and column not in found:
             raise ConfigurationError(
@@ -87,7 +91,7 @@ def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
     """Return what gives a column's microseconds, and when it says something that is no time."""
     if column is None:
         return "CAST(NULL AS BIGINT)", "false"
-    kind, it = found[column], name(column)
+    kind, it = found[column], sql_identifier(column)
     if kind.startswith("TIMESTAMP WITH") or kind == "DATE":
         read = f"epoch_us({it})"
     elif kind.startswith("TIMESTAMP"):
@@ -111,16 +115,16 @@ def _moment(column: str | None, found: Mapping[str, str]) -> tuple[str, str]:
 def _length(column: str | None) -> tuple[str, str]:
     if column is None:
         return "CAST(NULL AS BIGINT)", "false"
-    read = f"TRY_CAST({name(column)} AS BIGINT)"
-    return read, f"{name(column)} IS NOT NULL AND coalesce({read} < 0, true)"
+    read = f"TRY_CAST({sql_identifier(column)} AS BIGINT)"
+    return read, f"{sql_identifier(column)} IS NOT NULL AND coalesce({read} < 0, true)"
 
 
 def _hash(chosen: Mapping[str, str], found: Mapping[str, str]) -> str:
     if "hash" in chosen:
-        return f"coalesce(trim(CAST({name(chosen['hash'])} AS VARCHAR)), '')"
+        return f"coalesce(trim(CAST({sql_identifier(chosen['hash'])} AS VARCHAR)), '')"
     for key, algorithm in (("sha256", "sha-256"), ("md5", "md5")):
         if key in chosen:
-            it = name(chosen[key])
+            it = sql_identifier(chosen[key])
             read = f"hex({it})" if found[chosen[key]] == "BLOB" else f"CAST({it} AS VARCHAR)"
             return f"coalesce('{algorithm}:' || lower(nullif(trim({read}), '')), '')"
     return "''"

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from resourcesync.adapters.inventory.engine import text
-from resourcesync.adapters.inventory.files import RowGroupWriter, writing
+from resourcesync.adapters.inventory.engine import sql_literal
+from resourcesync.adapters.inventory.files import RowGroupWriter, atomic_write
 
 _BATCH: Final = 100_000
 
@@ -34,7 +34,7 @@ WHERE old.uri IS NULL OR new.uri IS NULL OR old.hash <> new.hash OR old.type <> 
 _CHANGES: Final = "SELECT * FROM difference WHERE kind <> 'touched' ORDER BY uri"
 
 
-def compare(connection: Any, before: Path, after: Path, into: Path) -> Differences:
+def compare_tables(connection: Any, before: Path, after: Path, into: Path) -> Differences:
     """Compare two tables that ``take`` wrote; write the changes in the order of their URIs.
 
     A resource is updated when its hash or its length differs, or its ``lastmod`` where no hash
@@ -49,13 +49,13 @@ def compare(connection: Any, before: Path, after: Path, into: Path) -> Differenc
     Raises:
         StorageError: It could not be done.
     """
-    files = {"before": text(str(before)), "after": text(str(after))}
+    files = {"before": sql_literal(str(before)), "after": sql_literal(str(after))}
     connection.execute(_JOINED.format(**files))
     rows = connection.execute("SELECT kind, count(*) FROM difference GROUP BY kind").fetchall()
     found = Differences(**dict(rows))
     if found.created or found.updated or found.deleted:
         reader = connection.sql(_CHANGES).to_arrow_reader(_BATCH)
-        with writing(into) as stream:
+        with atomic_write(into) as stream:
             writer = RowGroupWriter(stream, reader.schema)
             for batch in reader:
                 writer.add(batch)

@@ -9,7 +9,7 @@ from resourcesync.errors import ConfigurationError, DiskFullError, ResourceSyncE
 
 
 @contextmanager
-def opened(folder: Path, memory: str) -> Iterator[Any]:
+def open_duckdb(folder: Path, memory: str) -> Iterator[Any]:
     """Open DuckDB for some queries.
 
     Args:
@@ -24,7 +24,7 @@ def opened(folder: Path, memory: str) -> Iterator[Any]:
     duckdb = _imported()
     try:
         connection = duckdb.connect()
-        connection.execute(f"SET temp_directory = {text(str(folder))}")
+        connection.execute(f"SET temp_directory = {sql_literal(str(folder))}")
         connection.execute("SET preserve_insertion_order = false")
         connection.execute("SET TimeZone = 'UTC'")
     except duckdb.Error as error:
@@ -42,12 +42,12 @@ def opened(folder: Path, memory: str) -> Iterator[Any]:
         connection.close()
 
 
-def text(value: str) -> str:
+def sql_literal(value: str) -> str:
     """Return a text as SQL has it."""
     return "'" + value.replace("'", "''") + "'"
 
 
-def name(value: str) -> str:
+def sql_identifier(value: str) -> str:
     """Return the name of a column as SQL has it."""
     return '"' + value.replace('"', '""') + '"'
 
@@ -74,7 +74,7 @@ def _imported() -> Any:
 
 def _limit(connection: Any, memory: str, failed: type[Exception]) -> None:
     try:
-        connection.execute(f"SET memory_limit = {text(memory)}")
+        connection.execute(f"SET memory_limit = {sql_literal(memory)}")
     except failed as error:
         raise ConfigurationError(
             f"memory={memory!r:.100} is no limit of memory", hint="such as --with memory=2GB"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 GROUP: Final = 50_000
 """Rows of one group: about as many as a list has."""
-_AHEAD: Final = 4 * GROUP
+_BUFFERED_ROWS: Final = 4 * GROUP
 
 
 class RowGroupWriter:
@@ -30,7 +30,7 @@ class RowGroupWriter:
         """Add some rows."""
         self._waiting.append(rows)
         self._buffered += rows.num_rows
-        if self._buffered >= _AHEAD:
+        if self._buffered >= _BUFFERED_ROWS:
             self._flush(self._buffered - self._buffered % GROUP)
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class RowGroupWriter:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Any]:
+def atomic_write(path: Path) -> Iterator[Any]:
     """Open a file that takes its place, durably and whole, when the block ends without an error."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.inventory.files import writing
+from resourcesync.adapters.inventory.files import atomic_write
 from resourcesync.errors import DiskFullError, StorageError
 
 _STATE_FILE: Final = "inventory.json"
@@ -44,7 +44,7 @@ class InventoryFolder:
         Raises:
             StorageError: It cannot be read.
         """
-        return read_whole(self._root / _STATE_FILE)
+        return read_file(self._root / _STATE_FILE)
 
     def write(self, content: bytes) -> None:
         """Remember something else, durably: all of it or none.
@@ -53,7 +53,7 @@ class InventoryFolder:
             DiskFullError: No space is left.
             StorageError: It cannot be written.
         """
-        write_whole(self._root / _STATE_FILE, content)
+        write_file(self._root / _STATE_FILE, content)
 
     def make(self, task: str = "") -> None:
         """Make the folder, and that of a task's units.
@@ -86,7 +86,7 @@ class InventoryFolder:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write a file, durably: all of it or nothing.
 
     Raises:
@@ -94,14 +94,14 @@ def write_whole(path: Path, content: bytes) -> None:
         StorageError: It cannot be written.
     """
     try:
-        with writing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(content)
     except OSError as error:
         kind = DiskFullError if error.errno == errno.ENOSPC else StorageError
         raise kind(f"cannot write {path}: {error.strerror}") from error
 
 
-def read_whole(path: Path) -> bytes | None:
+def read_file(path: Path) -> bytes | None:
     """Return a file's bytes; ``None`` when it is not there.
 
     Raises:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.inventory import columns
-from resourcesync.adapters.inventory.engine import text
-from resourcesync.adapters.inventory.files import RowGroupWriter, writing
+from resourcesync.adapters.inventory.engine import sql_literal
+from resourcesync.adapters.inventory.files import RowGroupWriter, atomic_write
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.resources import Resource
@@ -74,7 +74,7 @@ def import_table(
         StorageError: It could not be read or written.
     """
     taking = _TableImport(connection, told, fault)
-    taking.judge()
+    taking.find_faults()
     return taking.write(before, into)
 
 
@@ -84,20 +84,20 @@ class _TableImport:
         self._fault = fault
         self._refused: list[tuple[str, int, str]] = []
         self._faults: list[tuple[str, str]] = []
-        names = ", ".join(text(str(file)) for file in told.files)
+        names = ", ".join(sql_literal(str(file)) for file in told.files)
         source = (
-            f"read_parquet([{names}], filename = '{columns.FILE}', file_row_number = true,"
+            f"read_parquet([{names}], filename = '{columns.FILE_COLUMN}', file_row_number = true,"
             " hive_partitioning = false, union_by_name = true)"
         )
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()  # noqa: S608
         found = {row[0]: row[1] for row in described}
-        for own in (columns.FILE, columns.PLACE):
+        for own in (columns.FILE_COLUMN, columns.ROW_COLUMN):
             found.pop(own, None)
-        query = columns.query(found, told.columns, source)
+        query = columns.normalizing_query(found, told.columns, source)
         connection.execute(f"CREATE TEMP VIEW told AS {query}")
         [(self._count,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()  # noqa: S608
 
-    def judge(self) -> None:
+    def find_faults(self) -> None:
         """Find the rows that cannot be published."""
         query = (
             "SELECT file, place, uri, lastmod, length, hash, type, fault FROM told WHERE NOT sure"
@@ -116,11 +116,11 @@ class _TableImport:
         reader = self._connection.sql(self._ordered(before)).to_arrow_reader(_BATCH)
         schema = reader.schema.remove(reader.schema.get_field_index("kept"))
         rows, last, repeated = 0, None, 0
-        with writing(into) as stream:
+        with atomic_write(into) as stream:
             writer = RowGroupWriter(stream, schema)
             for batch in reader:
                 if batch.num_rows:
-                    once, more = _once(batch, last)
+                    once, more = _deduplicate(batch, last)
                     last = batch.column("uri")[-1]
                     writer.add(once.select(schema.names))
                     rows, repeated = rows + once.num_rows, repeated + more
@@ -169,7 +169,7 @@ class _TableImport:
             self._connection.register("refused", _table(files, places, uris))
             query += " ANTI JOIN refused USING (file, place)"
             if before is not None:
-                old = f"read_parquet({text(str(before))})"
+                old = f"read_parquet({sql_literal(str(before))})"
                 query += (
                     f" UNION ALL SELECT {wanted}, true AS kept FROM {old}"  # noqa: S608 - quoted
                     " WHERE uri IN (SELECT uri FROM refused)"
@@ -184,7 +184,7 @@ def _table(files: Sequence[str], places: Sequence[int], uris: Sequence[str]) -> 
     return pyarrow.table({"file": files, "place": places, "uri": uris})
 
 
-def _once(batch: Any, last: Any) -> tuple[Any, int]:
+def _deduplicate(batch: Any, last: Any) -> tuple[Any, int]:
     """Return a batch without the rows whose URI the row before has; and how many were told."""
     import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
     from pyarrow import compute  # noqa: PLC0415 - the same

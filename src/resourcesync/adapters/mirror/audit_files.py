@@ -45,14 +45,14 @@ class AuditFiles:
                 yield kept
             if kept.name:
                 unnamed.rename(self._folder / kept.name)
-                self._forget_old()
+                self._delete_old()
         except OSError as error:
             raise storage_error(error, "keeping what the audit found") from error
         finally:
             with suppress(OSError):
                 unnamed.unlink()
 
-    def findings(self, audit: str) -> Iterator[Mapping[str, str]]:
+    def read_findings(self, audit: str) -> Iterator[Mapping[str, str]]:
         """Yield what an audit found: ``kind``, ``uri``, ``path`` and ``reason`` of each.
 
         Args:
@@ -88,7 +88,7 @@ class AuditFiles:
             return []
         return sorted(name for name in names if _NAME.fullmatch(name))
 
-    def _forget_old(self) -> None:
+    def _delete_old(self) -> None:
         for name in self._names()[:-MAX_AUDITS]:
             (self._folder / name).unlink(missing_ok=True)
 
@@ -112,7 +112,7 @@ class AuditFindingWriter:
             row = {name: str(fields[name]) for name in ("kind", "uri", "path", "reason")}
             self._stream.write(_encode(row) + b"\n")
 
-    def call(self, audit: str, moment: str) -> None:
+    def set_name(self, audit: str, moment: str) -> None:
         """Give the audit its id and its time, as ``20261121020004``; then it will be kept."""
         self.name = f"{moment}-{audit}.ndjson"
 

@@ -23,7 +23,7 @@ from resourcesync.ports.mirror import Copy, StateTransaction
 MAX_CHANGES: Final = 1_000_000
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
-_NOTE: Final = "in-doubt"
+_SUSPECT_NOTE: Final = "in-doubt"
 _Before = tuple[int, str]
 """Length and digests of a copy before it was put in doubt."""
 
@@ -47,7 +47,7 @@ class ChangeLogWriter:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        found = db.execute("SELECT value FROM note WHERE key = ?", (_NOTE,)).fetchone()
+        found = db.execute("SELECT value FROM note WHERE key = ?", (_SUSPECT_NOTE,)).fetchone()
         self._befores: dict[str, _Before] = {} if found is None else _decode_befores(found[0])
         self._suspects: set[str] = set()
 
@@ -60,7 +60,7 @@ class ChangeLogWriter:
             self._log(step)
         if self._befores != before:
             rows = _encode(self._befores).decode()
-            self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (_NOTE, rows))
+            self._db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (_SUSPECT_NOTE, rows))
 
     def _mark_suspect(self, doubted: Sequence[Copy]) -> None:
         # A copy that was ever in place has a signature: a new one need not be looked for.
@@ -138,7 +138,7 @@ def _append(db: sqlite3.Connection, entries: Sequence[_Entry], now: int, dated: 
 
 def content_before(db: sqlite3.Connection, uri: str) -> _Before | None:
     """Return what a copy was whose file is changing now; ``None`` when there was none."""
-    found = db.execute("SELECT value FROM note WHERE key = ?", (_NOTE,)).fetchone()
+    found = db.execute("SELECT value FROM note WHERE key = ?", (_SUSPECT_NOTE,)).fetchone()
     return None if found is None else _decode_befores(found[0]).get(uri)
 
 
@@ -150,7 +150,7 @@ def _kind(copy: Copy, before: _Before) -> str:
     return (MirrorChangeKind.TOUCHED if same else MirrorChangeKind.UPDATED).value
 
 
-def forget_old(db: sqlite3.Connection, now: int) -> None:
+def delete_old_changes(db: sqlite3.Connection, now: int) -> None:
     """Forget the changes that are older than 90 days, but never the newest: it has the number."""
     db.execute(
         "DELETE FROM change WHERE time < ? AND seq < (SELECT max(seq) FROM change)",
@@ -204,16 +204,16 @@ def read_arrivals(
             return
 
 
-def bounds(db: sqlite3.Connection) -> tuple[int, int]:
+def change_bounds(db: sqlite3.Connection) -> tuple[int, int]:
     """Return the numbers of the last change that was forgotten and of the newest one."""
     first = db.execute("SELECT seq - count FROM change ORDER BY seq LIMIT 1").fetchone()
     last = db.execute("SELECT max(seq) FROM change").fetchone()
     return (0, 0) if first is None else (first[0], last[0])
 
 
-def before_moment(db: sqlite3.Connection, moment: int) -> int:
+def last_change_before(db: sqlite3.Connection, moment: int) -> int:
     """Return the number after which all changes of a moment and later stand."""
     found = db.execute(
         "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1", (moment,)
     ).fetchone()
-    return bounds(db)[1] if found is None else int(found[0])
+    return change_bounds(db)[1] if found is None else int(found[0])

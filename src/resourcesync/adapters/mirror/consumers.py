@@ -38,7 +38,7 @@ class ConsumerFiles:
             StateError: The file was damaged.
             StorageError: It cannot be read.
         """
-        path = self._folder / f"{_checked(name)}.json"
+        path = self._folder / f"{_checked_name(name)}.json"
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(file, "rb") as stream:
@@ -62,19 +62,19 @@ class ConsumerFiles:
             ConfigurationError: The name cannot be a file's.
             StorageError: It cannot be written; the old cursor stays.
         """
-        leaf = f"{_checked(name)}.json"
+        leaf = f"{_checked_name(name)}.json"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             folder = os.open(self._folder, _FOLDER_FLAGS)
             try:
-                _replace(folder, leaf, json.dumps({"acknowledged": cursor}).encode())
+                _replace_file(folder, leaf, json.dumps({"acknowledged": cursor}).encode())
             finally:
                 os.close(folder)
         except OSError as error:
             raise storage_error(error, f"remembering how far {name} has read") from error
 
 
-def _replace(folder: int, leaf: str, content: bytes) -> None:
+def _replace_file(folder: int, leaf: str, content: bytes) -> None:
     beside = f".{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
@@ -89,7 +89,7 @@ def _replace(folder: int, leaf: str, content: bytes) -> None:
     sync_folder(folder)
 
 
-def _checked(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigurationError(
             f"{name[:100]!r} cannot be the name of a consumer",

@@ -92,7 +92,7 @@ class FileTreeCopies:
         """
         try:
             with self._folders() as folders:
-                folder, leaf = folders.place(path, create=False)
+                folder, leaf = folders.locate(path, create=False)
                 file = os.open(leaf, READ_FLAGS, dir_fd=folder)
         except OSError:
             return None
@@ -160,10 +160,10 @@ class FileTreeCopies:
         staged, path = _file(installation), installation.path
         try:
             signature = staged.signature()
-            folder, leaf = folders.place(path, create=True)
-            self._make_way(folder, leaf, installation)
+            folder, leaf = folders.locate(path, create=True)
+            self._clear_path(folder, leaf, installation)
             os.rename(staged.name, leaf, src_dir_fd=self._tmp, dst_dir_fd=folder)
-            folders.changed(path)
+            folders.mark_changed(path)
         except StorageError as error:
             staged.discard()
             return error
@@ -173,14 +173,14 @@ class FileTreeCopies:
         staged.close()
         return signature
 
-    def _make_way(self, folder: int, leaf: str, installation: CopyInstallation) -> None:
+    def _clear_path(self, folder: int, leaf: str, installation: CopyInstallation) -> None:
         """Move what is not ours out of the way; it is kept in quarantine, never overwritten."""
         try:
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return
         if stat.S_ISDIR(info.st_mode):
-            raise in_the_way(installation.path)
+            raise blocked_path_error(installation.path)
         if is_regular(info):
             if installation.replaces == signature_of(info):
                 return
@@ -190,7 +190,7 @@ class FileTreeCopies:
         place = quarantine.move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))
 
-    def made_way(self) -> list[tuple[str, str]]:
+    def newly_quarantined(self) -> list[tuple[str, str]]:
         """Return what was moved to the quarantine since this was asked: paths and names."""
         found, self._made_way = self._made_way, []
         return found
@@ -213,7 +213,7 @@ class FileTreeCopies:
         """
         del reason  # the state remembers it; the file needs none
         with self._folders() as folders:
-            results = [self._throw_away(folders, removal) for removal in batch]
+            results = [self._move_to_trash(folders, removal) for removal in batch]
             try:
                 sync_folder(self._trash)
             except OSError as error:
@@ -222,14 +222,14 @@ class FileTreeCopies:
         self._drop_empty_folders({removal.path for removal in batch})
         return results
 
-    def _throw_away(self, folders: OpenFolders, removal: CopyRemoval) -> str | StorageError:
+    def _move_to_trash(self, folders: OpenFolders, removal: CopyRemoval) -> str | StorageError:
         try:
-            folder, leaf = folders.place(removal.path, create=False)
+            folder, leaf = folders.locate(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
             if removal.is_altered and is_regular(info):
                 place = quarantine.move_to_quarantine(folder, leaf, removal.path, self._quarantine)
                 self._made_way.append((removal.path, place))
-                folders.changed(removal.path)
+                folders.mark_changed(removal.path)
                 return ""
             if signature_of(info) != removal.signature or not is_regular(info):
                 return StorageError(
@@ -240,7 +240,7 @@ class FileTreeCopies:
                 )
             place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
             os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=self._trash)
-            folders.changed(removal.path)
+            folders.mark_changed(removal.path)
         except FileNotFoundError:
             return ""
         except StorageError as error:
@@ -270,7 +270,7 @@ class FileTreeCopies:
         self, sources: OpenFolders, targets: OpenFolders, move: CopyMove
     ) -> str | StorageError:
         try:
-            folder, leaf = sources.place(move.path, create=False)
+            folder, leaf = sources.locate(move.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:  # it was moved before, or is not here at all
             return move.signature
@@ -281,17 +281,17 @@ class FileTreeCopies:
         if not is_regular(info):  # another thing has its name by now, such as a folder of ours
             return move.signature
         try:
-            there, name = targets.place(move.to, create=True)
-            self._make_room(there, name, move.to, info)
+            there, name = targets.locate(move.to, create=True)
+            self._clear_target(there, name, move.to, info)
             os.rename(leaf, name, src_dir_fd=folder, dst_dir_fd=there)
-            targets.changed(move.to)
+            targets.mark_changed(move.to)
         except StorageError as error:
             return error
         except OSError as error:
             return storage_error(error, f"moving {move.path} to {move.to}")
         return move.signature
 
-    def _make_room(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
+    def _clear_target(self, folder: int, leaf: str, path: str, ours: os.stat_result) -> None:
         """Move whatever is at a path to the quarantine, but for the file that is to go there.
 
         A folder goes only where it is empty.
@@ -304,7 +304,7 @@ class FileTreeCopies:
             try:
                 os.rmdir(leaf, dir_fd=folder)
             except OSError as error:
-                raise in_the_way(path) from error
+                raise blocked_path_error(path) from error
             return
         if os.path.samestat(info, ours):  # where A is a, the old name may be this one too
             return
@@ -378,7 +378,7 @@ class FileTreeCopies:
 
     def quarantined(self, path: str) -> list[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
-        return quarantine.places_of(self._quarantine, path)
+        return quarantine.quarantined_from(self._quarantine, path)
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""
@@ -407,11 +407,11 @@ class FileTreeCopies:
 
 def _sync_if_exists(folders: OpenFolders, folder: str) -> None:
     with suppress(FileNotFoundError, StorageError):
-        folders.place(f"{folder}/-".lstrip("/"), create=False)
-        folders.changed(f"{folder}/-".lstrip("/"))
+        folders.locate(f"{folder}/-".lstrip("/"), create=False)
+        folders.mark_changed(f"{folder}/-".lstrip("/"))
 
 
-def in_the_way(path: str) -> StorageError:
+def blocked_path_error(path: str) -> StorageError:
     """Return the error of a copy whose path something else has that is no file."""
     return StorageError(
         f"a folder is where a copy belongs: {path}",

@@ -78,7 +78,7 @@ class TemporaryFileCounts:
     part_bytes: int = 0
 
 
-def temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
+def count_temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
     """Count the temporary files of a mirror that no run holds.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.adapters.mirror.staged import storage_error
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
-from resourcesync.ports.copies import is_place
+from resourcesync.ports.copies import is_copy_path
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_OPEN: Final = 128
@@ -30,14 +30,14 @@ class OpenFolders:
         self._descriptors: dict[str, int] = {}
         self._changed: set[str] = set()
 
-    def place(self, path: str, *, create: bool) -> tuple[int, str]:
+    def locate(self, path: str, *, create: bool) -> tuple[int, str]:
         """Return the same as ``parent``, of a place where a copy may be.
 
         Raises:
             FileNotFoundError: The folder does not exist and ``create`` is false.
             StorageError: Something that is no folder is in the way, or it is no such place.
         """
-        if not is_place(path):
+        if not is_copy_path(path):
             raise StorageError(
                 f"{path!r} is no place for a copy",
                 evidence=(("kept", "nothing was changed there"),),
@@ -64,12 +64,12 @@ class OpenFolders:
         above, _, name = folder.rpartition("/")
         parent = self._open(above, create=create)
         if len(self._descriptors) >= _MAX_OPEN:
-            self._make_room(keep=above)
+            self._close_unused(keep=above)
             parent = self._open(above, create=create)
-        self._descriptors[folder] = opened = self._step(parent, above, name, create=create)
+        self._descriptors[folder] = opened = self._open_child(parent, above, name, create=create)
         return opened
 
-    def _step(self, parent: int, above: str, name: str, *, create: bool) -> int:
+    def _open_child(self, parent: int, above: str, name: str, *, create: bool) -> int:
         try:
             return os.open(name, FOLDER_FLAGS, dir_fd=parent)
         except FileNotFoundError:
@@ -92,14 +92,14 @@ class OpenFolders:
             self._changed.add(above)
         return os.open(name, FOLDER_FLAGS, dir_fd=parent)
 
-    def _make_room(self, *, keep: str) -> None:
+    def _close_unused(self, *, keep: str) -> None:
         for folder in [f for f in self._descriptors if not f"{keep}/".startswith(f"{f}/")]:
             if folder in self._changed:
                 sync_folder(self._descriptors[folder])
                 self._changed.discard(folder)
             os.close(self._descriptors.pop(folder))
 
-    def changed(self, path: str) -> None:
+    def mark_changed(self, path: str) -> None:
         """Note that a name in the folder of ``path`` came, went or was replaced."""
         self._changed.add(path.rpartition("/")[0])
 

@@ -18,7 +18,7 @@ AND NOT EXISTS (SELECT 1 FROM link WHERE uri = mark.uri AND via > '') ORDER BY u
 """
 
 
-def write(db: sqlite3.Connection, step: StateTransaction) -> None:
+def write_links(db: sqlite3.Connection, step: StateTransaction) -> None:
     """Write the links and patches of a step, inside its transaction."""
     dropped = [(via,) for via in step.unlinked]
     db.executemany(_DROP, dropped)
@@ -32,12 +32,12 @@ def write(db: sqlite3.Connection, step: StateTransaction) -> None:
         db.execute("DELETE FROM link WHERE generation < ?", (step.outdated,))
 
 
-def is_linked(db: sqlite3.Connection, uri: str) -> bool:
+def has_link(db: sqlite3.Connection, uri: str) -> bool:
     """Whether there is a row for something."""
     return db.execute("SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)).fetchone() is not None
 
 
-def referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
+def find_referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
     """Return the first entries that link to something."""
     rows = db.execute(
         "SELECT via FROM link WHERE uri = ? AND via > '' ORDER BY via LIMIT ?", (uri, limit)
@@ -45,7 +45,7 @@ def referrers(db: sqlite3.Connection, uri: str, limit: int) -> list[str]:
     return [row[0] for row in rows.fetchall()]
 
 
-def orphans(db: sqlite3.Connection) -> Iterator[str]:
+def read_orphans(db: sqlite3.Connection) -> Iterator[str]:
     """Yield what nobody links to any more, page by page."""
     after = ""
     while rows := db.execute(_ORPHANS, (after, _PAGE)).fetchall():
@@ -53,13 +53,13 @@ def orphans(db: sqlite3.Connection) -> Iterator[str]:
         after = rows[-1][0]
 
 
-def patched(db: sqlite3.Connection, uri: str) -> PatchRow | None:
+def read_patch(db: sqlite3.Connection, uri: str) -> PatchRow | None:
     """Return what became of the last patch of a copy."""
     row = db.execute("SELECT * FROM patched WHERE uri = ?", (uri,)).fetchone()
     return None if row is None else PatchRow._make(row)
 
 
-def count(db: sqlite3.Connection) -> int:
+def count_linked(db: sqlite3.Connection) -> int:
     """Count the copies that are here by links."""
     text = "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)"
     return int(db.execute(text).fetchone()[0])

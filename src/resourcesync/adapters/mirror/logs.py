@@ -41,12 +41,12 @@ class MirrorLogs(ABC):
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last change that was forgotten and of the newest one."""
         with self._guard():
-            return change_log.bounds(self._db) if self._has_changes else (0, 0)
+            return change_log.change_bounds(self._db) if self._has_changes else (0, 0)
 
-    def changed_before(self, moment: int) -> int:
+    def sequence_before(self, moment: int) -> int:
         """Return the number after which all changes of ``moment`` and later stand."""
         with self._guard():
-            return change_log.before_moment(self._db, moment) if self._has_changes else 0
+            return change_log.last_change_before(self._db, moment) if self._has_changes else 0
 
     def arrivals(self, since: int, most: int) -> list[Arrival]:
         """Return about the ``most`` newest changes since a moment, newest transaction first."""
@@ -81,7 +81,7 @@ class MirrorLogs(ABC):
             ).fetchall()
         return [_run(*row) for row in rows]
 
-    def run_called(self, run: str) -> RunRow | None:
+    def find_run(self, run: str) -> RunRow | None:
         """Return a run by its id; ``None`` when it is not remembered."""
         with self._guard():
             row = self._db.execute(
@@ -114,7 +114,7 @@ class MirrorLogs(ABC):
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, longest ago first; what was never: installed."""
         with self._guard():
-            yield from proofs.oldest(self._db)
+            yield from proofs.read_oldest_proofs(self._db)
 
     def trash_by_path(self) -> Iterator[TrashRow]:
         """Yield all that is in the trash, by path, the newest of each path first.
@@ -130,23 +130,23 @@ class MirrorLogs(ABC):
     def is_linked(self, uri: str) -> bool:
         """Whether something is here only because entries link to it, or did so."""
         with self._guard():
-            return self._has_links and link_log.is_linked(self._db, uri)
+            return self._has_links and link_log.has_link(self._db, uri)
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to something, in order."""
         with self._guard():
-            return link_log.referrers(self._db, uri, limit) if self._has_links else []
+            return link_log.find_referrers(self._db, uri, limit) if self._has_links else []
 
     def orphans(self) -> Iterator[str]:
         """Yield, in order, what was linked to and is no more; safe while rows are written."""
         with self._guard():
             if self._has_links:
-                yield from link_log.orphans(self._db)
+                yield from link_log.read_orphans(self._db)
 
     def linked_count(self) -> int:
         """Count the copies that are here only because entries link to them."""
         with self._guard():
-            return link_log.count(self._db) if self._has_links else 0
+            return link_log.count_linked(self._db) if self._has_links else 0
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return length and digests of a copy whose file is changing now, before it changes."""
@@ -156,22 +156,22 @@ class MirrorLogs(ABC):
     def has_entries(self) -> bool:
         """Whether any entry has, or had, links that are remembered."""
         with self._guard():
-            return self._has_entries and entries.has_any(self._db)
+            return self._has_entries and entries.has_entries(self._db)
 
     def entry_links(self, uri: str) -> str:
         """Return the links of an entry, as JSON; empty when it has none."""
         with self._guard():
-            return entries.links_of(self._db, uri) if self._has_entries else ""
+            return entries.read_entry_links(self._db, uri) if self._has_entries else ""
 
     def entry_changed(self, uri: str) -> int:
         """Return the number of the logged change that told that its links changed; 0 for none."""
         with self._guard():
-            return entries.changed(self._db, uri) if self._has_entries else 0
+            return entries.read_entry_change(self._db, uri) if self._has_entries else 0
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, in order."""
         with self._guard():
-            return entries.linking(self._db, targets) if self._has_entries else []
+            return entries.find_linking_entries(self._db, targets) if self._has_entries else []
 
     def closed_documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
@@ -183,10 +183,10 @@ class MirrorLogs(ABC):
             ).fetchall()
         return [ProcessedDocument._make(row) for row in rows]
 
-    def patched(self, uri: str) -> PatchRow | None:
+    def last_patch(self, uri: str) -> PatchRow | None:
         """Return what became of the last patch of a copy; ``None`` when there was none."""
         with self._guard():
-            return link_log.patched(self._db, uri) if self._has_links else None
+            return link_log.read_patch(self._db, uri) if self._has_links else None
 
 
 def _run(*row: Any) -> RunRow:

@@ -41,7 +41,7 @@ class FolderCopyInspector:
             StorageError: The file system fails.
         """
         try:
-            folder, leaf = self._folders.place(path, create=False)
+            folder, leaf = self._folders.locate(path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         except StorageError:
             return None
@@ -58,7 +58,7 @@ class FolderCopyInspector:
             StorageError: The file cannot be read.
         """
         try:
-            folder, leaf = self._folders.place(path, create=False)
+            folder, leaf = self._folders.locate(path, create=False)
             file = os.open(leaf, READ_FLAGS, dir_fd=folder)
         except StorageError:
             return None
@@ -83,7 +83,7 @@ class FolderCopyInspector:
             StorageError: The file cannot be read; also while it is read.
         """
         try:
-            folder, leaf = self._folders.place(path, create=False)
+            folder, leaf = self._folders.locate(path, create=False)
             file = os.open(leaf, READ_FLAGS, dir_fd=folder)
         except StorageError:
             return None

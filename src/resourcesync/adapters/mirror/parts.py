@@ -13,8 +13,8 @@ from typing import Final
 
 from resourcesync.adapters.mirror.staged import MIN_SAVED_BYTES, is_regular
 
-MOST_PARTS: Final = 64
-MOST_BYTES: Final = 16 << 30
+MAX_PARTS: Final = 64
+MAX_PART_BYTES: Final = 16 << 30
 
 PART_NOTE: Final = ".part"
 """The end of the name of the note beside a part."""
@@ -73,9 +73,9 @@ class Parts:
     def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
         """Return the newest parts that there is room for, by what they are of."""
         chosen: dict[str, SavedPart] = {}
-        room = MOST_BYTES
+        room = MAX_PART_BYTES
         for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):
-            if of not in chosen and part.length <= room and len(chosen) < MOST_PARTS:
+            if of not in chosen and part.length <= room and len(chosen) < MAX_PARTS:
                 chosen[of] = part
                 room -= part.length
         return chosen
@@ -107,7 +107,7 @@ class Parts:
 
     def note(self, name: str, of: str, validator: str) -> bool:
         """Write down what a temporary file is the beginning of; whether that was done."""
-        if len(self._noted) >= MOST_PARTS or not is_validator(validator):
+        if len(self._noted) >= MAX_PARTS or not is_validator(validator):
             return False
         text = json.dumps({"of": of, "validator": validator}).encode()
         if len(text) >= _LARGEST_NOTE:

@@ -6,7 +6,7 @@ from typing import Final
 
 from resourcesync.ports.changes import PROVEN_ALL
 
-_PAGE: Final = 2_000
+_PROOF_PAGE: Final = 2_000
 _OLDEST: Final = """
 CREATE TEMP TABLE proving AS
 SELECT uri, max(installed, coalesce(proven, 0), :all) AS moment FROM :copy
@@ -14,7 +14,7 @@ LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 """
 
 
-def oldest(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
+def read_oldest_proofs(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, int]]:
     """Yield URIs and when each was proven, longest ago first.
 
     Args:
@@ -33,15 +33,15 @@ def oldest(db: sqlite3.Connection, copy: str = "copy") -> Iterator[tuple[str, in
     while True:
         rows = db.execute(
             "SELECT rowid, uri, moment FROM temp.proving WHERE rowid > ? ORDER BY rowid LIMIT ?",
-            (after, _PAGE),
+            (after, _PROOF_PAGE),
         ).fetchall()
         yield from ((uri, moment) for _, uri, moment in rows)
-        if len(rows) < _PAGE:
+        if len(rows) < _PROOF_PAGE:
             db.execute("DROP TABLE temp.proving")
             return
         after = rows[-1][0]
 
 
-def add(db: sqlite3.Connection, uris: Sequence[str], moment: int) -> None:
+def store_proofs(db: sqlite3.Connection, uris: Sequence[str], moment: int) -> None:
     """Remember that copies were proven."""
     db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])

@@ -9,7 +9,7 @@ from resourcesync.durable_folders import sync_folder
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"
-_AT: Final = "was at: "
+_ORIGINAL_PATH: Final = "was at: "
 _MOST_NOTES: Final = 100_000
 _MOST_BYTES: Final = 1 << 16
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -31,13 +31,13 @@ def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> st
     place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
     note = os.open(f"{place}{_NOTE}", _WRITE, 0o600, dir_fd=quarantine)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
-        stream.write(f"{_AT}{path}\nbecause: not what resourcesync put there\n")
+        stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
     sync_folder(quarantine)
     return place
 
 
-def places_of(quarantine: int, path: str) -> list[str]:
+def quarantined_from(quarantine: int, path: str) -> list[str]:
     """Return the names in the quarantine of what was set aside from a path, the newest last."""
     found: list[tuple[int, str]] = []
     with suppress(OSError), os.scandir(quarantine) as entries:
@@ -61,4 +61,4 @@ def _names_path(quarantine: int, note: str, path: str) -> bool:
         return False
     finally:
         os.close(file)
-    return text.startswith(f"{_AT}{path}\n".encode())
+    return text.startswith(f"{_ORIGINAL_PATH}{path}\n".encode())

@@ -95,10 +95,10 @@ UPDATE document SET etag = '', last_modified = '';
 
 # Copies whose path is not the end of their URI, in most mirrors few, can be found by it; the
 # condition names the index.
-ODD: Final = "substr(uri, -length(path)) <> path"
+PATH_NOT_IN_URI: Final = "substr(uri, -length(path)) <> path"
 _PATHS: Final = f"""
-CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {ODD};
-CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {ODD};
+CREATE INDEX IF NOT EXISTS copy_path ON copy (path) WHERE {PATH_NOT_IN_URI};
+CREATE INDEX IF NOT EXISTS pending_path ON pending (path) WHERE {PATH_NOT_IN_URI};
 """
 
 # What a file in the trash was when it went there: only that is brought back.

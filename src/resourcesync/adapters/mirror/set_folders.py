@@ -125,7 +125,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
         raise storage_error(error, f"remembering the sets of {root}") from error
 
 
-def forget_sets(root: Path) -> None:
+def delete_sets(root: Path) -> None:
     """Take away what `write_sets` made, as far as nothing else is there."""
     with suppress(OSError):
         (root / OWN_FOLDER / SETS_FILE).unlink()

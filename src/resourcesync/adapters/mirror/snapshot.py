@@ -47,7 +47,7 @@ def copy_state(path: Path, to: Path) -> None:
         ) from error
 
 
-def make_own(path: Path) -> None:
+def detach_state(path: Path) -> None:
     """Make a copied memory one that any folder can have; it is checked first.
 
     Raises:

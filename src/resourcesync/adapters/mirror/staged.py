@@ -134,7 +134,7 @@ class StagedFile:
             self._noted = self._notes.note(self.name, self._of, self._validator)
         self._validator = ""
 
-    def begin(self, validator: str) -> None:
+    def record_validator(self, validator: str) -> None:
         """Take note of what will tell that the rest of these bytes is still theirs."""
         self._validator = validator if self._notes is not None else ""
 
@@ -207,7 +207,7 @@ class StagedFile:
         )
         return self.length, self.digests
 
-    def reading(self) -> BinaryIO:
+    def open_sealed(self) -> BinaryIO:
         """Open the sealed bytes to read and seek; the caller closes what is returned.
 
         Raises:
@@ -241,7 +241,7 @@ class StagedFile:
             os.close(self._file)
             self._file = -1
 
-    def leave(self) -> None:
+    def suspend(self) -> None:
         """End without being done; what is worth it stays for a later run."""
         if self._noted:
             self._close()

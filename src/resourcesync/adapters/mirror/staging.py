@@ -80,7 +80,7 @@ class Staging:
 
 
 @contextmanager
-def staging_in(folder: Path) -> Iterator[Staging]:
+def open_staging(folder: Path) -> Iterator[Staging]:
     """Open a folder of temporary files while the block runs.
 
     Raises:
@@ -119,9 +119,9 @@ class _StagedBytes(StagedFile):
         """End the writing; return the length in bytes and the digests asked for."""
         return self._sealed()
 
-    def reading(self) -> BinaryIO:
+    def open_sealed(self) -> BinaryIO:
         """Open the sealed bytes to read and seek; the caller closes what is returned."""
-        return BytesIO(self._small) if self._file < 0 else super().reading()
+        return BytesIO(self._small) if self._file < 0 else super().open_sealed()
 
     def discard(self) -> None:
         """Throw the bytes away; it is no error to do so twice."""

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.adapters.mirror.logs import MirrorLogs
-from resourcesync.adapters.mirror.neighbours import neighbours
+from resourcesync.adapters.mirror.neighbours import find_path_conflicts
 from resourcesync.adapters.mirror.schema import (
     APPLICATION_ID,
     DATES_SINCE,
@@ -37,7 +37,7 @@ from resourcesync.ports.mirror import (
     StateTransaction,
     TrashRow,
 )
-from resourcesync.ports.naming import PathKey, near
+from resourcesync.ports.naming import PathKey, conflicting_paths
 
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
@@ -205,7 +205,7 @@ class SqliteMirrorState(MirrorLogs):
             row = self._db.execute("SELECT * FROM copy WHERE uri = ?", (uri,)).fetchone()
         return None if row is None else Copy._make(row)
 
-    def copy_with(self, digest: str, length: int) -> Copy | None:
+    def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a large copy whose first digest is this one, or ``None``."""
         with self._guard():
             row = self._db.execute(_FIND_COPY, (digest, f"{digest}!", length)).fetchone()
@@ -216,20 +216,20 @@ class SqliteMirrorState(MirrorLogs):
         with self._guard():
             return int(self._db.execute("SELECT count(*) FROM copy").fetchone()[0])
 
-    def neighbours(
+    def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of what some new paths would meet."""
         if key is None:
             with self._guard():
-                yield from neighbours(self._db, base, paths)
+                yield from find_path_conflicts(self._db, base, paths)
         else:
             yield from self._near(paths, key)
 
     def _near(self, paths: Sequence[str], key: PathKey | None) -> Iterator[tuple[str, str]]:
         copies = ((copy.uri, copy.path) for copy in self.copies())
         tasks = ((row.uri, row.path) for row in self.pending(PendingTask.FETCH))
-        return near(chain(copies, tasks), paths, key)
+        return conflicting_paths(chain(copies, tasks), paths, key)
 
     def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
@@ -277,7 +277,7 @@ class SqliteMirrorState(MirrorLogs):
             ).fetchone()
         return int(row[0]), int(row[1] or 0)
 
-    def pending_coded(self, code: str) -> int:
+    def pending_with_code(self, code: str) -> int:
         """Count the rows that are not done for this reason, by its stable word."""
         with self._guard():
             row = self._db.execute("SELECT count(*) FROM pending WHERE code = ?", (code,))
@@ -352,7 +352,7 @@ class SqliteMirrorState(MirrorLogs):
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Remember that copies were proven."""
         with self._transaction() as db:
-            proofs.add(db, uris, moment)
+            proofs.store_proofs(db, uris, moment)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -377,14 +377,14 @@ class SqliteMirrorState(MirrorLogs):
         with self._transaction() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            entries.write(db, step)
+            entries.write_entries(db, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
             db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
-            link_log.write(db, step)
+            link_log.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
             db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes)
@@ -416,7 +416,7 @@ class SqliteMirrorState(MirrorLogs):
                 "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?",
                 (_MAX_RUNS,),
             )
-            change_log.forget_old(db, row.ended)
+            change_log.delete_old_changes(db, row.ended)
 
 
 def _foreign(path: str) -> StateError:

@@ -24,7 +24,7 @@ from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransacti
 from resourcesync.ports.naming import PathKey
 from resourcesync.ports.tables import DoneRow, TablePart, Tables
 
-NOTE: Final = "tables"
+TABLES_NOTE: Final = "tables"
 """The note that has the parts of the table; a memory without it has no table."""
 _PAGE: Final = 2_000
 _PART_ROWS: Final = 1_000_000
@@ -73,7 +73,7 @@ class TabledState(SqliteMirrorState):
         self.parts: Sequence[TablePart] = self._read_parts()
 
     def _read_parts(self) -> tuple[TablePart, ...]:
-        text = self.note(NOTE)
+        text = self.note(TABLES_NOTE)
         try:
             return () if text is None else msgspec.json.decode(text, type=tuple[TablePart, ...])
         except msgspec.MsgspecError as error:
@@ -160,7 +160,7 @@ class TabledState(SqliteMirrorState):
             tabled = int(self._db.execute("SELECT count(*) FROM tabled").fetchone()[0])
         return sum(part.rows for part in self.parts) - tabled + super().count()
 
-    def neighbours(
+    def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths of what some new paths would meet; all copies are read."""
@@ -190,7 +190,7 @@ class TabledState(SqliteMirrorState):
                 rows = ((copy.uri, copy.length, copy.installed) for copy in group)
                 db.executemany("INSERT INTO temp.here VALUES (?,?,?)", rows)
         with self._guard():
-            yield from proofs.oldest(self._db, "temp.here")
+            yield from proofs.read_oldest_proofs(self._db, "temp.here")
 
     # --- writing ---
 
@@ -221,7 +221,7 @@ class TabledState(SqliteMirrorState):
         return db.execute(_CLAIM, (uri, uri)).rowcount == 1
 
     @property
-    def changed(self) -> int:
+    def changed_count(self) -> int:
         """How many rows are here that the table does not have, or has otherwise."""
         with self._guard():
             copies, gone = self._db.execute(
@@ -240,7 +240,7 @@ class TabledState(SqliteMirrorState):
         Raises:
             StorageError: It cannot be written; the table is what it was.
         """
-        if not self.changed and self.note(NOTE) is not None:
+        if not self.changed_count and self.note(TABLES_NOTE) is not None:
             return
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         news = self._folder / f"{stem}.changed"
@@ -277,7 +277,7 @@ class TabledState(SqliteMirrorState):
     def _replace(self, parts: tuple[TablePart, ...]) -> None:
         text = msgspec.json.encode(parts).decode()
         with self._transaction() as db:
-            db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (NOTE, text))
+            db.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (TABLES_NOTE, text))
             db.execute("DELETE FROM copy")
             db.execute("DELETE FROM tabled")
         self.parts = parts
@@ -294,7 +294,7 @@ class TabledState(SqliteMirrorState):
             while group := list(islice(copies, _PAGE)):
                 db.executemany(_PUT_COPY, group)
             db.execute("DELETE FROM tabled")
-            db.execute("DELETE FROM note WHERE key = ?", (NOTE,))
+            db.execute("DELETE FROM note WHERE key = ?", (TABLES_NOTE,))
         self.parts = ()
         self._recalled = {}
 

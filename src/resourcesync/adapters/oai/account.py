@@ -9,7 +9,7 @@ from resourcesync.adapters.oai.endpoint import Endpoint, open_provider
 from resourcesync.adapters.oai.harvest import Harvest
 from resourcesync.adapters.oai.measuring import FileMeasurements
 from resourcesync.adapters.oai.memory import RepositoryState
-from resourcesync.adapters.oai.options import OaiOptions, parse
+from resourcesync.adapters.oai.options import OaiOptions, parse_options
 from resourcesync.adapters.oai.placing import MetadataFiles
 from resourcesync.adapters.oai.records import RecordStore
 from resourcesync.adapters.oai.telling import PublishedResources
@@ -56,7 +56,7 @@ class OaiAccount:
         """
         self._harvest(is_full=True)
         self._is_harvested = True
-        return self._place(self._memory.last)
+        return self._format_position(self._memory.last)
 
     def resources(self) -> Iterator[Resource]:
         """Yield everything; what `position` has just listed is not listed again.
@@ -84,7 +84,7 @@ class OaiAccount:
         self._recorded = int(after.partition(":")[2])
         for batch in telling.changes(self._recorded):
             changes = [_change(uri, resource) for _, uri, resource in batch]
-            yield ChangeBatch(self._place(batch[-1][0]), changes)
+            yield ChangeBatch(self._format_position(batch[-1][0]), changes)
             self._recorded = batch[-1][0]
 
     def published(self) -> None:
@@ -101,7 +101,7 @@ class OaiAccount:
         told = [provider.namespace, sorted(provider.published.items())]
         self._memory.reset(f"{self._choice.digest(self._options.base_uri)} {told}")
         if after:
-            self._check_place(after)
+            self._check_position(after)
         if is_full:
             self._places.mark_missing()
         now = self._options.clock.now()
@@ -120,20 +120,20 @@ class OaiAccount:
             base_uri=self._options.base_uri,
             published=provider.published,
         )
-        telling.spread()
+        telling.touch_files()
         if self._choice.measure:
             measures = FileMeasurements(self._memory, self._fetcher, now)
             if is_full:
                 measures.retry_unavailable()
             measures.measure()
-        telling.renew()
+        telling.update()
         self._places.write()
         return telling
 
-    def _place(self, number: int) -> str:
+    def _format_position(self, number: int) -> str:
         return f"{self._memory.epoch}:{number}"
 
-    def _check_place(self, position: str) -> None:
+    def _check_position(self, position: str) -> None:
         epoch, _, number = position.partition(":")
         known = number.isdecimal() and int(number) <= self._memory.last
         if epoch != self._memory.epoch or not known:
@@ -159,7 +159,7 @@ def open_account(options: AccountOptions) -> Iterator[OaiAccount]:
         LockedError: Another run harvests it.
         StateError: What is remembered is damaged.
     """
-    choice = parse(options.address, options.values)
+    choice = parse_options(options.address, options.values)
     with (
         RepositoryState(Path(options.memory) / _FOLDER) as memory,
         options.fetcher(choice.endpoint) as fetcher,

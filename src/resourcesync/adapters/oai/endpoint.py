@@ -35,7 +35,7 @@ MOST_WAIT: Final = 3_600.0
 _MOST_WAITS: Final = 5
 _IN_MEMORY: Final = 1 << 20
 _MOST_PAGES: Final = 10_000
-NOTHING: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataFormats"})
+EMPTY_ANSWERS: Final = frozenset({"noRecordsMatch", "noSetHierarchy", "noMetadataFormats"})
 """Errors of OAI-PMH that say that there is nothing, which is no error."""
 BAD_TOKEN: Final = "badResumptionToken"  # noqa: S105 - a word of OAI-PMH
 BAD_ARGUMENT: Final = "badArgument"
@@ -45,7 +45,7 @@ _SHORTER: Final = "run it again; if its tokens always die, read shorter lists: -
 _AGAIN: Final = "run the same command again: it goes on from there"
 
 
-def sent(uri: str) -> tuple[str, str]:
+def sent_evidence(uri: str) -> tuple[str, str]:
     """Return what was asked, as evidence."""
     return "sent", f"GET {uri}"[:500]
 
@@ -65,7 +65,7 @@ class ProviderError(BadResponseError):
             f"the provider refuses with {fault.code or 'an error'}",
             uri=uri,
             status=200,
-            evidence=(("got", said[:500]), sent(uri), RETAINED),
+            evidence=(("got", said[:500]), sent_evidence(uri), RETAINED),
             hint=_SHORTER if fault.code == BAD_TOKEN else _OPEN_HINT,
         )
         self.fault = fault
@@ -117,7 +117,7 @@ class ProviderReply:
                 error.message,
                 uri=self._uri,
                 status=200,
-                evidence=(sent(self._uri), RETAINED),
+                evidence=(sent_evidence(self._uri), RETAINED),
                 hint=_AGAIN,
                 code="truncated",
             ) from error
@@ -127,12 +127,12 @@ class ProviderReply:
                 error.message,
                 uri=self._uri,
                 status=200,
-                evidence=(*error.evidence, *place, sent(self._uri), RETAINED),
+                evidence=(*error.evidence, *place, sent_evidence(self._uri), RETAINED),
                 hint=error.hint or _OPEN_HINT,
                 code=error.code,
             ) from error
         for fault in answer.faults:
-            if fault.code not in NOTHING:
+            if fault.code not in EMPTY_ANSWERS:
                 raise ProviderError(fault, self._uri)
             if goes_on:
                 raise ProviderError(OaiFault(code=BAD_TOKEN, text=fault.code), self._uri)
@@ -141,7 +141,7 @@ class ProviderReply:
                 "the answer says nothing",
                 uri=self._uri,
                 status=200,
-                evidence=(sent(self._uri), RETAINED),
+                evidence=(sent_evidence(self._uri), RETAINED),
                 hint=_OPEN_HINT,
             )
 
@@ -229,7 +229,7 @@ class Endpoint:
         sink = _AnswerSink(stream)
         waits = 0
         while True:
-            request = FetchRequest(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_named=True)
+            request = FetchRequest(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_explicit=True)
             (outcome,) = self._fetcher.fetch([request])
             if not isinstance(outcome, FetchFailure):
                 return
@@ -281,7 +281,7 @@ def open_provider(endpoint: Endpoint, choice: OaiOptions, *, has_sets: bool) -> 
         raise BadResponseError(
             "the provider does not say what it is",
             uri=endpoint.address,
-            evidence=(sent(f"{endpoint.address}: Identify"), RETAINED),
+            evidence=(sent_evidence(f"{endpoint.address}: Identify"), RETAINED),
             hint="give the base URL of its OAI-PMH, such as oai:https://HOST/oai/request",
         )
     formats = {it.prefix: it.namespace or it.schema for it in endpoint.formats()}

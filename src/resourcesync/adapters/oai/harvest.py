@@ -14,7 +14,7 @@ from resourcesync.adapters.oai.endpoint import (
     Provider,
     ProviderError,
     ProviderReply,
-    sent,
+    sent_evidence,
 )
 from resourcesync.adapters.oai.memory import RepositoryState, write_note
 from resourcesync.adapters.oai.options import OaiOptions
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 _STATE: Final = "harvest"
 _SINCE: Final = "since"
 _ATTEMPT: Final = "attempt"
-FEW: Final = 10
+MIN_ALLOWED_LOSS: Final = 10
 """So many records may be listed no more at once, however few there are."""
 _MOST_RESTARTS: Final = 3
 _MOST_TRIES: Final = 3
@@ -131,7 +131,7 @@ class Harvest:
                 listed so far is kept, and nothing is taken for gone.
         """
         is_full = is_full or not self._memory.note(_SINCE)
-        state = self._begun(is_full=is_full)
+        state = self._load_progress(is_full=is_full)
         lists = list(self._lists(state))
         try:
             while state.lists < len(lists):
@@ -145,7 +145,7 @@ class Harvest:
             elif is_full:
                 if not allow_empty:
                     self._check_lost(state.first)
-                lost = self._records.lose(connection, state.first)
+                lost = self._records.withdraw_missing(connection, state.first)
                 _log.info("%d records are listed no more", lost)
             write_note(connection, _SINCE, state.began)
             write_note(connection, _STATE, "")
@@ -160,20 +160,20 @@ class Harvest:
             query = "SELECT count(*) FROM record WHERE NOT is_gone AND prefix = ?"
             known: int = self._memory.rows(query, prefix)[0][0]
             lost: int = self._memory.rows(f"{query} AND attempt < ?", prefix, first)[0][0]
-            if lost > FEW and lost * 2 > known:
+            if lost > MIN_ALLOWED_LOSS and lost * 2 > known:
                 raise BadResponseError(
                     f"{lost:,} of {known:,} records in {prefix} are listed no more",
                     uri=self._endpoint.address,
                     status=200,
                     evidence=(
-                        sent(self._endpoint.address),
+                        sent_evidence(self._endpoint.address),
                         ("kept", "nothing is taken for withdrawn"),
                     ),
                     hint="run it again when the repository is whole; if it is meant: --allow-empty",
                     code="oai-many-gone",
                 )
 
-    def _begun(self, *, is_full: bool) -> _HarvestProgress:
+    def _load_progress(self, *, is_full: bool) -> _HarvestProgress:
         """Return where a harvest of the kind was stopped, or a new one."""
         now = self._clock.now()
         left = self._memory.note(_STATE)
@@ -264,7 +264,7 @@ class Harvest:
         stale, done = 0, state.lists
         while state.lists == done:
             met.add(state.token)
-            taken, token = self._page(wanted, state)
+            taken, token = self._read_page(wanted, state)
             stale = stale + 1 if not taken.fresh else 0
             if token is None or self._is_end(token, taken, state, met):
                 state.lists, state.token = done + 1, ""
@@ -291,14 +291,14 @@ class Harvest:
             status=200,
             evidence=(
                 ("got", got),
-                sent(self._endpoint.address),
+                sent_evidence(self._endpoint.address),
                 ("kept", "nothing is taken for withdrawn"),
             ),
             hint="try shorter lists: --with window=30d",
             code="oai-endless",
         )
 
-    def _page(
+    def _read_page(
         self, wanted: RecordList, state: _HarvestProgress
     ) -> tuple[PageCounts, ListToken | None]:
         """Read one page; one that is cut short is asked for again."""

@@ -49,7 +49,7 @@ class FileMeasurements:
         """
         rows: list[Row] = []
         for outcome in self._fetcher.fetch(self._requests()):
-            rows.append(self._learnt(outcome))
+            rows.append(self._measured_row(outcome))
             if len(rows) >= _BATCH:
                 self._store_rows(rows)
                 rows = []
@@ -64,7 +64,7 @@ class FileMeasurements:
                     uri=uri, sink=_HeadSink(), purpose=Purpose.RESOURCE, is_head=True
                 )
 
-    def _learnt(self, outcome: FetchResponse | FetchFailure) -> Row:
+    def _measured_row(self, outcome: FetchResponse | FetchFailure) -> Row:
         uri = outcome.request.uri
         if isinstance(outcome, FetchFailure):
             status = outcome.error.status if isinstance(outcome.error, SourceError) else 0

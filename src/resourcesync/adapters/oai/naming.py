@@ -10,7 +10,7 @@ FOLDER: Final = "resource"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._=+,@()-]")
 _LONGEST: Final = 120
 _MOST_PARTS: Final = 16
-_ELSEWHERE: Final = "~id"
+_BY_IDENTIFIER: Final = "~id"
 _EMPTY: Final = "~-"
 
 
@@ -34,7 +34,7 @@ def path_of(identifier: str, name: str, namespace: str, names: Container[str]) -
     local = identifier.removeprefix(begin) if namespace else identifier
     parts = [_safe(part) for part in local.split("/")]
     if local in ("", identifier) or len(parts) > _MOST_PARTS:
-        parts = [_ELSEWHERE, _safe(identifier)]
+        parts = [_BY_IDENTIFIER, _safe(identifier)]
     # Marked, so that no identifier has a folder where another one has a file.
     folder = "/".join(f"{part}~d" if part in names else part for part in parts)
     return f"{FOLDER}/{folder}/{name}"

@@ -115,7 +115,7 @@ class OaiOptions:
 _NOT_DIGESTED: Final = frozenset({"overlap", "window"})
 
 
-def parse(address: str, values: Mapping[str, str]) -> OaiOptions:
+def parse_options(address: str, values: Mapping[str, str]) -> OaiOptions:
     """Return what an operator chose.
 
     Args:

@@ -98,12 +98,12 @@ class MetadataFiles:
                 place = self._out / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 folders.update(self._out / folder for folder in Path(path).parents)
-                held.append((_written(_beside(place), content, lastmod), place))
+                held.append((_write_file(_temporary_path(place), content, lastmod), place))
             # Several at a time: the disk then writes its journal once for all of them.
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 list(pool.map(os.fsync, [descriptor for descriptor, _ in held]))
                 for _, place in held:
-                    _beside(place).replace(place)
+                    _temporary_path(place).replace(place)
                 list(pool.map(_sync, folders))
         finally:
             for descriptor, _ in held:
@@ -127,12 +127,12 @@ class MetadataFiles:
                 return
 
 
-def _beside(place: Path) -> Path:
+def _temporary_path(place: Path) -> Path:
     digest = hashlib.sha256(place.name.encode()).hexdigest()[:32]
     return place.with_name(f"{_TEMPORARY}{digest}")
 
 
-def _written(place: Path, content: bytes, lastmod: str) -> int:
+def _write_file(place: Path, content: bytes, lastmod: str) -> int:
     """Write a file with the time that is told of it, which web servers tell too.
 
     Returns:

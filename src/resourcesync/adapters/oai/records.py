@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import file_name, path_of
 from resourcesync.adapters.oai.options import OaiOptions
-from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, find
+from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.documents.oai.values import OaiRecord, RecordHeader, parse_datestamp
 from resourcesync.errors import DocumentError
 from resourcesync.model.digests import format_digests
@@ -93,7 +93,7 @@ class RecordStore:
             self._store_record(connection, prefix, record, known, attempt)
         return PageCounts(records=count, fresh=fresh, unnamed=unnamed)
 
-    def lose(self, connection: sqlite3.Connection, attempt: int) -> int:
+    def withdraw_missing(self, connection: sqlite3.Connection, attempt: int) -> int:
         """Take what no list since ``attempt`` had as withdrawn; return how many that are."""
         lost = connection.execute(_LOST, (attempt,)).fetchall()
         for identifier, prefix, path in lost:
@@ -122,7 +122,7 @@ class RecordStore:
             self._delete(connection, key, header, known, attempt)
             return
         try:
-            findings = find(record.metadata)
+            findings = parse_item_metadata(record.metadata)
         except DocumentError as error:
             _log.warning("no files are found in %s in %s: %s", *key, error.message)
             findings = ItemMetadata()

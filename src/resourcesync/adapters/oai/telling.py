@@ -71,7 +71,7 @@ class PublishedResources:
         self._memory, self._choice = memory, choice
         self._base_uri, self._published = base_uri, published
 
-    def spread(self) -> None:
+    def touch_files(self) -> None:
         """Touch the files of all items that were touched."""
         with self._memory.writing() as connection:
             connection.execute(
@@ -79,17 +79,17 @@ class PublishedResources:
                 " FROM mention JOIN touched_item USING (identifier)"
             )
 
-    def renew(self) -> None:
+    def update(self) -> None:
         """Tell anew of all that was touched; a run that was killed in it is gone on with."""
         for batch in self._touched("SELECT uri FROM touched_file LIMIT 500"):
             with self._memory.writing() as connection:
                 for uri in batch:
-                    self._renew_file(connection, uri)
+                    self._update_file(connection, uri)
                     connection.execute("DELETE FROM touched_file WHERE uri = ?", (uri,))
         for batch in self._touched("SELECT identifier FROM touched_item LIMIT 500"):
             with self._memory.writing() as connection:
                 for identifier in batch:
-                    self._renew_item(connection, identifier)
+                    self._update_item(connection, identifier)
                     connection.execute(
                         "DELETE FROM touched_item WHERE identifier = ?", (identifier,)
                     )
@@ -100,7 +100,7 @@ class PublishedResources:
 
     # --- metadata ---
 
-    def _renew_item(self, connection: sqlite3.Connection, identifier: str) -> None:
+    def _update_item(self, connection: sqlite3.Connection, identifier: str) -> None:
         for (path,) in connection.execute(_GONE, (identifier,)).fetchall():
             _store_resource(connection, uri_of(self._base_uri, path), b"")
         rows = connection.execute(_METADATA, (identifier,)).fetchall()
@@ -136,7 +136,7 @@ class PublishedResources:
 
     # --- files ---
 
-    def _renew_file(self, connection: sqlite3.Connection, uri: str) -> None:
+    def _update_file(self, connection: sqlite3.Connection, uri: str) -> None:
         before = connection.execute("SELECT value FROM told WHERE uri = ?", (uri,)).fetchone()
         known = before[0] if before is not None else b""
         resource = self._file(connection, uri, known)
@@ -183,7 +183,7 @@ class PublishedResources:
                 *self._collections(sorted(sets)),
             ),
         )
-        return _as_old_as(made, known)
+        return _with_old_date(made, known)
 
     def _collections(self, specs: list[str]) -> list[Link]:
         links = [
@@ -200,14 +200,16 @@ class PublishedResources:
         query = "SELECT uri, value FROM told WHERE uri > ? AND value <> x'' ORDER BY uri LIMIT 500"
         while rows := self._memory.rows(query, last):
             for _, value in rows:
-                yield _read(value)
+                yield _decode_resource(value)
             last = rows[-1][0]
 
     def changes(self, after: int) -> Iterator[list[tuple[int, str, Resource | None]]]:
         """Yield what changed since, some at a time: number, address, and how it is now."""
         query = "SELECT seq, uri, value FROM told WHERE seq > ? ORDER BY seq LIMIT 500"
         while rows := self._memory.rows(query, after):
-            yield [(seq, uri, _read(value) if value else None) for seq, uri, value in rows]
+            yield [
+                (seq, uri, _decode_resource(value) if value else None) for seq, uri, value in rows
+            ]
             after = rows[-1][0]
 
 
@@ -223,15 +225,15 @@ def _store_resource(connection: sqlite3.Connection, uri: str, value: bytes) -> N
         )
 
 
-def _read(value: bytes) -> Resource:
+def _decode_resource(value: bytes) -> Resource:
     found = ndjson.read_line(value, name="what was told")
     assert isinstance(found, Resource), "only resources are written"
     return found
 
 
-def _as_old_as(resource: Resource, known: bytes) -> Resource:
+def _with_old_date(resource: Resource, known: bytes) -> Resource:
     """Keep the time of a file whose digests did not change: only its metadata is newer."""
-    before = _read(known) if known and resource.digests else None
+    before = _decode_resource(known) if known and resource.digests else None
     if before is None or before.digests != resource.digests or before.lastmod is None:
         return resource
     return replace(resource, lastmod=before.lastmod)

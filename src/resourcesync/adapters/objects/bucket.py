@@ -57,7 +57,7 @@ class ObjectStream(NamedTuple):
         stream: Its bytes; the caller closes it.
     """
 
-    found: BucketObject
+    info: BucketObject
     attributes: Mapping[str, str]
     stream: BinaryIO
 
@@ -82,12 +82,12 @@ class Bucket:
         self, address: str, *, patience: float, pauses: tuple[float, float] = _PAUSES
     ) -> None:
         self._obstore = _obstore()
-        self.name, self.prefix = split(address)
+        self.name, self.prefix = split_address(address)
         self._patience, self._pauses = patience, pauses
-        self._store = self._opened()
-        self._if_absent = self._opened(copy_if_not_exists="header:If-None-Match:*")
+        self._store = self._open_s3()
+        self._if_absent = self._open_s3(copy_if_not_exists="header:If-None-Match:*")
 
-    def _opened(self, **settings: str) -> Any:  # obstore is imported when it is needed
+    def _open_s3(self, **settings: str) -> Any:  # obstore is imported when it is needed
         first, longest = (timedelta(seconds=it) for it in self._pauses)
         try:
             return self._obstore.store.S3Store(
@@ -119,14 +119,14 @@ class Bucket:
     def head(self, key: str) -> BucketObject | None:
         """Return what is at a key; ``None`` when nothing is."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
-            return _found(self._obstore.head(self._store, key))
+            return _bucket_object(self._obstore.head(self._store, key))
         return None
 
     def attributes(self, key: str) -> tuple[BucketObject, Mapping[str, str]] | None:
         """Return what is at a key, and the header fields that it was put with."""
         with self._guarded(f"looking at {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key, options={"head": True})
-            return _found(got.meta), got.attributes
+            return _bucket_object(got.meta), got.attributes
         return None
 
     def open(self, key: str, version: str | None = None) -> BinaryIO | None:
@@ -150,7 +150,7 @@ class Bucket:
         chunks = got.stream(min_chunk_size=_BUFFER)
         reader = ObjectReader(chunks, got.meta["size"], lambda: self._guarded(f"reading {key}"))
         stream = cast("BinaryIO", BufferedReader(reader, _BUFFER))
-        return ObjectStream(_found(got.meta), got.attributes, stream)
+        return ObjectStream(_bucket_object(got.meta), got.attributes, stream)
 
     def read(self, key: str, most: int) -> tuple[BucketObject, bytes] | None:
         """Return a small object, whole; ``None`` when there is none.
@@ -160,7 +160,7 @@ class Bucket:
         """
         with self._guarded(f"reading {key}"), suppress(FileNotFoundError):
             got = self._obstore.get(self._store, key)
-            found = _found(got.meta)
+            found = _bucket_object(got.meta)
             if found.length > most:
                 raise StorageError(f"{key} has {found.length:,} bytes; at most {most:,} are read")
             return found, bytes(got.bytes())
@@ -182,7 +182,7 @@ class Bucket:
                 return
             for one in page:
                 if one["path"].startswith(prefix):
-                    yield _found(one)
+                    yield _bucket_object(one)
 
     # --- writing ---
 
@@ -267,7 +267,7 @@ class Bucket:
             return self._copy_through(key, to, length, over)
         store = self._store if over is None else self._if_absent
         if over:
-            store = self._opened(copy_if_not_exists=f"header:If-Match:{over}")
+            store = self._open_s3(copy_if_not_exists=f"header:If-Match:{over}")
         exceptions = self._obstore.exceptions
         with self._guarded(f"copying {key} to {to}"):
             try:
@@ -287,7 +287,7 @@ class Bucket:
         if got is None:
             return False
         with got.stream as stream:
-            blocks = _elsewhere(partial(stream.read, _PART))
+            blocks = _read_in_thread(partial(stream.read, _PART))
             self.put_parts(to, blocks, length, got.attributes)
         return True
 
@@ -318,7 +318,7 @@ class Bucket:
             raise _translate_error(error, f"s3://{self.name}", doing) from error
 
 
-def split(address: str) -> tuple[str, str]:
+def split_address(address: str) -> tuple[str, str]:
     """Return the bucket and the prefix that an address names.
 
     Raises:
@@ -336,7 +336,7 @@ def split(address: str) -> tuple[str, str]:
     return match[1], prefix
 
 
-def _elsewhere(read: Callable[[], bytes]) -> Iterator[bytes]:
+def _read_in_thread(read: Callable[[], bytes]) -> Iterator[bytes]:
     """Read blocks in a thread of their own: obstore asks for them where it must not be asked."""
     with ThreadPoolExecutor(1, "reading") as pool:
         while block := pool.submit(read).result():
@@ -354,7 +354,7 @@ def _obstore() -> Any:  # a module that may not be installed
     return obstore
 
 
-def _found(meta: Mapping[str, Any]) -> BucketObject:
+def _bucket_object(meta: Mapping[str, Any]) -> BucketObject:
     return BucketObject(meta["path"], meta["e_tag"] or "", meta["size"], meta["last_modified"])
 
 

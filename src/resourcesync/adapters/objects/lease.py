@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, Self
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket, BucketObject
 from resourcesync.errors import LockedError, ResourceSyncError
 
-SECONDS: Final = 60.0
+LEASE_SECONDS: Final = 60.0
 """How long a lease lives that is not written again."""
-KEY: Final = ".resourcesync/lease"
+LEASE_KEY: Final = ".resourcesync/lease"
 """Where it is."""
 _CLOCK_PROBE: Final = ".resourcesync/tmp/now-"
 _MOST_BYTES: Final = 4_096
@@ -63,7 +63,7 @@ class Lease:
         who: str,
         *,
         holder: str = "",
-        seconds: float = SECONDS,
+        seconds: float = LEASE_SECONDS,
         stopwatch: Callable[[], float] = _stopwatch,
     ) -> None:
         self._bucket = bucket
@@ -110,12 +110,12 @@ class Lease:
             )
 
     def _take_over(self) -> str:
-        there = self._bucket.read(KEY, _MOST_BYTES)
+        there = self._bucket.read(LEASE_KEY, _MOST_BYTES)
         if there is None:
             version = self._write(ABSENT)
         else:
             found, body = there
-            held = _read(body)
+            held = _decode_lease(body)
             is_ours = bool(self._holder) and held.holder == self._holder
             left = 0.0 if is_ours else self._left(found, held)
             if left > 0:
@@ -149,11 +149,11 @@ class Lease:
         lives = self._seconds if seconds is None else seconds
         text = {"who": self._who, "holder": self._holder, "seconds": lives}
         body = json.dumps({**text, "write": secrets.token_hex(8)}).encode()
-        version = self._bucket.put(KEY, body, over=over)
+        version = self._bucket.put(LEASE_KEY, body, over=over)
         if version is not None:
             return version
         # A write may have come to pass although its answer was lost, and was sent again.
-        there = self._bucket.read(KEY, _MOST_BYTES)
+        there = self._bucket.read(LEASE_KEY, _MOST_BYTES)
         return there[0].version if there is not None and there[1] == body else None
 
     def _renew(self) -> None:
@@ -172,10 +172,10 @@ class Lease:
             self._version, self._until = version, began + self._seconds
 
 
-def _read(body: bytes) -> _LeaseRecord:
+def _decode_lease(body: bytes) -> _LeaseRecord:
     """Return what a lease says; one that cannot be read is nobody's once it is old."""
     with suppress(ValueError, KeyError, TypeError):
         told = json.loads(body)
         seconds = min(max(float(told["seconds"]), 0.0), _LONGEST)
         return _LeaseRecord(str(told["who"])[:200], str(told["holder"])[:200], seconds)
-    return _LeaseRecord("unknown", "", SECONDS)
+    return _LeaseRecord("unknown", "", LEASE_SECONDS)

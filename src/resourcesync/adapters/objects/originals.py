@@ -27,7 +27,7 @@ _BLOCK: Final = 1 << 20
 _SOME: Final = 1_000
 _AT_ONCE: Final = 16
 _MD5: Final = re.compile(r'"([0-9a-f]{32})"')
-_UNTOLD: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+_GENERIC_TYPES: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 _types: Final = MimeTypes(())
 _TABLE: Final = """
 CREATE TABLE listed (uri TEXT PRIMARY KEY, version TEXT, length INTEGER, modified INTEGER)
@@ -109,7 +109,7 @@ class BucketOriginals:
         if len(self._omissions) < _MAX_OMISSIONS:
             self._omissions.append(Omission(name=key, reason=reason))
 
-    def expect(self, originals: Sequence[Original]) -> None:
+    def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read these, several at a time: they are measured next."""
         self._begun = {it: self._pool.submit(self._measure, it) for it in originals}
 
@@ -184,7 +184,7 @@ def _fingerprint(version: str, length: int, modified: datetime) -> str:
 def _type_of(key: str | None, told: str) -> str:
     """Return the media type that the server tells, or else that of the key's ending."""
     kind = told.partition(";")[0].strip().lower()
-    if kind in _UNTOLD:
+    if kind in _GENERIC_TYPES:
         kind = _types.guess_type(key or "", strict=True)[0] or ""
     return kind
 

@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket
-from resourcesync.adapters.objects.lease import KEY, SECONDS, Lease
+from resourcesync.adapters.objects.lease import LEASE_KEY, LEASE_SECONDS, Lease
 from resourcesync.errors import StorageError
 from resourcesync.ports.storing import ObjectContent, StoredObject
 
 TEMPORARY: Final = ".resourcesync/tmp/"
 """Below it is what is on its way; whoever holds the store removes what others left there."""
-_OWN: Final = (TEMPORARY, KEY)
+_OWN: Final = (TEMPORARY, LEASE_KEY)
 PATIENCE: float = 60.0
 """Seconds for which a request that fails is sent again."""
 _IN_FLIGHT: Final = 16
@@ -33,7 +33,7 @@ class BucketStore:
         seconds: How long a hold lives that nobody renews.
     """
 
-    in_flight: int = _IN_FLIGHT
+    max_in_flight: int = _IN_FLIGHT
     """How many calls it takes at a time, from several threads."""
     largest_whole: int = 8 << 20
     """The most bytes of a body that is put in one request."""
@@ -143,7 +143,7 @@ class BucketStore:
         Raises:
             LockedError: Somebody else holds it.
         """
-        self._bucket.head(KEY)  # a lease cannot wait for a server that is away
+        self._bucket.head(LEASE_KEY)  # a lease cannot wait for a server that is away
         lease = Lease(self._leasing, who, holder=holder, seconds=self._seconds)
         with lease:
             self._lease = lease
@@ -192,5 +192,5 @@ def open_store(address: str) -> BucketStore:
     Raises:
         ConfigurationError: obstore is not installed, or the address is none.
     """
-    leasing = Bucket(address, patience=min(PATIENCE, SECONDS / 4))
-    return BucketStore(Bucket(address, patience=PATIENCE), leasing, SECONDS)
+    leasing = Bucket(address, patience=min(PATIENCE, LEASE_SECONDS / 4))
+    return BucketStore(Bucket(address, patience=PATIENCE), leasing, LEASE_SECONDS)

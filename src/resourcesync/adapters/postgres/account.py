@@ -27,7 +27,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
     Raises:
         ConfigurationError: A value cannot work, or psycopg is not installed.
     """
-    layout = layouts.parse(options.values, options.base_uri)
+    layout = layouts.parse_layout(options.values, options.base_uri)
     password = options.values.get("password", "")
     session = PostgresSession(options.address, password, layout.timeout, options.clock)
     try:
@@ -63,14 +63,14 @@ class PostgresAccount:
             return ""
         with self._session.snapshot() as reading:
             self._rows(reading)  # a column that is not there is told as that
-            found = log.begin(reading, self._layout)
+            found = log.start_position(reading, self._layout)
         return "" if found is None else found.text
 
     def resources(self) -> Iterator[Resource]:
         """Yield what all rows say, as they are at one moment."""
         with self._session.snapshot() as reading:
             rows = self._rows(reading)
-            for some in reading.copied(statements.all_rows(self._layout, rows.expressions)):
+            for some in reading.copy_rows(statements.all_rows(self._layout, rows.expressions)):
                 yield from rows.resources(some)
 
     def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
@@ -82,8 +82,8 @@ class PostgresAccount:
             self._session.listen(self._layout.log[-1])
         while True:
             with self._session.snapshot() as reading:
-                position, changes = self._next(reading, position)
-                fresh = self._warned(reading)
+                position, changes = self._read_page(reading, position)
+                fresh = self._warn_once(reading)
             warnings = fresh or warnings
             if changes or fresh:
                 told = position
@@ -92,18 +92,18 @@ class PostgresAccount:
                 continue
             if self._clock.monotonic() >= until:
                 break
-            self._rest(until)
+            self._wait(until)
         if position != told:
             yield ChangeBatch(position.text, (), warnings=warnings)
 
-    def _warned(self, reading: ReadTransaction) -> Sequence[tuple[str, str]]:
+    def _warn_once(self, reading: ReadTransaction) -> Sequence[tuple[str, str]]:
         """Return what is to be known of the log; once, however often it is asked."""
         if self._is_warned:
             return ()
         self._is_warned = True
-        return log.warnings(reading, self._layout)
+        return log.log_warnings(reading, self._layout)
 
-    def _rest(self, until: float) -> None:
+    def _wait(self, until: float) -> None:
         """Wait until something may have changed, but not less than a second."""
         started = self._clock.monotonic()
         most = min(until, started + _POLLED)
@@ -114,23 +114,23 @@ class PostgresAccount:
 
     # --- the log ---
 
-    def _next(
+    def _read_page(
         self, reading: ReadTransaction, position: PostgresPosition
     ) -> tuple[PostgresPosition, list[Change]]:
         """Return the changes of the next page, and the position after them."""
         rows = self._rows(reading)  # a column that is not there is told as that
-        now = log.check(reading, self._layout, position)
+        now = log.readable_snapshot(reading, self._layout, position)
         to = position.to or now
         if to == position.after:
             return position, []
         begin = position.begin
         unread = statements.unread(position.after, to, begin)
-        last = reading.one(statements.page_end(self._layout, unread))
+        last = reading.fetch_one(statements.page_end(self._layout, unread))
         if last is None:
             return replace(position, after=to, to=""), []
         row = (int(last[0]), int(last[1]))
         page = statements.page(self._layout, rows.expressions, unread, row)
-        changes = [it for some in reading.copied(page) for it in self._page_changes(rows, some)]
+        changes = [it for some in reading.copy_rows(page) for it in self._page_changes(rows, some)]
         if int(last[2]) < statements.PAGE:
             return replace(position, after=to, to="", row=row), changes
         return replace(position, to=to, row=row), changes
@@ -151,6 +151,6 @@ class PostgresAccount:
 
     def _rows(self, reading: ReadTransaction) -> RowDecoder:
         if self._known_rows is None:
-            types = reading.types(statements.described(self._layout))
+            types = reading.column_types(statements.described(self._layout))
             self._known_rows = RowDecoder(self._layout, types)
         return self._known_rows

@@ -86,7 +86,7 @@ class PostgresSession:
             ConfigurationError: What is asked is not there.
         """
         with self._guarded():
-            connection = self._live()
+            connection = self._connected()
             connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(_settings(self._timeout).encode())
             yield ReadTransaction(connection, self._clock)
@@ -95,7 +95,7 @@ class PostgresSession:
     def listen(self, channel: str) -> None:
         """Be woken by what is told on a channel; a standby cannot, and then polling must do."""
         with self._guarded():
-            connection = self._live()
+            connection = self._connected()
             if self._channel == channel:
                 return
             try:
@@ -114,9 +114,9 @@ class PostgresSession:
             self._clock.sleep(some)
             return False
         with self._guarded():
-            return any(True for _ in self._live().notifies(timeout=some, stop_after=1))
+            return any(True for _ in self._connected().notifies(timeout=some, stop_after=1))
 
-    def _live(self) -> "psycopg.Connection[Any]":
+    def _connected(self) -> "psycopg.Connection[Any]":
         connection = self._connection
         if connection is None:
             connection = self._driver.connect(
@@ -132,7 +132,7 @@ class PostgresSession:
             yield
         except self._driver.Error as error:
             self.close()
-            raise failure(error, self._address) from error
+            raise translate_error(error, self._address) from error
         except UnicodeDecodeError as error:
             self.close()
             raise SourceError(
@@ -152,16 +152,16 @@ class ReadTransaction:
         self._connection = connection
         self._clock = clock
 
-    def one(self, statement: str) -> tuple[Any, ...] | None:
+    def fetch_one(self, statement: str) -> tuple[Any, ...] | None:
         """Return the first row of an answer, or ``None``."""
         return self._connection.execute(statement.encode()).fetchone()
 
-    def types(self, statement: str) -> dict[str, int]:
+    def column_types(self, statement: str) -> dict[str, int]:
         """Return the columns of an answer, and the numbers of their types."""
         found = self._connection.execute(statement.encode()).description or ()
         return {column.name: column.type_code for column in found}
 
-    def copied(self, statement: str) -> Iterator[Sequence["Row"]]:
+    def copy_rows(self, statement: str) -> Iterator[Sequence["Row"]]:
         """Yield the rows of ``COPY … TO STDOUT``, some at a time, as texts."""
         with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
             rows = copy.rows()
@@ -208,7 +208,7 @@ def _driver() -> Any:  # a module that may not be installed
     return psycopg
 
 
-def failure(error: "psycopg.Error", address: str) -> ResourceSyncError:
+def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
     """Return our error for what the driver raised."""
     said = error.diag.message_primary or str(error).strip() or type(error).__name__
     message = f"{address}: {said.splitlines()[0]:.300}"

@@ -14,10 +14,10 @@ COLUMNS: Final = ("lastmod", "length", "hash", "links")
 TEXTS: Final = ("type", "encoding", "changefreq")
 """What a column says, or a text that holds for all rows."""
 _LINK: Final = "link."
-_WAYS: Final = ("layout", "table", "query", "log", "joins", "columns", "notify", "reader")
+_OPTIONS: Final = ("layout", "table", "query", "log", "joins", "columns", "notify", "reader")
 _CONNECTION: Final = ("password", "timeout")
 KNOWN: Final = frozenset(
-    {"uri", *COLUMNS, *TEXTS, *ALGORITHMS, *_WAYS, *_CONNECTION}
+    {"uri", *COLUMNS, *TEXTS, *ALGORITHMS, *_OPTIONS, *_CONNECTION}
 )  # fmt: skip
 _CATALOGUE: Final = {
     "table": "resourcesync.resource",
@@ -85,7 +85,7 @@ class TableLayout:
         return (self.table, *(name for name, _ in self.joins)) if self.table else ()
 
 
-def parse(values: Mapping[str, str], base_uri: str) -> TableLayout:
+def parse_layout(values: Mapping[str, str], base_uri: str) -> TableLayout:
     """Return what the values of ``--with`` say.
 
     Args:
@@ -204,14 +204,14 @@ def _uri(text: str, base_uri: str) -> Template:
         )
     if "{" not in text and "}" not in text:
         return Template.column(text)
-    template = Template.parsed(text)
-    return template if "://" in text.partition("{")[0] else template.after(base_uri)
+    template = Template.parse(text)
+    return template if "://" in text.partition("{")[0] else template.prefixed(base_uri)
 
 
 def _text(text: str, mark: str) -> Template:
     """Return a template: of a text with braces, a text that no column is called, or a column."""
     if "{" in text or "}" in text:
-        return Template.parsed(text)
+        return Template.parse(text)
     return Template.constant(text) if mark in text else Template.column(text)
 
 

@@ -6,7 +6,13 @@ from typing import NamedTuple
 from resourcesync.adapters.postgres import statements
 from resourcesync.adapters.postgres.connecting import ReadTransaction
 from resourcesync.adapters.postgres.layout import TableLayout, check_column
-from resourcesync.adapters.postgres.positions import NO_ROW, LogRow, PostgresPosition, end, oldest
+from resourcesync.adapters.postgres.positions import (
+    NO_ROW,
+    LogRow,
+    PostgresPosition,
+    snapshot_xmax,
+    snapshot_xmin,
+)
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
 
 
@@ -28,63 +34,67 @@ class _LogState(NamedTuple):
     has_row: bool
 
 
-def begin(reading: ReadTransaction, layout: TableLayout) -> PostgresPosition | None:
+def start_position(reading: ReadTransaction, layout: TableLayout) -> PostgresPosition | None:
     """Return where a log stands now; ``None`` when there is none, or nothing writes it."""
-    found = _standing(reading, layout, NO_ROW)
+    found = _read_log_state(reading, layout, NO_ROW)
     if found is None:
         return None
-    newest = reading.one(statements.newest(layout))
+    newest = reading.fetch_one(statements.newest(layout))
     row = NO_ROW if newest is None else (int(newest[0]), int(newest[1]))
     return PostgresPosition(log=found.log, after=found.snapshot, row=row)
 
 
-def check(reading: ReadTransaction, layout: TableLayout, position: PostgresPosition) -> str:
+def readable_snapshot(
+    reading: ReadTransaction, layout: TableLayout, position: PostgresPosition
+) -> str:
     """Return the snapshot that shows what can be read now, all of it since a position.
 
     Raises:
         DiscontinuityError: Some may be missing.
         SourceUnavailableError: The standby has not come so far yet.
     """
-    now = _standing(reading, layout, position.row)
+    now = _read_log_state(reading, layout, position.row)
     if now is None:
-        raise _broken("nothing writes the log of changes any more")
+        raise _discontinuity("nothing writes the log of changes any more")
     if now.log != position.log:
-        raise _broken("the log of changes is another one, or was emptied, or all was restored")
-    if end(position.to or position.after) > end(now.snapshot):
+        raise _discontinuity(
+            "the log of changes is another one, or was emptied, or all was restored"
+        )
+    if snapshot_xmax(position.to or position.after) > snapshot_xmax(now.snapshot):
         if now.is_standby:
             raise SourceUnavailableError("the standby has not come as far as was read already")
-        raise _broken("the server was restored")
-    if now.pruned_to >= oldest(position.after):
-        raise _broken("changes were pruned before they were read")
+        raise _discontinuity("the server was restored")
+    if now.pruned_to >= snapshot_xmin(position.after):
+        raise _discontinuity("changes were pruned before they were read")
     if position.row != NO_ROW and not now.has_row and position.row[0] > now.pruned_to:
-        raise _broken("changes that were read already are gone")
+        raise _discontinuity("changes that were read already are gone")
     return now.snapshot
 
 
-def warnings(reading: ReadTransaction, layout: TableLayout) -> Sequence[tuple[str, str]]:
+def log_warnings(reading: ReadTransaction, layout: TableLayout) -> Sequence[tuple[str, str]]:
     """Return what is to be known of triggers that miss what replication writes."""
-    answer = reading.one(statements.weakened(layout))
+    answer = reading.fetch_one(statements.weak_triggers(layout))
     if answer is None or not answer[0]:
         return ()
     missed = "changes that are written with session_replication_role = replica are not logged"
     return (("log-partial", f"{missed}; what mends it: {answer[0]}"),)
 
 
-def _standing(reading: ReadTransaction, layout: TableLayout, row: LogRow) -> _LogState | None:
-    answer = reading.one(statements.standing(layout))
+def _read_log_state(reading: ReadTransaction, layout: TableLayout, row: LogRow) -> _LogState | None:
+    answer = reading.fetch_one(statements.server_state(layout))
     assert answer is not None
     snapshot, is_standby, system, timeline, is_there, tables = answer
     triggers = len(statements.triggers_of(layout))
     if not is_there or len(tables) != triggers * len(layout.watched):
         return None
-    state = reading.one(statements.state(layout, row))
+    state = reading.fetch_one(statements.state(layout, row))
     if state is None:
         return None
     incarnation, pruned_to, has_row, compared = state
-    _check_noticed(reading, layout, compared)
+    _check_compared(reading, layout, compared)
     names = ".".join(str(it) for it in sorted(set(tables)))
     if is_standby:  # it does not know who else is writing: only what is older than all of them
-        snapshot = f"{oldest(snapshot)}:{oldest(snapshot)}:"
+        snapshot = f"{snapshot_xmin(snapshot)}:{snapshot_xmin(snapshot)}:"
     return _LogState(
         log=f"{system}-{timeline}-{names}-{incarnation}",
         snapshot=snapshot,
@@ -94,12 +104,12 @@ def _standing(reading: ReadTransaction, layout: TableLayout, row: LogRow) -> _Lo
     )
 
 
-def _check_noticed(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
+def _check_compared(reading: ReadTransaction, layout: TableLayout, compared: list[str]) -> None:
     """Refuse to publish what the log does not know of: it would never be seen to change."""
     unnoticed = [it for it in layout.compared if it not in compared]
     if not compared or not (unnoticed or not layout.compared):
         return
-    there = reading.types(statements.watched(layout))
+    there = reading.column_types(statements.watched(layout))
     for column in unnoticed:
         check_column(column, there)
     raise ConfigurationError(
@@ -109,7 +119,7 @@ def _check_noticed(reading: ReadTransaction, layout: TableLayout, compared: list
     )
 
 
-def _broken(why: str) -> DiscontinuityError:
+def _discontinuity(why: str) -> DiscontinuityError:
     return DiscontinuityError(
         f"PostgreSQL: {why}",
         evidence=(("kept", "what was known before"),),

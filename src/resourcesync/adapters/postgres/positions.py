@@ -66,15 +66,15 @@ class PostgresPosition:
     @property
     def begin(self) -> LogRow:
         """The row after which the unread ones are looked for."""
-        return self.row if self.to else (oldest(self.after), 0)
+        return self.row if self.to else (snapshot_xmin(self.after), 0)
 
 
-def oldest(snapshot: str) -> int:
+def snapshot_xmin(snapshot: str) -> int:
     """Return the first transaction that a snapshot may not show, of those that have begun."""
     return int(snapshot.split(":", maxsplit=1)[0])
 
 
-def end(snapshot: str) -> int:
+def snapshot_xmax(snapshot: str) -> int:
     """Return the first transaction that had not begun."""
     return int(snapshot.split(":")[1])
 

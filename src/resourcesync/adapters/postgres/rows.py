@@ -67,9 +67,9 @@ class RowDecoder:
             "uri": self.uris(count, [columns[at] for at in self.uri_at])
         }
         if self._lastmod is not None:
-            found["lastmod"] = self._read("lastmod", columns[self._lastmod], moment_of)
+            found["lastmod"] = self._decode_column("lastmod", columns[self._lastmod], moment_of)
         if self._length is not None:
-            found["length"] = self._read("length", columns[self._length], _length)
+            found["length"] = self._decode_column("length", columns[self._length], _length)
         if self._digests or self._hash is not None:
             found["digests"] = self._all_digests(count, columns)
         for name, template in self._layout.texts.items():
@@ -84,30 +84,30 @@ class RowDecoder:
 
     # --- what is asked ---
 
-    def _place(self, column: str, expression: str) -> int:
+    def _add_expression(self, column: str, expression: str) -> int:
         check_column(column, self._types)
         asked = expression.format(f"{ROW}.{quoted(column)}")
         return self._places.setdefault(asked, len(self._places))
 
     def _select(self, what: str, expression: str) -> int | None:
         column = self._layout.columns.get(what)
-        return None if column is None else self._place(column, expression)
+        return None if column is None else self._add_expression(column, expression)
 
     def _text(self, column: str) -> int:
-        return self._place(column, f"left({{}}::text, {_MAX_TEXT})")
+        return self._add_expression(column, f"left({{}}::text, {_MAX_TEXT})")
 
     def _digest(self, column: str) -> int:
         """Ask for a bare digest in hex: of bytes, of a uuid, of a text."""
         is_bytes = self._types.get(column) == _BYTEA
         hexed = "encode({}, 'hex')" if is_bytes else "replace({}::text, '-', '')"
-        return self._place(column, f"left({hexed}, {_MAX_TEXT})")
+        return self._add_expression(column, f"left({hexed}, {_MAX_TEXT})")
 
     # --- what is answered ---
 
     def _expanded(self, template: Template, count: int, columns: Sequence[Column]) -> Iterator[str]:
         return template.expand(count, [columns[at] for at in self._texts_at[template]])
 
-    def _read(
+    def _decode_column(
         self, what: str, column: Column, read: Callable[[str], _Value | None]
     ) -> Iterator[_Value | None]:
         for value in column:
@@ -151,7 +151,7 @@ class RowDecoder:
         ]
         by_rule = zip(*ruled, strict=True) if ruled else ((),) * count
         if self._links is not None:
-            told = self._read("links", columns[self._links], _links)
+            told = self._decode_column("links", columns[self._links], _links)
         else:
             told = iter((None,) * count)
         for links, more in zip(by_rule, told, strict=True):

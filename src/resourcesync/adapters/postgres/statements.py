@@ -64,7 +64,7 @@ def all_rows(layout: TableLayout, expressions: Iterable[str]) -> str:
     )
 
 
-def standing(layout: TableLayout) -> str:
+def server_state(layout: TableLayout) -> str:
     """Return the statement that tells where the server and the log stand."""
     tables = ", ".join(f"to_regclass({text(named(it))})" for it in layout.watched) or "NULL"
     triggers = ", ".join(text(it) for it in triggers_of(layout).values())
@@ -83,7 +83,7 @@ SELECT pg_current_snapshot()::text, pg_is_in_recovery(),
 """  # noqa: S608 - the same
 
 
-def weakened(layout: TableLayout) -> str:
+def weak_triggers(layout: TableLayout) -> str:
     """Return the statement that tells which triggers of the log miss what replication writes.
 
     They are made to write always. Who disables and enables them, as pg_dump does, leaves them so.

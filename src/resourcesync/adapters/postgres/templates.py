@@ -44,7 +44,7 @@ class Template:
         return cls(literals=(text,))
 
     @classmethod
-    def parsed(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Return the template of a text with ``{column}`` and ``{+column}`` (RFC 6570, level 2).
 
         Values are percent-encoded (RFC 3986); ``{+column}`` keeps reserved characters and what is
@@ -66,7 +66,7 @@ class Template:
             )
         return cls(literals=tuple(literals), fields=tuple(fields), reserved=tuple(reserved))
 
-    def after(self, base: str) -> "Template":
+    def prefixed(self, base: str) -> "Template":
         """Return the same with a text before it."""
         first, *rest = self.literals
         return Template(literals=(base + first, *rest), fields=self.fields, reserved=self.reserved)

@@ -16,12 +16,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import Final
 
-from resourcesync.adapters.shared_folder.places import OWN, FolderLocations
+from resourcesync.adapters.shared_folder.places import OWN_FOLDER, FolderLocations
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_KEYS: Final = f"{OWN}/keys.lock"
-_HOLD: Final = f"{OWN}/hold.lock"
+_KEYS: Final = f"{OWN_FOLDER}/keys.lock"
+_HOLD: Final = f"{OWN_FOLDER}/hold.lock"
 _BUSY: Final = frozenset({errno.EAGAIN, errno.EACCES})
 _SHORTEST: Final = 0.001
 _LONGEST: Final = 0.1
@@ -30,7 +30,7 @@ _MAX_HOLDER: Final = 400
 _open: set[int] = set()
 
 
-def _let_go() -> None:
+def _close_in_child() -> None:
     """Close what a forked process got of its parent's locks; they would live as long as it."""
     for file in _open:
         with suppress(OSError):
@@ -38,7 +38,7 @@ def _let_go() -> None:
     _open.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class KeyLocks:
@@ -54,7 +54,7 @@ class KeyLocks:
         self._patience = patience
 
     @contextmanager
-    def of(self, *keys: str) -> Iterator[None]:
+    def lock_keys(self, *keys: str) -> Iterator[None]:
         """Keep all others from replacing, moving or removing what is at some keys.
 
         Raises:
@@ -64,7 +64,7 @@ class KeyLocks:
         with ExitStack() as held:
             # Always in the same order: so no two wait for each other.
             for start in sorted({_start(key) for key in keys}):
-                file = held.enter_context(self._file(_KEYS))
+                file = held.enter_context(self._lock_file(_KEYS))
                 self._wait_for(file, start)
                 held.callback(_release, file, start)
             yield
@@ -90,7 +90,7 @@ class KeyLocks:
             LockedError: Somebody holds it.
             ConfigurationError: The file system has no locks.
         """
-        with self._file(_HOLD) as file:
+        with self._lock_file(_HOLD) as file:
             if not _acquire(file, 0):
                 holder = os.pread(file, _MAX_HOLDER, 0).decode("utf-8", "replace")
                 raise LockedError(
@@ -107,7 +107,7 @@ class KeyLocks:
                 _release(file, 0)
 
     @contextmanager
-    def _file(self, path: str) -> Iterator[int]:
+    def _lock_file(self, path: str) -> Iterator[int]:
         with self._places.parent(path, create=True) as (folder, name):
             file = os.open(name, _FLAGS, 0o666, dir_fd=folder)
         _open.add(file)

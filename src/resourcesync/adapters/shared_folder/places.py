@@ -17,7 +17,7 @@ from typing import Final
 from resourcesync.durable_folders import sync_folder, sync_name
 from resourcesync.errors import ConfigurationError
 
-OWN: Final = ".resourcesync/shared"
+OWN_FOLDER: Final = ".resourcesync/shared"
 """What is no copy: locks, and what is on its way."""
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -42,7 +42,7 @@ def is_key(text: str) -> bool:
         length <= _LONGEST
         and "\0" not in text
         and _NO_NAMES.isdisjoint(text.split("/"))
-        and not f"{text}/".startswith(f"{OWN}/")
+        and not f"{text}/".startswith(f"{OWN_FOLDER}/")
         and _LEFT_BY_NFS.fullmatch(text) is None
         and unicodedata.is_normalized("NFC", text)
     )
@@ -77,7 +77,7 @@ class FolderLocations:
             folder = os.dup(root)
             try:
                 for name in above:
-                    inner = self._step(folder, name, create=create)
+                    inner = self._open_child(folder, name, create=create)
                     os.close(folder)
                     folder = inner
                 yield folder, leaf
@@ -115,7 +115,7 @@ class FolderLocations:
             hint="mount the file system, or make that folder; then run the same command",
         )
 
-    def _step(self, folder: int, name: str, *, create: bool) -> int:
+    def _open_child(self, folder: int, name: str, *, create: bool) -> int:
         if create:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=folder)
@@ -185,7 +185,7 @@ def _is_found(entry: "os.DirEntry[str]", key: str, prefix: str) -> bool:
     return key.startswith(prefix) and entry.is_file(follow_symlinks=False) and is_key(key)
 
 
-def opened(folder: int, name: str) -> int | None:
+def open_regular(folder: int, name: str) -> int | None:
     """Open an ordinary file to read; ``None`` when there is none of that name.
 
     Opened, not only looked at: a client of NFS asks its server then which file it is.

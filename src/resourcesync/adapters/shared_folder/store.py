@@ -13,10 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from resourcesync.adapters.shared_folder.locks import KeyLocks
 from resourcesync.adapters.shared_folder.places import (
-    OWN,
+    OWN_FOLDER,
     FolderLocations,
     is_key,
-    opened,
+    open_regular,
 )
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
@@ -25,7 +25,7 @@ from resourcesync.ports.storing import ObjectContent, StoredObject
 
 PATIENCE: Final = 60.0
 """Seconds to wait for somebody who replaces or moves the same key at the same moment."""
-_TEMPORARY: Final = f"{OWN}/on-its-way"
+_TEMPORARY: Final = f"{OWN_FOLDER}/on-its-way"
 _OLD: Final = 24 * 3_600 * 10**9
 _IN_FLIGHT: Final = 16
 _TRIES: Final = 100
@@ -51,7 +51,7 @@ class FolderStore:
         patience: Seconds to wait for somebody who replaces the same key.
     """
 
-    in_flight: int = _IN_FLIGHT
+    max_in_flight: int = _IN_FLIGHT
     """How many calls it takes at a time, from several threads."""
 
     def __init__(self, root: Path, patience: float = PATIENCE) -> None:
@@ -97,7 +97,7 @@ class FolderStore:
             ConfigurationError: The folder that the root is to be made in is not there, or the file
                 system has no locks.
         """
-        with _failing(f"putting {key}"):
+        with _guard_store(f"putting {key}"):
             _check(key)
             there = self.stat(key)
             if replaces != (None if there is None else there.version):
@@ -118,7 +118,7 @@ class FolderStore:
             try:
                 try:
                     _write(file, key, content)
-                    _date(file, content.lastmod)
+                    _set_date(file, content.lastmod)
                     os.fsync(file)
                     version = _stored(file).version
                 finally:
@@ -157,7 +157,7 @@ class FolderStore:
             yield found
 
     def _rename(self, source: int, name: str, version: str, key: str, replaces: str) -> bool:
-        with self._locks.of(key), self._open_parent(key) as (folder, to):
+        with self._locks.lock_keys(key), self._open_parent(key) as (folder, to):
             there = None if folder is None else _with_file(folder, to, _stored)
             if folder is None or there is None or there.version != replaces:
                 return False
@@ -178,13 +178,13 @@ class FolderStore:
         Raises:
             StorageError: Something is at ``to``, or the file system failed.
         """
-        with _failing(f"moving {key}"):
+        with _guard_store(f"moving {key}"):
             _check(key)
             _check(to)
             there = self.stat(key)
             if there is None or there.version != version:
                 return False
-            with self._locks.of(key, to), self._open_parent(key) as (folder, name):
+            with self._locks.lock_keys(key, to), self._open_parent(key) as (folder, name):
                 there = None if folder is None else _with_file(folder, name, _stored)
                 if folder is None or there is None or there.version != version:
                     return False
@@ -199,10 +199,10 @@ class FolderStore:
 
     def remove(self, key: str) -> None:
         """Remove what is at a key for good; it is no error when nothing is."""
-        with _failing(f"removing {key}"):
+        with _guard_store(f"removing {key}"):
             if self.stat(key) is None:
                 return
-            with self._locks.of(key), self._open_parent(key) as (folder, name):
+            with self._locks.lock_keys(key), self._open_parent(key) as (folder, name):
                 if folder is not None and _with_file(folder, name, _stored) is not None:
                     os.unlink(name, dir_fd=folder)
                     sync_folder(folder)
@@ -255,7 +255,7 @@ def _check(key: str) -> None:
 
 
 def _with_file(folder: int, name: str, do: Callable[[int], _Result]) -> _Result | None:
-    file = opened(folder, name)
+    file = open_regular(folder, name)
     if file is None:
         return None
     try:
@@ -288,7 +288,7 @@ def _write(file: int, key: str, content: ObjectContent) -> None:
         )
 
 
-def _date(file: int, lastmod: datetime | None) -> None:
+def _set_date(file: int, lastmod: datetime | None) -> None:
     """Give a file a date that no other version at its key has; its seconds are the Source's."""
     lot = secrets.randbelow(_SECOND)
     if lastmod is None:
@@ -326,7 +326,7 @@ def _in_the_way(key: str) -> StorageError:
 
 
 @contextmanager
-def _failing(doing: str) -> Iterator[None]:
+def _guard_store(doing: str) -> Iterator[None]:
     """Make our error of a failure of the file system."""
     try:
         yield

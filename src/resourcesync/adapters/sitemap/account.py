@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from resourcesync.adapters.sitemap.listing import Listing, SitemapEntry
-from resourcesync.adapters.sitemap.measuring import HOW, Measurer
+from resourcesync.adapters.sitemap.measuring import METHODS, Measurer
 from resourcesync.adapters.sitemap.memory import MeasurementStore
 from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
@@ -61,7 +61,7 @@ def open_account(options: AccountOptions) -> Iterator["SitemapAccount"]:
         )
     unknown = sorted(options.values.keys() - {"measure"})
     how = options.values.get("measure", "")
-    if unknown or how not in ("", *HOW):
+    if unknown or how not in ("", *METHODS):
         told = unknown[0] if unknown else f"measure={how}"
         raise ConfigurationError(
             f"--with {told}: a sitemap knows no such thing", hint="measure=head or measure=get"
@@ -117,7 +117,7 @@ class SitemapAccount:
             measurer = Measurer(fetcher, memory, self._how, self._address, began)
             for page in listing.pages():
                 yield from measurer.page(page)
-            measurer.end()
+            measurer.finish()
         if measurer.gone:
             _log.warning("%d resources are listed and not there", measurer.gone)
 
@@ -147,7 +147,7 @@ class _SitemapReader:
         for uri in self._roots(self._address):
             if uri in self._read:  # named by robots.txt, and listed by an index, too
                 continue
-            self._note([uri])
+            self._mark_read([uri])
             fetched = self._documents.get(uri)
             assert fetched is not None, "an unconditional request is never answered with 304"
             with fetched:
@@ -196,12 +196,12 @@ class _SitemapReader:
 
     def _read_parts(self, parts: list[str]) -> None:
         new = [uri for uri in dict.fromkeys(parts) if uri not in self._read]
-        self._note(new)
+        self._mark_read(new)
         for fetched in self._documents.get_all(new):
             with fetched:
                 self._read_document(fetched, may_be_index=False)
 
-    def _note(self, uris: Sequence[str]) -> None:
+    def _mark_read(self, uris: Sequence[str]) -> None:
         self._read.update(uris)
         if len(self._read) > _MAX_DOCUMENTS:
             raise _too_many(self._address, _MAX_DOCUMENTS)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 from resourcesync.errors import StorageError
 
 _PAGE: Final = 1_000
-_SETUP: Final = """
+_CREATE_LISTED: Final = """
 CREATE TABLE listed (
     uri TEXT PRIMARY KEY, lastmod INTEGER, length INTEGER, hash TEXT NOT NULL,
     media_type TEXT NOT NULL, changefreq TEXT NOT NULL
@@ -48,7 +48,7 @@ class Listing:
     def __init__(self) -> None:
         with _guarded():
             self._db = sqlite3.connect("", isolation_level=None)
-            self._db.execute(_SETUP)
+            self._db.execute(_CREATE_LISTED)
 
     def __enter__(self) -> Self:
         return self

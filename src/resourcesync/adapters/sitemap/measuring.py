@@ -23,7 +23,7 @@ from resourcesync.ports import (
     validators_of,
 )
 
-HOW: Final = ("head", "get")
+METHODS: Final = ("head", "get")
 _NOT_MODIFIED: Final = 304
 _MOST_FAILED: Final = 20
 
@@ -82,11 +82,11 @@ class Measurer:
             SourceError: The site gives nothing at all.
             StorageError: What was measured cannot be remembered.
         """
-        known = self._memory.of([row.uri for row in rows])
+        known = self._memory.find([row.uri for row in rows])
         asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
         found: dict[str, MeasuredResource | None] = {**known, **self._request_all(asked, known)}
-        kept = [self._lasting(it) for row in rows if (it := found.get(row.uri)) is not None]
-        self._memory.put(kept, (self._last, rows[-1].uri))
+        kept = [self._storable(it) for row in rows if (it := found.get(row.uri)) is not None]
+        self._memory.store(kept, (self._last, rows[-1].uri))
         self._last = rows[-1].uri
         self._unsettled.clear()
         for row in rows:
@@ -98,13 +98,13 @@ class Measurer:
             else:
                 yield row
 
-    def _lasting(self, measured: MeasuredResource) -> MeasuredResource:
+    def _storable(self, measured: MeasuredResource) -> MeasuredResource:
         """Return what is remembered: no time that a later change may share."""
         return measured._replace(last_modified="") if measured.uri in self._unsettled else measured
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Forget what comes after the last page."""
-        self._memory.put([], (self._last, None))
+        self._memory.store([], (self._last, None))
 
     def _needs_request(self, row: SitemapEntry, known: MeasuredResource | None) -> bool:
         if row.hash or not is_at_home(row.uri, (self._home,)):

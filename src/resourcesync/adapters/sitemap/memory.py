@@ -11,7 +11,7 @@ from resourcesync.durable_folders import make_folder
 from resourcesync.errors import StateError, StorageError
 
 _VERSION: Final = 1
-_SETUP: Final = f"""
+_CREATE_MEASURED: Final = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS measured (
     uri TEXT PRIMARY KEY, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
@@ -79,7 +79,7 @@ class MeasurementStore:
             raise StateError(
                 f"{self._path} was written by a newer version", hint="use the newer resourcesync"
             )
-        self._db.executescript(_SETUP)
+        self._db.executescript(_CREATE_MEASURED)
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +92,7 @@ class MeasurementStore:
     ) -> None:
         self._db.close()
 
-    def of(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
+    def find(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
         """Return what is known of some resources."""
         found = {}
         with self._guarded():
@@ -102,7 +102,7 @@ class MeasurementStore:
                     found[uri] = MeasuredResource._make(row)
         return found
 
-    def put(self, rows: Sequence[MeasuredResource], between: tuple[str, str | None]) -> None:
+    def store(self, rows: Sequence[MeasuredResource], between: tuple[str, str | None]) -> None:
         """Remember what is known of all resources in a range of URIs; forget all others there.
 
         Args:

@@ -19,7 +19,7 @@ except ImportError as error:
     raise _missing() from error
 
 
-def duckdb() -> Any:  # a module that may not be installed, and that workers do not need
+def import_duckdb() -> Any:  # a module that may not be installed, and that workers do not need
     """Return DuckDB.
 
     Raises:
@@ -32,4 +32,4 @@ def duckdb() -> Any:  # a module that may not be installed, and that workers do 
     return module
 
 
-__all__ = ["duckdb", "pa", "pc", "pq"]
+__all__ = ["import_duckdb", "pa", "pc", "pq"]

@@ -22,14 +22,14 @@ _NUMBERS: Final = frozenset({"length", "tries", "generation"})
 _OPTIONAL: Final = frozenset({"length", "lastmod"})
 
 
-def type_of(column: str) -> Any:
+def column_type(column: str) -> Any:
     """Return the type of a column by its name."""
     name = column.removeprefix(COPY).removeprefix(PENDING)
     return _TIME if name in _TIMES else pa.int64() if name in _NUMBERS else pa.string()
 
 
 def _field(name: str, prefix: str = "") -> Any:
-    return pa.field(prefix + name, type_of(name), nullable=bool(prefix) or name in _OPTIONAL)
+    return pa.field(prefix + name, column_type(name), nullable=bool(prefix) or name in _OPTIONAL)
 
 
 def _fields(row: type[Any], prefix: str = "") -> list[Any]:
@@ -57,8 +57,8 @@ class FileKind(NamedTuple):
     """
 
     schema: Any
-    flat: Callable[[Any], Sequence[Any]]
-    made: Callable[[Sequence[Any]], Any]
+    to_row: Callable[[Any], Sequence[Any]]
+    from_row: Callable[[Sequence[Any]], Any]
 
 
 def _itself(row: Sequence[Any]) -> Sequence[Any]:
@@ -100,7 +100,7 @@ def batch_of(kind: FileKind, rows: Iterable[Any]) -> Any:
         UnicodeError: A text has half a character, which no Parquet file can hold.
         OverflowError: A number is none of 64 bits.
     """
-    columns = list(zip(*map(kind.flat, rows), strict=True))
+    columns = list(zip(*map(kind.to_row, rows), strict=True))
     return pa.RecordBatch.from_arrays(
         [
             pa.array(values, field.type)
@@ -112,7 +112,7 @@ def batch_of(kind: FileKind, rows: Iterable[Any]) -> Any:
 
 def rows_of(kind: FileKind, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield the rows of batches that have all columns of their kind, in its order."""
-    return map(kind.made, chain.from_iterable(_across(b) for b in batches))
+    return map(kind.from_row, chain.from_iterable(_across(b) for b in batches))
 
 
 def copies_of(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[Copy]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from resourcesync.adapters.tables.arrow import pc
 from resourcesync.adapters.tables.columns import COPIES, COPY, LISTED, WORK
 from resourcesync.adapters.tables.parquet import GROUP, TableFileWriter
-from resourcesync.adapters.tables.session import DuckDbSession, scan
+from resourcesync.adapters.tables.session import DuckDbSession, scan_query
 from resourcesync.ports.mirror import Copy, Fixity
 from resourcesync.ports.tables import JoinResult, ListedRow, WorkSlice
 
@@ -124,8 +124,8 @@ SELECT {_LISTED_COLUMNS} FROM told t SEMI JOIN chosen ON t.uri = chosen.uri ORDE
 
 def find_listed(work: DuckDbSession, files: Sequence[str], chosen: Sequence[str]) -> Iterator[Any]:
     """Yield batches of rows, as ``ports.tables.Tables.find_listed`` says."""
-    work.run(f"CREATE TEMP VIEW told AS {scan(files, LISTED)}")
-    work.run(f"CREATE TEMP VIEW chosen AS {scan(chosen, LISTED)}")
+    work.run(f"CREATE TEMP VIEW told AS {scan_query(files, LISTED)}")
+    work.run(f"CREATE TEMP VIEW chosen AS {scan_query(chosen, LISTED)}")
     yield from work.batches(_SELECT_LISTED)
 
 
@@ -139,9 +139,9 @@ def join(
     rows: int,
 ) -> JoinResult:
     """Compare, as ``ports.tables.Tables.join`` says; ``told`` are listed files, then changed."""
-    work.run(f"CREATE TEMP VIEW told AS {scan(told, LISTED)}")
-    work.run(f"CREATE TEMP VIEW copies AS {scan(copies, COPIES)}")
-    work.run(f"CREATE TEMP TABLE resting AS {scan(resting, LISTED)}")
+    work.run(f"CREATE TEMP VIEW told AS {scan_query(told, LISTED)}")
+    work.run(f"CREATE TEMP VIEW copies AS {scan_query(copies, COPIES)}")
+    work.run(f"CREATE TEMP TABLE resting AS {scan_query(resting, LISTED)}")
     work.run(f"CREATE TEMP VIEW here AS {_COMPARED_COPIES}")
     _deduplicate(work)
     work.run(_FOUND)
@@ -156,14 +156,14 @@ def join(
         update=slices.update,
         size=slices.size,
         unsized=slices.unsized,
-        unsure=slices.unsure,
+        has_unprovable=slices.unsure,
         slices=tuple(slices.made),
         unlisted=str(into / "unlisted.parquet"),
         unlisted_rows=_write_copies(work, _UNLISTED, into / "unlisted.parquet"),
         filtered=str(into / "filtered.parquet"),
         filtered_rows=_write_copies(work, _LEFT, into / "filtered.parquet"),
-        resting=str(into / _RESTING),
-        resting_rows=resting_rows,
+        deferred=str(into / _RESTING),
+        deferred_rows=resting_rows,
         conflicts=str(into / "conflicts.parquet"),
         conflict_rows=_write_conflicts(work, into / "conflicts.parquet"),
     )

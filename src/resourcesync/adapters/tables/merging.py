@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from resourcesync.adapters.tables.arrow import pa, pc
 from resourcesync.adapters.tables.columns import COPIES, COPY, DONE
-from resourcesync.adapters.tables.parquet import GROUP, TableFileWriter, batches
-from resourcesync.adapters.tables.session import DuckDbSession, scan
+from resourcesync.adapters.tables.parquet import GROUP, TableFileWriter, read_batches
+from resourcesync.adapters.tables.session import DuckDbSession, scan_query
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import TablePart
 
@@ -40,7 +40,7 @@ ORDER BY uri
 
 def latest_rows(work: DuckDbSession, done: Sequence[str]) -> Iterator[Any]:
     """Yield what is done last of each URI, in URI order, with the columns of its copy."""
-    work.run(f"CREATE TEMP VIEW done AS {scan(done, DONE)}")
+    work.run(f"CREATE TEMP VIEW done AS {scan_query(done, DONE)}")
     work.run(_TWICE)
     if not work.value("SELECT count(*) FROM twice"):
         return work.batches(_ONCE)
@@ -80,7 +80,7 @@ def merge(parts: Sequence[PartFile], done: Iterator[Any], cut: "Cutter") -> list
 
 
 def _rows(file: str) -> Iterator[Any]:
-    return batches(file, Copy._fields, rows=GROUP)
+    return read_batches(file, Copy._fields, rows=GROUP)
 
 
 class _BatchCursor:
@@ -120,7 +120,7 @@ def _merged(old: Iterator[Any], new: Iterator[Any]) -> Iterator[Any]:
     while before is not None and after is not None:
         end = min(before.column(0)[-1].as_py(), after.column(0)[-1].as_py())
         first, second = (_place(batch, end, bisect_right) for batch in (before, after))
-        yield _with(before.slice(0, first), after.slice(0, second))
+        yield _merge_batches(before.slice(0, first), after.slice(0, second))
         before = before.slice(first) if first < before.num_rows else next(old, None)
         after = after.slice(second) if second < after.num_rows else next(new, None)
     while before is not None:
@@ -131,7 +131,7 @@ def _merged(old: Iterator[Any], new: Iterator[Any]) -> Iterator[Any]:
         after = next(new, None)
 
 
-def _with(old: Any, new: Any) -> Any:
+def _merge_batches(old: Any, new: Any) -> Any:
     if not new.num_rows:
         return old
     left = old.filter(pc.invert(pc.is_in(old.column("uri"), value_set=new.column("uri"))))

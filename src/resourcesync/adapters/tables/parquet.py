@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from resourcesync.adapters.tables.arrow import pa, pc, pq
-from resourcesync.adapters.tables.columns import type_of
+from resourcesync.adapters.tables.columns import column_type
 from resourcesync.errors import DiskFullError, StateError, StorageError
 
 GROUP: Final = 1 << 16
@@ -38,7 +38,7 @@ class TableFileWriter:
         self._beside = self.file.with_name(f".{self.file.name}.{token_hex(4)}.tmp")
         self._batches: list[Any] = []
         self._waiting = 0
-        with writing(self.file):
+        with guard_writing(self.file):
             self._stream = self._beside.open("wb")
             self._parquet = pq.ParquetWriter(
                 self._stream,
@@ -69,13 +69,13 @@ class TableFileWriter:
         self._waiting += batch.num_rows
         self.rows += batch.num_rows
         if self._waiting >= GROUP:
-            with writing(self.file):
+            with guard_writing(self.file):
                 self._flush()
 
     def close(self) -> None:
         """Complete the file: it is there now, on the disk."""
         try:
-            with writing(self.file):
+            with guard_writing(self.file):
                 self._finish()
         finally:
             self.abandon()
@@ -114,7 +114,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def writing(file: Path) -> Iterator[None]:
+def guard_writing(file: Path) -> Iterator[None]:
     """Turn what goes wrong with writing a file into our errors.
 
     Raises:
@@ -138,7 +138,7 @@ def writing(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def reading(file: str | Path) -> Iterator[None]:
+def guard_reading(file: str | Path) -> Iterator[None]:
     """Turn what goes wrong with reading a file into our errors.
 
     Raises:
@@ -169,7 +169,7 @@ def _damaged(file: str | Path, why: str) -> StateError:
     )
 
 
-def check(files: Sequence[str]) -> None:
+def check_footers(files: Sequence[str]) -> None:
     """Look at the ends of files, where what is in them is told.
 
     Raises:
@@ -177,11 +177,11 @@ def check(files: Sequence[str]) -> None:
         StorageError: One cannot be read.
     """
     for file in files:
-        with reading(file):
+        with guard_reading(file):
             pq.ParquetFile(file).close()
 
 
-def verify(files: Sequence[str], columns: Sequence[str]) -> None:
+def verify_checksums(files: Sequence[str], columns: Sequence[str]) -> None:
     """Read all of files, so that the checksums of their pages are compared: DuckDB does not.
 
     Raises:
@@ -189,26 +189,26 @@ def verify(files: Sequence[str], columns: Sequence[str]) -> None:
         StorageError: One cannot be read.
     """
     for file in files:
-        for _ in batches(file, columns, rows=GROUP):
+        for _ in read_batches(file, columns, rows=GROUP):
             pass
 
 
 @contextmanager
 def _opened(file: str | Path, columns: Sequence[str]) -> Iterator[Any]:
-    with reading(file):
+    with guard_reading(file):
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
     try:
-        with reading(file):
+        with guard_reading(file):
             types = {field.name: field.type for field in parquet.schema_arrow}
         for name in columns:
-            if types.get(name) != type_of(name):
+            if types.get(name) != column_type(name):
                 raise _damaged(file, f"it has no column {name}, or one of another type")
         yield parquet
     finally:
         parquet.close()
 
 
-def batches(
+def read_batches(
     file: str | Path, columns: Sequence[str], *, after: str = "", rows: int = 8_192
 ) -> Iterator[Any]:
     """Yield some columns of a file, a few thousand rows at a time.
@@ -236,13 +236,13 @@ def _rows(
 ) -> Iterator[Any]:
     """Yield the rows of row groups, and see that these are as many as the file says."""
     left = 0
-    with reading(file):
+    with guard_reading(file):
         left = sum(parquet.metadata.row_group(number).num_rows for number in groups)
         found = parquet.iter_batches(
             rows, row_groups=list(groups), columns=list(columns), use_threads=False
         )
     while True:
-        with reading(file):
+        with guard_reading(file):
             batch = next(found, None)
         if batch is None:
             break

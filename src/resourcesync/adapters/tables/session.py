@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from resourcesync.adapters.tables import arrow
 from resourcesync.adapters.tables.arrow import pa
-from resourcesync.adapters.tables.parquet import GROUP, check, writing
+from resourcesync.adapters.tables.parquet import GROUP, check_footers, guard_writing
 from resourcesync.errors import DiskFullError, StorageError
 
 DEFAULT_MEMORY: Final = 2 << 30
@@ -70,8 +70,8 @@ def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
     """
     try:
         yield
-    except (arrow.duckdb().Error, pa.ArrowException, OSError) as error:
-        check(files)
+    except (arrow.import_duckdb().Error, pa.ArrowException, OSError) as error:
+        check_footers(files)
         is_full = any(word in str(error).lower() for word in _FULL)
         raise (DiskFullError if is_full else StorageError)(
             f"the tables could not be joined: {str(error).partition(chr(10))[0][:300]}",
@@ -81,7 +81,7 @@ def guard_duckdb(files: Sequence[str], scratch: str) -> Iterator[None]:
 
 
 @contextmanager
-def session(
+def open_session(
     folder: Path, files: Sequence[str], memory: int | None, threads: int | None
 ) -> Iterator[DuckDbSession]:
     """Open a session that spills to a new folder in a folder.
@@ -90,10 +90,10 @@ def session(
         ConfigurationError: DuckDB is not installed.
         StorageError: The folder cannot be used.
     """
-    duckdb = arrow.duckdb()
+    duckdb = arrow.import_duckdb()
     limit = DEFAULT_MEMORY if memory is None else memory
     workers = threads or max(1, min(os.cpu_count() or 1, limit // _PER_THREAD))
-    with writing(folder):
+    with guard_writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(dir=folder, prefix="join-")
     with scratch:
@@ -116,7 +116,7 @@ def session(
                 database.close()
 
 
-def scan(files: Sequence[str], schema: Any) -> str:
+def scan_query(files: Sequence[str], schema: Any) -> str:
     """Return a query for all rows of files, with ``n``, which numbers them in their order."""
     if not files:
         nulls = ", ".join(f'NULL::{_sql(field.type)} AS "{field.name}"' for field in schema)

@@ -19,7 +19,7 @@ from resourcesync.adapters.tables.columns import (
 )
 from resourcesync.adapters.tables.joining import find_listed, join
 from resourcesync.adapters.tables.merging import Cutter, latest_rows, merge
-from resourcesync.adapters.tables.session import session
+from resourcesync.adapters.tables.session import open_session
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, JoinResult, ListedRow, TablePart, WorkRow
 
@@ -61,7 +61,7 @@ class ParquetTables:
             StorageError: There is too little memory or room.
         """
         both = [*files, *chosen]
-        with session(self._folder, both, self._memory, self._threads) as work:
+        with open_session(self._folder, both, self._memory, self._threads) as work:
             yield from rows_of(OF_LISTED, find_listed(work, files, chosen))
 
     def write_work(self, file: str, rows: Iterable[WorkRow]) -> int:
@@ -87,7 +87,7 @@ class ParquetTables:
         wanted = list(columns or Copy._fields)
         made = partial(copies_of, columns=wanted) if columns else partial(rows_of, OF_COPIES)
         for file in files:
-            yield from made(parquet.batches(file, wanted, after=after))
+            yield from made(parquet.read_batches(file, wanted, after=after))
 
     def find(self, files: Sequence[str], uris: Sequence[str]) -> list[Copy]:
         """Return the copies of some URIs (a few thousand at most), in URI order."""
@@ -111,9 +111,11 @@ class ParquetTables:
             StateError: A file is damaged; it is named.
             StorageError: There is too little memory or room.
         """
-        parquet.verify(copies, Copy._fields)
+        parquet.verify_checksums(copies, Copy._fields)
         told = [*listed, *changed]
-        with session(self._folder, [*told, *copies, *resting], self._memory, self._threads) as work:
+        with open_session(
+            self._folder, [*told, *copies, *resting], self._memory, self._threads
+        ) as work:
             return join(work, told, copies, resting, into=Path(into), rows=rows)
 
     def merge(
@@ -132,7 +134,7 @@ class ParquetTables:
             StorageError: There is too little memory or room.
         """
         cut = Cutter(Path(into), stem, rows)
-        with session(self._folder, done, self._memory, self._threads) as work:
+        with open_session(self._folder, done, self._memory, self._threads) as work:
             try:
                 return merge(parts, latest_rows(work, done), cut)
             finally:
@@ -175,10 +177,10 @@ def _write(file: str, kind: FileKind, rows: Iterable[Any]) -> int:
 def _batches(file: Path, kind: FileKind, rows: Iterable[Any]) -> Iterator[Any]:
     rest = iter(rows)
     while some := list(islice(rest, _AT_ONCE)):
-        with parquet.writing(file):
+        with parquet.guard_writing(file):
             batch = batch_of(kind, some)
         yield batch
 
 
 def _read(file: str, kind: FileKind) -> Iterator[Any]:
-    return rows_of(kind, parquet.batches(file, kind.schema.names))
+    return rows_of(kind, parquet.read_batches(file, kind.schema.names))

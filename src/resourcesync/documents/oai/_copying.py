@@ -54,10 +54,10 @@ class ElementCopier:
         """Take the start of an element, and what it declares."""
         if len(declared) > _MOST_PREFIXES:
             self.is_over = True
-        written, namespace = _written(name)
+        written, namespace = _qualified_name(name)
         pairs = iter(attributes)
         values = "".join(
-            f' {_written(key)[0]}="{value.translate(_VALUE)}"'
+            f' {_qualified_name(key)[0]}="{value.translate(_VALUE)}"'
             for key, value in zip(pairs, pairs, strict=True)
         )
         self._needs_default = self._needs_default or namespace == self._around.get("")
@@ -99,7 +99,7 @@ class ElementCopier:
             self._pieces.append(piece)
 
 
-def _written(name: str) -> tuple[str, str]:
+def _qualified_name(name: str) -> tuple[str, str]:
     """Return a name as it is written, and its namespace if that is the default one there."""
     namespace, local, prefix = (*name.split(SEPARATOR), "", "")[:3]
     if not local:

@@ -25,7 +25,7 @@ _MOST: Final = 20_000
 _USUAL: Final = ResponseLimits()
 
 
-def salvaged(
+def salvage_records(
     whole: bytes, read: ResponseScanner, tail: ResponseScanner
 ) -> Generator[OaiRecord, None, bool]:
     """Yield the records that were not read yet; return whether all is told, and the end is sound.
@@ -50,7 +50,7 @@ def salvaged(
     if not last or not _is_sound(tail, before, whole[last.end() :]):
         return False
     for begin, stop in zip(starts, [*starts[1:], last.end()], strict=True):
-        yield from _alone(before, whole[begin:stop])
+        yield from _read_record(before, whole[begin:stop])
     return True
 
 
@@ -70,7 +70,7 @@ def _is_sound(tail: ResponseScanner, before: bytes, behind: bytes) -> bool:
     return tail.is_over
 
 
-def _alone(before: bytes, text: bytes) -> Iterator[OaiRecord]:
+def _read_record(before: bytes, text: bytes) -> Iterator[OaiRecord]:
     """Read one record by itself."""
     scan = ResponseScanner("", _USUAL)
     try:
@@ -85,12 +85,12 @@ def _alone(before: bytes, text: bytes) -> Iterator[OaiRecord]:
     except DocumentError as error:
         problem = error.message
     headers = [match.end() for match in _HEADER_END.finditer(text)]
-    yield _named(before, text[: headers[0]] if headers else b"", problem)
+    yield _unusable_record(before, text[: headers[0]] if headers else b"", problem)
     if len(headers) > 1:  # another record may hide in it
         yield OaiRecord(header=None, problem=problem)
 
 
-def _named(before: bytes, text: bytes, problem: str) -> OaiRecord:
+def _unusable_record(before: bytes, text: bytes, problem: str) -> OaiRecord:
     """Return what can still be said of a record that cannot be used: which one it is."""
     scan = ResponseScanner("", _USUAL)
     try:
@@ -98,4 +98,4 @@ def _named(before: bytes, text: bytes, problem: str) -> OaiRecord:
         scan.feed(text)
     except (pyexpat.ExpatError, DocumentError):
         return OaiRecord(header=None, problem=problem)
-    return OaiRecord(header=scan.header_so_far(), problem=problem)
+    return OaiRecord(header=scan.open_record_header(), problem=problem)

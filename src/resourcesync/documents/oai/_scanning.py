@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents._expat import MAX_PREFIXES, UTF, excess, new_parser
-from resourcesync.documents._limits import over
+from resourcesync.documents._expat import MAX_PREFIXES, UTF_ENCODINGS, exceeded_bound, new_parser
+from resourcesync.documents._limits import limit_error
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.documents.oai._copying import ElementCopier
 from resourcesync.documents.oai.values import (
@@ -101,9 +101,9 @@ class ResponseScanner:
         """
         self._fed += len(block)
         self.parser.Parse(block, is_last)
-        found = excess(self.parser, self._fed)
+        found = exceeded_bound(self.parser, self._fed)
         if found is not None:
-            raise over(*found, uri=self._uri)
+            raise limit_error(*found, uri=self._uri)
 
     def identity_of(self) -> ProviderIdentity:
         """Return what the provider said of itself."""
@@ -123,14 +123,14 @@ class ResponseScanner:
         parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
         parser.ordered_attributes = True
         parser.namespace_prefixes = True
-        parser.StartNamespaceDeclHandler = self._declares
+        parser.StartNamespaceDeclHandler = self._declare_prefix
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         return parser
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        if encoding is not None and encoding.lower() not in UTF:
+        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
             raise MalformedDocumentError(
                 f"the answer says it is in {encoding[:40]}; OAI-PMH is in UTF-8",
                 uri=self._uri,
@@ -148,7 +148,7 @@ class ResponseScanner:
             code="xml-dtd",
         )
 
-    def _declares(self, prefix: str | None, uri: str | None) -> None:
+    def _declare_prefix(self, prefix: str | None, uri: str | None) -> None:
         self._declared[prefix or ""] = uri or ""
 
     def _start(self, name: str, attributes: list[str]) -> None:
@@ -161,7 +161,7 @@ class ResponseScanner:
         around = self._scopes[-1]
         scope = {**around, **declared} if declared else around
         if len(scope) > MAX_PREFIXES:
-            raise over(MAX_PREFIXES, "prefixes", uri=self._uri)
+            raise limit_error(MAX_PREFIXES, "prefixes", uri=self._uri)
         self._scopes.append(scope)
         namespace, local = _parted(name)
         if not self._path:
@@ -195,7 +195,7 @@ class ResponseScanner:
         if depth == _OF_ENTRIES and name in _ENTRIES:
             self._entries += 1
             if self._entries > self._limits.entries:
-                raise over(self._limits.entries, "entries", uri=self._uri)
+                raise limit_error(self._limits.entries, "entries", uri=self._uri)
             self._fields, self._specs = {}, []
             self._has_header = self._is_deleted = False
             self._metadata = b""
@@ -300,13 +300,13 @@ class ResponseScanner:
             is_deleted=self._is_deleted,
         )
 
-    def header_so_far(self) -> RecordHeader | None:
+    def open_record_header(self) -> RecordHeader | None:
         """Return the header of a record that has not ended, if the header has."""
         return self._header() if "header" not in self._path else None
 
     def _check_depth(self) -> None:
         if len(self._path) > _DEEPEST:
-            raise over(_DEEPEST, "elements inside each other", uri=self._uri)
+            raise limit_error(_DEEPEST, "elements inside each other", uri=self._uri)
 
     @property
     def is_begun(self) -> bool:

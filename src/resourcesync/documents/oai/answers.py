@@ -13,8 +13,8 @@ from typing import BinaryIO, Final, final
 
 from resourcesync.documents._expat import CUT_SHORT
 from resourcesync.documents._limits import Limits
-from resourcesync.documents._octets import blocks
-from resourcesync.documents.oai._salvaging import salvaged
+from resourcesync.documents._octets import document_blocks
+from resourcesync.documents.oai._salvaging import salvage_records
 from resourcesync.documents.oai._scanning import ResponseLimits, ResponseScanner
 from resourcesync.documents.oai.values import (
     ListToken,
@@ -120,7 +120,9 @@ class OaiResponse:
         return tuple(self._scan.sets)
 
     def _blocks(self) -> Iterator[bytes]:
-        found = blocks(self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri)
+        found = document_blocks(
+            self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri
+        )
         first = next(found, b"").lstrip()  # blanks of a program stand before the declaration
         return chain((first,), found)
 
@@ -136,7 +138,7 @@ class OaiResponse:
             self._stream.seek(start)
             whole = b"".join(self._blocks())
             before, tail = self._scan, ResponseScanner(self._uri, self._limits)
-            done = yield from salvaged(whole, before, tail)
+            done = yield from salvage_records(whole, before, tail)
             if done:
                 self._scan = tail
                 tail.response_date = tail.response_date or before.response_date

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
-from resourcesync.documents._expat import excess, new_parser
+from resourcesync.documents._expat import exceeded_bound, new_parser
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.digests import Digest
@@ -78,7 +78,7 @@ class ItemMetadata:
     rights: tuple[str, ...] = ()
 
 
-def find(metadata: bytes) -> ItemMetadata:
+def parse_item_metadata(metadata: bytes) -> ItemMetadata:
     """Read the metadata of an item.
 
     Raises:
@@ -90,7 +90,7 @@ def find(metadata: bytes) -> ItemMetadata:
     except pyexpat.ExpatError as error:
         reason = pyexpat.ErrorString(error.code)
         raise MalformedDocumentError(f"the metadata is not well-formed: {reason}") from error
-    return finder.findings()
+    return finder.item_metadata()
 
 
 class _MetadataParser:
@@ -124,7 +124,7 @@ class _MetadataParser:
         }
         self._starts = {f"{space}{SEPARATOR}{name}": do for (space, name), do in starts.items()}
 
-    def findings(self) -> ItemMetadata:
+    def item_metadata(self) -> ItemMetadata:
         """Return what was found."""
         files = (
             replace(file, bundle=file.bundle or self._bundles.get(file.uri, ""))
@@ -133,7 +133,7 @@ class _MetadataParser:
         return ItemMetadata(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if excess(self.parser, self.parser.CurrentByteIndex) is not None:
+        if exceeded_bound(self.parser, self.parser.CurrentByteIndex) is not None:
             raise MalformedDocumentError("the metadata has too many different names")
         self._text, self._length = [], 0
         begin = self._starts.get(name)

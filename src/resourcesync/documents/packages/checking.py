@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from resourcesync.errors import DigestMismatchError, LengthMismatchError
 from resourcesync.model.digests import Digest, usable
 
-__all__ = ["check_whole", "checked", "running_digest"]
+__all__ = ["check_bytes", "checked_chunks", "running_digest"]
 
 
 def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] | None:
@@ -18,7 +18,7 @@ def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] 
     return claims[0], hashlib.new(name, usedforsecurity=False)
 
 
-def checked(
+def checked_chunks(
     chunks: Iterable[bytes], *, uri: str, length: int | None, digests: Sequence[Digest]
 ) -> Iterator[bytes]:
     """Yield the chunks; what they are is certain only when the last one was taken.
@@ -43,7 +43,7 @@ def checked(
         check_digest(uri, running[0], running[1].hexdigest())
 
 
-def check_whole(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
+def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[Digest]) -> None:
     """Hold bytes that are all here against the same; quickest for one sha-256.
 
     Raises:

@@ -8,7 +8,7 @@ from resourcesync.documents.packages.records import DEFLATED, STORED
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
-__all__ = ["Deflater", "is_compact", "is_noise", "packed"]
+__all__ = ["Deflater", "compress_short", "is_compact", "is_noise"]
 
 _LEVEL: Final = 6
 _RAW: Final = -15  # zlib's word for deflate without a frame, with the window that ZIP has
@@ -58,7 +58,7 @@ def is_noise(data: bytes) -> bool:
     return True
 
 
-def packed(data: bytes, *, compact: bool) -> tuple[int, bytes]:
+def compress_short(data: bytes, *, compact: bool) -> tuple[int, bytes]:
     """Return the method for a short member, and its bytes in the package."""
     if compact or is_noise(data):
         return STORED, data

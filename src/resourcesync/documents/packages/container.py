@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from resourcesync.errors import PackageError, PackedMemberError
 
-__all__ = ["PackageContainer", "PackedMember", "find_manifest", "refused"]
+__all__ = ["PackageContainer", "PackedMember", "find_manifest", "member_error"]
 
 _FAULTS = {
     "zip-encrypted": "The member is encrypted",
@@ -57,7 +57,7 @@ class PackageContainer(Protocol):
         """
         ...
 
-    def whole(self, index: int) -> bytes | None:
+    def read_short(self, index: int) -> bytes | None:
         """Return the bytes of a member that is at most 64 KiB and what the package says of it.
 
         ``None`` says nothing but that `read` is the way to them, or to why there are none.
@@ -65,7 +65,7 @@ class PackageContainer(Protocol):
         ...
 
 
-def refused(member: PackedMember, *, uri: str) -> PackedMemberError:
+def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""
     return PackedMemberError(_FAULTS[member.fault], uri=uri, member=member.name, code=member.fault)
 

@@ -77,12 +77,12 @@ class CentralRecord(NamedTuple):
 
 
 # A directory may have 100,000 of them, and this is made without Python code.
-_new_record: Final[Callable[[tuple[Any, ...]], CentralRecord]] = partial(
+_make_record: Final[Callable[[tuple[Any, ...]], CentralRecord]] = partial(
     tuple.__new__, CentralRecord
 )
 
 
-def bad(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
+def package_error(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
     """Return the error for a package that is not sound."""
     return PackageError(message, uri=uri, member=member, code=code)
 
@@ -107,11 +107,11 @@ def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
         if locator.startswith(LOCATOR_MARK):
             found, end = _read_zip64(file, locator, found, end - LOCATOR.size, uri=uri)
     if any(found.disks):
-        raise bad("zip-disks", "The package is one of several disks", uri=uri)
+        raise package_error("zip-disks", "The package is one of several disks", uri=uri)
     if found.offset + found.size > end:
-        raise bad("zip-overlap", "The directory reaches over its end", uri=uri)
+        raise package_error("zip-overlap", "The directory reaches over its end", uri=uri)
     if found.offset + found.size < end:
-        raise bad("zip-junk", "The package has bytes that belong to nothing", uri=uri)
+        raise package_error("zip-junk", "The package has bytes that belong to nothing", uri=uri)
     return found
 
 
@@ -125,7 +125,9 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
     if not ends or ends[0] + END.size > len(tail):
         raise TruncatedPackageError("The package does not end where a ZIP ends", uri=uri)
     if len(ends) > 1 or tail.find(END_MARK, ends[0] + 1) >= 0:
-        raise bad("zip-ambiguous", "The package can be read as two different ones", uri=uri)
+        raise package_error(
+            "zip-ambiguous", "The package can be read as two different ones", uri=uri
+        )
     return ends[0]
 
 
@@ -135,17 +137,17 @@ def _read_zip64(
     """Return what the ZIP64 record says, and where it stands, ``end`` being its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
-        raise bad("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
+        raise package_error("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
     file.seek(at)
     mark, length, _, _, *record_disks, here, count, size, offset = END64.unpack(
         file.read(END64.size)
     )
     if mark != END64_MARK or length != END64.size - 12:
-        raise bad("zip-mismatch", "The ZIP64 record is not one", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record is not one", uri=uri)
     wide = DirectoryBounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
     pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
     if any(short not in (full, long) for short, long, full in pairs):
-        raise bad("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record says otherwise than the end", uri=uri)
     return wide, at
 
 
@@ -168,7 +170,7 @@ def read_records(
             code="zip-limit",
         )
     if bounds.records * CENTRAL.size > bounds.size:
-        raise bad("zip-mismatch", "The directory has no room for its records", uri=uri)
+        raise package_error("zip-mismatch", "The directory has no room for its records", uri=uri)
     file.seek(bounds.offset)
     records = list(_records(file.read(bounds.size), bounds.records, uri=uri, limits=limits))
     _check_places(records, bounds.offset, uri=uri)
@@ -185,7 +187,9 @@ def _records(
     for _ in range(count):
         start = at + CENTRAL.size
         if start > len(data) or not data.startswith(CENTRAL_MARK, at):
-            raise bad("zip-mismatch", "The directory has fewer records than it says", uri=uri)
+            raise package_error(
+                "zip-mismatch", "The directory has fewer records than it says", uri=uri
+            )
         (
             _, _, _, flags, method, _, _, crc, packed, size, length, more, comment,
             disk, _, mode, offset,
@@ -193,7 +197,9 @@ def _records(
         name_end = start + length
         end = name_end + more + comment
         if end > len(data):
-            raise bad("zip-mismatch", "A record reaches over the end of the directory", uri=uri)
+            raise package_error(
+                "zip-mismatch", "A record reaches over the end of the directory", uri=uri
+            )
         raw = data[start:name_end]
         name = _name(raw, flags, uri=uri, longest=limits.name)
         header = b"" if more else LOCAL_MARK + data[at + 6 : at + 32] + raw
@@ -201,15 +207,17 @@ def _records(
         if extra:
             check_extra(extra, name, uri=uri)
         if FULL32 in (size, packed, offset):
-            size, packed, offset = widened(extra, (size, packed, offset), uri=uri, member=name)
+            size, packed, offset = with_zip64_values(
+                extra, (size, packed, offset), uri=uri, member=name
+            )
         fault = _fault(flags, method, mode)
-        record = _new_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
+        record = _make_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
         if disk or packed != size or name[-1:] == "/":
             _check_record(record, disk, uri=uri)
         yield record
         at = end
     if at != len(data):
-        raise bad("zip-mismatch", "The directory has more in it than it says", uri=uri)
+        raise package_error("zip-mismatch", "The directory has more in it than it says", uri=uri)
 
 
 def _fault(flags: int, method: int, mode: int) -> str:
@@ -223,23 +231,29 @@ def _fault(flags: int, method: int, mode: int) -> str:
 def _check_record(record: CentralRecord, disk: int, *, uri: str) -> None:
     name = record.name
     if disk:
-        raise bad("zip-disks", "The package is one of several disks", uri=uri, member=name)
+        raise package_error(
+            "zip-disks", "The package is one of several disks", uri=uri, member=name
+        )
     differ = record.method == STORED and record.packed != record.size
     if differ and record.fault != "zip-encrypted":
-        raise bad("zip-size", "A stored member has two different sizes", uri=uri, member=name)
+        raise package_error(
+            "zip-size", "A stored member has two different sizes", uri=uri, member=name
+        )
     if name.endswith("/") and record.size:
-        raise bad("zip-mismatch", "A folder has bytes in it", uri=uri, member=name)
+        raise package_error("zip-mismatch", "A folder has bytes in it", uri=uri, member=name)
 
 
 def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
     if not raw or len(raw) > longest or b"\0" in raw:
-        raise bad("zip-name", "A name is empty, too long, or has a NUL in it", uri=uri)
+        raise package_error("zip-name", "A name is empty, too long, or has a NUL in it", uri=uri)
     try:
         # Without the flag the standard means code page 437, but most writers mean UTF-8.
         return raw.decode().removeprefix("/")
     except UnicodeDecodeError as error:
         if flags & UTF8:
-            raise bad("zip-name", "A name is not the UTF-8 it is said to be", uri=uri) from error
+            raise package_error(
+                "zip-name", "A name is not the UTF-8 it is said to be", uri=uri
+            ) from error
         return raw.decode("cp437").removeprefix("/")
 
 
@@ -259,16 +273,20 @@ def check_extra(extra: bytes, name: str, *, uri: str) -> None:
         )
         body = extra[at + 4 : at + 4 + length]
         if len(body) < length or (kind == ZIP64 and kind in seen):
-            raise bad("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
+            raise package_error(
+                "zip-mismatch", "The extra fields do not add up", uri=uri, member=name
+            )
         if kind == UNICODE_PATH and body[_NAME_AT:].removeprefix(b"/") != name.encode():
-            raise bad("zip-name", "An extra field gives another name", uri=uri, member=name)
+            raise package_error(
+                "zip-name", "An extra field gives another name", uri=uri, member=name
+            )
         seen.add(kind)
         at += 4 + length
     if any(extra[at:]):  # zeros fill them up to a round number, where a writer aligns
-        raise bad("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
+        raise package_error("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
 
 
-def widened(
+def with_zip64_values(
     extra: bytes, values: tuple[int, ...], *, uri: str, member: str = ""
 ) -> tuple[int, ...]:
     """Return the values, with those that are full replaced from the ZIP64 extra field."""
@@ -277,7 +295,9 @@ def widened(
     for value in values:
         if value == FULL32:
             if body is None or len(body) < 8:  # noqa: PLR2004 - one 64-bit number
-                raise bad("zip-mismatch", "A ZIP64 number is missing", uri=uri, member=member)
+                raise package_error(
+                    "zip-mismatch", "A ZIP64 number is missing", uri=uri, member=member
+                )
             taken.append(int.from_bytes(body[:8], "little"))
             body = body[8:]
         else:
@@ -309,7 +329,9 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
             )
         place, before = record.offset + _LOCAL_SIZE + len(record.raw) + record.packed, record.name
     if place > end:
-        raise bad("zip-overlap", "A member reaches into the directory", uri=uri, member=before)
+        raise package_error(
+            "zip-overlap", "A member reaches into the directory", uri=uri, member=before
+        )
 
 
 def may_be_truncated_zip(start: bytes) -> bool:

@@ -6,12 +6,12 @@ from struct import Struct
 from typing import Final
 
 from resourcesync.documents.packages.checking import (
+    check_bytes,
     check_digest,
-    check_whole,
     running_digest,
     wrong_length,
 )
-from resourcesync.documents.packages.compressing import Deflater, is_compact, packed
+from resourcesync.documents.packages.compressing import Deflater, compress_short, is_compact
 from resourcesync.documents.packages.naming import MANIFEST
 from resourcesync.documents.packages.records import (
     CENTRAL,
@@ -43,7 +43,7 @@ _DOS_DATE: Final = 0x21  # 1980-01-01, the earliest there is
 _ATTRIBUTES: Final = 0o100644 << 16
 _SHARED_FIELDS: Final = Struct("<5H3L2H")
 """What header and directory say alike: from the version to the bytes of the extra field."""
-_AFTER: Final = Struct("<3H2L")
+_CENTRAL_FIELDS: Final = Struct("<3H2L")
 """What only the directory says: bytes of comment, disk, internal and other attributes, offset."""
 _MADE: Final = (MADE_BY | _VERSION).to_bytes(2, "little")
 
@@ -64,14 +64,14 @@ def short_member(
     Raises:
         LengthMismatchError, DigestMismatchError: The bytes are not what the entry says.
     """
-    check_whole(data, uri=_uri(member), length=member.length, digests=member.digests)
-    method, body = packed(data, compact=is_compact(member))
+    check_bytes(data, uri=_uri(member), length=member.length, digests=member.digests)
+    method, body = compress_short(data, compact=is_compact(member))
     raw, flags = name.encode(), 0 if name.isascii() else UTF8
     told = _SHARED_FIELDS.pack(
         _VERSION, flags, method, _DOS_TIME, _DOS_DATE,
         zlib.crc32(data), len(body), len(data), len(raw), 0,
     )  # fmt: skip
-    after = _AFTER.pack(0, 0, 0, _ATTRIBUTES, offset)
+    after = _CENTRAL_FIELDS.pack(0, 0, 0, _ATTRIBUTES, offset)
     return LOCAL_MARK + told + raw + body, b"".join((CENTRAL_MARK, _MADE, told, after, raw))
 
 
@@ -98,28 +98,28 @@ class MemberWriter:
             if self._size > BUFFERED:
                 break
         else:
-            self._finished()
-            yield self._counted(self._short(b"".join(held)))
+            self._check_complete()
+            yield self._count_written(self._short(b"".join(held)))
             return
         yield from self._long(held, chunks)
 
     def _short(self, data: bytes) -> bytes:
-        self._method, body = packed(data, compact=self._is_compact)
+        self._method, body = compress_short(data, compact=self._is_compact)
         self._packed = len(body)
         return self._local_header(self._crc, self._packed, self._size) + body
 
     def _long(self, held: list[bytes], chunks: Iterator[bytes]) -> Iterator[bytes]:
         self._flags |= DESCRIBED
         deflater = Deflater(compact=self._is_compact)
-        yield self._counted(self._local_header(0, 0, 0))
+        yield self._count_written(self._local_header(0, 0, 0))
         for chunk in held:
-            yield self._deflated(deflater.compress(chunk))
+            yield self._count_packed(deflater.compress(chunk))
         for chunk in chunks:
-            yield self._deflated(deflater.compress(self._digest(chunk)))
-        yield self._deflated(deflater.flush())
-        self._finished()
+            yield self._count_packed(deflater.compress(self._digest(chunk)))
+        yield self._count_packed(deflater.flush())
+        self._check_complete()
         size = 8 if self._wide else 4
-        yield self._counted(
+        yield self._count_written(
             DESCRIPTOR_MARK
             + self._crc.to_bytes(4, "little")
             + self._packed.to_bytes(size, "little")
@@ -136,20 +136,20 @@ class MemberWriter:
             raise wrong_length(_uri(self._member), length, f"more than {length:,} bytes")
         return chunk
 
-    def _finished(self) -> None:
+    def _check_complete(self) -> None:
         length = None if self._member is None else self._member.length
         if length is not None and self._size != length:
             raise wrong_length(_uri(self._member), length, f"{self._size:,} bytes")
         if self._claim is not None:
             check_digest(_uri(self._member), self._claim[0], self._claim[1].hexdigest())
 
-    def _counted(self, piece: bytes) -> bytes:
+    def _count_written(self, piece: bytes) -> bytes:
         self.written += len(piece)
         return piece
 
-    def _deflated(self, piece: bytes) -> bytes:
+    def _count_packed(self, piece: bytes) -> bytes:
         self._packed += len(piece)
-        return self._counted(piece)
+        return self._count_written(piece)
 
     def _local_header(self, crc: int, packed: int, size: int) -> bytes:
         extra = b""

@@ -22,7 +22,7 @@ MANIFEST: Final = "manifest.xml"
 MAX_PATH: Final = 4096
 _MAX_TAIL: Final = 64
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_ODD: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_RESERVED: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _plain: Final = re.compile(
     r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]*/)+[A-Za-z0-9_-][A-Za-z0-9._-]*"
 ).fullmatch
@@ -44,7 +44,7 @@ def member_name(path: str) -> str:
         return name
     if not name or len(path) > MAX_PATH:
         raise ValueError("the path is empty or too long")
-    if _ODD.search(name) is not None:
+    if _RESERVED.search(name) is not None:
         raise ValueError("the path has a backslash or a control character")
     if not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise ValueError("the path has an empty or a dotted segment")

@@ -20,7 +20,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 
-__all__ = ["join"]
+__all__ = ["join_manifests"]
 
 MAX_DEPTH: Final = 4
 """Manifests inside each other, the first included."""
@@ -39,7 +39,7 @@ class _PartEntries:
     data: bytes
 
 
-def join(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
+def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
     """Yield one manifest of all that the parts of a manifest list.
 
     Parts that tell of changes come in the order of their first changes.

@@ -62,11 +62,11 @@ def plan_packages(
     package = _PackageBuilder(header, size)
     for entry in entries:
         if not package.add(entry):
-            yield package.placed()
+            yield package.placed_entries()
             package = _PackageBuilder(header, size)
             package.add(entry)
     if package:
-        yield package.placed()
+        yield package.placed_entries()
 
 
 class _PackageBuilder:
@@ -85,7 +85,7 @@ class _PackageBuilder:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def placed(self) -> list[ManifestEntry]:
+    def placed_entries(self) -> list[ManifestEntry]:
         """Return the entries, each with its path."""
         return _placed(self._entries)
 

@@ -9,15 +9,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages.checking import check_whole, checked, wrong_length
-from resourcesync.documents.packages.container import PackageContainer, find_manifest, refused
+from resourcesync.documents.packages.checking import check_bytes, checked_chunks, wrong_length
+from resourcesync.documents.packages.container import PackageContainer, find_manifest, member_error
 from resourcesync.documents.packages.directory import may_be_truncated_zip
 from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits, over_budget
 from resourcesync.documents.packages.naming import MANIFEST, find_clash, member_name, name_key
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.tarred import TarContainer, may_be_tar
 from resourcesync.documents.packages.zipped import ZipContainer
-from resourcesync.documents.reading import Document, read
+from resourcesync.documents.reading import Document, read_stream
 from resourcesync.errors import (
     LengthMismatchError,
     PackageError,
@@ -212,7 +212,7 @@ class PackageReader:
         return _unpacked(self._joined) if self._joined else self._manifest_chunks()
 
     def _join(self, index: Document) -> bytes:
-        from resourcesync.documents.packages.nesting import join  # noqa: PLC0415 - in drafts only
+        from resourcesync.documents.packages.nesting import join_manifests  # noqa: PLC0415 - in drafts only
 
         opened = {self._manifest}
 
@@ -235,12 +235,12 @@ class PackageReader:
             opened.add(found)
             return self._read(self._container.read(found), path.lstrip("/"), on_refused)
 
-        return _packed(join(index, open_part, most=self._limits.manifest.bytes))
+        return _packed(join_manifests(index, open_part, most=self._limits.manifest.bytes))
 
     def _read(
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
     ) -> Document:
-        return read(
+        return read_stream(
             io.BufferedReader(_PieceStream(chunks)),
             uri=f"{self.uri}#/{name}",
             limits=self._limits.manifest,
@@ -328,7 +328,7 @@ class PackageReader:
             return -1, self._fault("member-missing", "The package lacks a listed member", name)
         self._listed[found] = True
         member = self._container.members[found]
-        return found, refused(member, uri=self.uri) if member.fault else None
+        return found, member_error(member, uri=self.uri) if member.fault else None
 
     def _fault(self, code: str, message: str, member: str) -> PackedMemberError:
         return PackedMemberError(message, uri=self.uri, member=member, code=code)
@@ -364,12 +364,12 @@ class PackageReader:
     def _checked(
         self, found: int, *, uri: str, length: int | None, digests: tuple[Digest, ...]
     ) -> Iterator[bytes]:
-        data = self._container.whole(found)
+        data = self._container.read_short(found)
         if data is None:
             pieces = self._container.read(found)
-            yield from checked(pieces, uri=uri, length=length, digests=digests)
+            yield from checked_chunks(pieces, uri=uri, length=length, digests=digests)
         else:
-            check_whole(data, uri=uri, length=length, digests=digests)
+            check_bytes(data, uri=uri, length=length, digests=digests)
             yield data
 
 

@@ -88,7 +88,7 @@ class TarContainer:
         kind = header[156:157]
         size = _number(header[124:136])
         if kind in b"xgLK" and kind:
-            return self._noted(kind, size, note)
+            return self._read_extension(kind, size, note)
         name = _name(header) if note.name is None else note.name
         size = size if note.size is None else note.size
         if size is None or "\0" in name or len(name) > self._limits.name:
@@ -104,15 +104,15 @@ class TarContainer:
             fault = "" if is_file else "tar-link" if kind in _BARE else "tar-kind"
             self._members.append(PackedMember(name, size, fault))
             self._starts.append(start)
-        self._pass(size)
+        self._next_header(size)
         return _TarExtension()
 
-    def _noted(self, kind: bytes, size: int | None, note: _TarExtension) -> _TarExtension:
+    def _read_extension(self, kind: bytes, size: int | None, note: _TarExtension) -> _TarExtension:
         if size is None or size > _MAX_NOTE:
             raise self._bad("tar-limit", "A header of the package is too long")
         start = self._bytes.position
         data = self._bytes.exactly(size)
-        self._pass(size, since=start)
+        self._next_header(size, since=start)
         if kind == b"K":  # the target of a link, and links are refused
             return note
         if kind == b"L":
@@ -149,7 +149,7 @@ class TarContainer:
             data = data[len(record) :]
         return found
 
-    def _pass(self, size: int, *, since: int | None = None) -> None:
+    def _next_header(self, size: int, *, since: int | None = None) -> None:
         """Go to the header after a member of ``size`` bytes."""
         start = self._bytes.position if since is None else since
         end = start + -(-size // _SIZE) * _SIZE
@@ -159,7 +159,7 @@ class TarContainer:
             raise TruncatedPackageError("The package stops before its end", uri=self._uri)
         self._bytes.skip(end - self._bytes.position)
 
-    def whole(self, index: int) -> bytes | None:
+    def read_short(self, index: int) -> bytes | None:
         """Leave it to `read`: what is read forward needs no shorter way."""
         del index
         return None

@@ -9,11 +9,11 @@ from resourcesync.documents.packages.container import PackedMember
 from resourcesync.documents.packages.directory import (
     CentralRecord,
     DirectoryBounds,
-    bad,
     check_extra,
+    package_error,
     read_bounds,
     read_records,
-    widened,
+    with_zip64_values,
 )
 from resourcesync.documents.packages.limits import PackageLimits
 from resourcesync.documents.packages.records import (
@@ -81,7 +81,9 @@ class ZipContainer:
             place = bounds.offset if after is None else records[after].offset
             starts[index] = self._usual_start(record, place) or self._check_header(record, place)
         if place != bounds.offset:
-            raise bad("zip-junk", "Bytes before the directory belong to nothing", uri=self._uri)
+            raise package_error(
+                "zip-junk", "Bytes before the directory belong to nothing", uri=self._uri
+            )
         return starts
 
     def _usual_start(self, record: CentralRecord, end: int) -> int:
@@ -112,7 +114,7 @@ class ZipContainer:
         more = self._file.read(extra)
         check_extra(more, record.name, uri=self._uri)
         if FULL32 in (packed, size) and not flags & DESCRIBED:
-            size, packed = widened(more, (size, packed), uri=self._uri)
+            size, packed = with_zip64_values(more, (size, packed), uri=self._uri)
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
@@ -147,7 +149,7 @@ class ZipContainer:
         return self._bad("zip-junk", "Bytes after a member belong to nothing", record)
 
     def _bad(self, code: str, message: str, record: CentralRecord) -> PackageError:
-        return bad(code, message, uri=self._uri, member=record.name)
+        return package_error(code, message, uri=self._uri, member=record.name)
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member; see `PackageContainer.read`."""
@@ -167,8 +169,8 @@ class ZipContainer:
         if crc != record.crc:
             raise self._wrong("zip-crc", "The member is damaged: another CRC", record)
 
-    def whole(self, index: int) -> bytes | None:
-        """Return the bytes of a short and sound member; see `PackageContainer.whole`."""
+    def read_short(self, index: int) -> bytes | None:
+        """Return the bytes of a short and sound member; see `PackageContainer.read_short`."""
         record = self._records[index]
         if max(record.packed, record.size) > _BLOCK:
             return None

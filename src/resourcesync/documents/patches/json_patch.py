@@ -39,7 +39,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     wanted = read_all(patch, MAX_BYTES, "the patch")
     try:
         document, operations = _loads(before), _loads(wanted)
-        hand = _hand_of(before, document, wanted)
+        hand = _style_of(before, document, wanted)
         patched = apply_operations(document, operations)
         written = hand.write(patched)
     except (ValueError, RecursionError) as error:
@@ -81,7 +81,7 @@ def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON")
 
 
-def _hand_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
+def _style_of(before: bytes, document: Json, patch: bytes) -> _JsonStyle:
     """Return how the version before is written, proven by writing it again."""
     text = before.decode()
     body = text.rstrip("\r\n")
@@ -112,7 +112,7 @@ def apply_operations(document: Json, operations: Json) -> Json:
     work = _PatchedDocument(document)
     for number, operation in enumerate(operations, 1):
         try:
-            work.do(operation)
+            work.apply(operation)
         except (KeyError, TypeError) as error:
             raise PatchError(f"operation {number} of the JSON Patch is malformed") from error
         except PatchError as error:
@@ -135,7 +135,7 @@ class _PatchedDocument:
             "test": self._test,
         }
 
-    def do(self, operation: dict[str, Json]) -> None:
+    def apply(self, operation: dict[str, Json]) -> None:
         deed = self._deeds.get(operation["op"])
         if deed is None:
             raise PatchError("it is unknown")

@@ -165,7 +165,7 @@ class _NodeLocator(XmlScanner):
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._depth >= _MAX_DEPTH:
             raise PatchError("the version before is nested too deeply")
-        self._meet()
+        self._end_text()
         is_next = self._matched == self._depth < len(self._steps)
         if is_next and self._fits(self._steps[self._depth], name, attributes):
             self._matched += 1
@@ -174,12 +174,12 @@ class _NodeLocator(XmlScanner):
                 self._begin_target()
         self._new_scopes = 0
         self._depth += 1
-        self._last, self._is_opened = self.at(), True
+        self._last, self._is_opened = self.position(), True
 
     def _end(self, _name: str) -> None:
         is_empty = self._ends_at_once()
         if not is_empty:
-            self._meet()
+            self._end_text()
         self._depth -= 1
         if self._matched == self._depth + 1:
             if self._matched == len(self._steps):
@@ -187,37 +187,37 @@ class _NodeLocator(XmlScanner):
             self._matched -= 1
             self._counts.pop()
         if not is_empty:
-            self._last = self.at()
+            self._last = self.position()
         self._is_opened = False
 
     def _ends_at_once(self) -> bool:
         """Whether the element that ends now is written as one tag, after which we are."""
-        at = self.at()
+        at = self.position()
         is_likely = self._is_opened and self.data.startswith(b"/>", at - 2)
         return is_likely and self.markup_end(self._last) == at
 
     def _comment(self, _text: str) -> None:
-        self._meet()
+        self._end_text()
         if self._kind is SelectorKind.COMMENT:
             self._count_child()
-        self._last, self._is_opened = self.at(), False
+        self._last, self._is_opened = self.position(), False
 
     def _instruction(self, target: str, _text: str) -> None:
-        self._meet()
+        self._end_text()
         if self._kind is SelectorKind.INSTRUCTION and self._selector.name[1] in ("", target):
             self._count_child()
-        self._last, self._is_opened = self.at(), False
+        self._last, self._is_opened = self.position(), False
 
-    def _meet(self) -> None:
+    def _end_text(self) -> None:
         """Take note of the text that ends where the next tag, comment or instruction begins."""
         if self._ends_next is not None:
-            self._ends_next.after, self._ends_next = self.at(), None
+            self._ends_next.after, self._ends_next = self.position(), None
         if (
             self._kind is SelectorKind.TEXT
             and self._is_in_target()
-            and self._last_end() < self.at()
+            and self._last_end() < self.position()
         ):
-            self._count(self._last_end(), self.at())
+            self._count(self._last_end(), self.position())
 
     def _is_in_target(self) -> bool:
         return self._target is not None and self._depth == len(self._steps)
@@ -241,7 +241,7 @@ class _NodeLocator(XmlScanner):
         return True
 
     def _begin_target(self) -> None:
-        start = self.at()
+        start = self.position()
         opened = self.tag_end(start)
         outer = self._scopes[: len(self._scopes) - self._new_scopes]
         self._target = NodeSpan(
@@ -262,14 +262,14 @@ class _NodeLocator(XmlScanner):
         assert target is not None, "it began"
         self._target = None
         if not target.is_empty:
-            target.closing = self.at()
+            target.closing = self.position()
             target.end = self.markup_end(target.closing)
         if self._kind is SelectorKind.ELEMENT:
             self._add_found(target)
 
     def _count_child(self) -> None:
         if self._is_in_target():
-            self._count(self.at(), self.markup_end(self.at()))
+            self._count(self.position(), self.markup_end(self.position()))
 
     def _count(self, start: int, end: int) -> None:
         """Take note of a text, comment or instruction of the element that is meant."""

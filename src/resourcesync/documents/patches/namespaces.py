@@ -18,7 +18,7 @@ Scope = Mapping[str, str]
 """Namespaces by prefix; the empty prefix is the default one."""
 
 
-def carried(content: bytes, scope: Scope, target: Scope) -> bytes:
+def rewrite_namespaces(content: bytes, scope: Scope, target: Scope) -> bytes:
     """Return the content of an operation as it is to stand in the document.
 
     Args:
@@ -90,7 +90,7 @@ class _NamespaceRewriter(XmlScanner):
             self._new.clear()
             self._open.append((frozenset(), b""))
             return
-        start = self.at()
+        start = self.position()
         own, self._new = self._open[-1][0] | self._new, set()
         name = tag_name(self.data, start)
         if len(self._open) == 1:
@@ -132,7 +132,7 @@ class _NamespaceRewriter(XmlScanner):
     def _end(self, _name: str) -> None:
         _, name = self._open.pop()
         if name:
-            start = self.at() + len(b"</")
+            start = self.position() + len(b"</")
             end = self.data.index(b">", start)
             self._edits.append((start, end, name))
         if len(self._open) == 1:

@@ -4,7 +4,7 @@ import pyexpat
 import re
 from typing import Final
 
-from resourcesync.documents._expat import excess, new_parser
+from resourcesync.documents._expat import exceeded_bound, new_parser
 from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.errors import PatchError
 
@@ -35,13 +35,13 @@ class XmlScanner:
         try:
             for start in range(0, len(self.data), _BLOCK):
                 self.parser.Parse(self.data[start : start + _BLOCK], False)  # noqa: FBT003 - expat's signature
-                if excess(self.parser, min(start + _BLOCK, len(self.data))) is not None:
+                if exceeded_bound(self.parser, min(start + _BLOCK, len(self.data))) is not None:
                     raise PatchError(f"{self._what} has a tag or comment that is too long")
             self.parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
             raise PatchError(f"{self._what} is no XML we can use: {error}") from error
 
-    def at(self) -> int:
+    def position(self) -> int:
         """Return the place of what is told now, in bytes."""
         return self.parser.CurrentByteIndex
 

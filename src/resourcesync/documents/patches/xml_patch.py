@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 
 from resourcesync.documents.patches.limits import MAX_BYTES, MAX_OPERATIONS, MAX_READ, read_all
 from resourcesync.documents.patches.locating import NodeSpan, locate, value_span
-from resourcesync.documents.patches.namespaces import carried, declaration, prefix_for
+from resourcesync.documents.patches.namespaces import declaration, prefix_for, rewrite_namespaces
 from resourcesync.documents.patches.scanning import XmlScanner
 from resourcesync.documents.patches.selectors import (
     VALUES,
@@ -54,7 +54,7 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
         if number > MAX_OPERATIONS or read > MAX_READ:
             raise PatchError("the XML Patch has too many operations for a document of this size")
         try:
-            document = _done(document, operation)
+            document = _apply_operation(document, operation)
         except PatchError as error:
             raise PatchError(f"operation {number} of the XML Patch: {error.message}") from error
         if len(document) > most:
@@ -109,7 +109,7 @@ class _PatchReader(XmlScanner):
         self._depth += 1
         if self._depth == 2:  # noqa: PLR2004 - a child of the root
             scope = {prefix: uri or "" for prefix, uri in self._scopes}
-            self._begun = (self.local(name), attributes, self.at(), scope)
+            self._begun = (self.local(name), attributes, self.position(), scope)
 
     def _end(self, _name: str) -> None:
         self._depth -= 1
@@ -118,8 +118,8 @@ class _PatchReader(XmlScanner):
         kind, attributes, start, scope = self._begun
         opened = self.tag_end(start)
         is_empty = self.data[opened - 2 : opened] == b"/>"
-        content = b"" if is_empty else self.data[opened : self.at()]
-        if kind not in _DEEDS or len(self.operations) >= MAX_OPERATIONS:
+        content = b"" if is_empty else self.data[opened : self.position()]
+        if kind not in _APPLY or len(self.operations) >= MAX_OPERATIONS:
             raise PatchError(f"an XML Patch adds, replaces and removes, at most {MAX_OPERATIONS:,}")
         self.operations.append(
             _PatchOperation(
@@ -135,9 +135,9 @@ class _PatchReader(XmlScanner):
 # --- the operations ---
 
 
-def _done(document: bytes, operation: _PatchOperation) -> bytes:
+def _apply_operation(document: bytes, operation: _PatchOperation) -> bytes:
     place = locate(document, operation.selector)
-    return _DEEDS[operation.kind](document, operation, place)
+    return _APPLY[operation.kind](document, operation, place)
 
 
 def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
@@ -150,12 +150,12 @@ def _add(document: bytes, operation: _PatchOperation, place: NodeSpan) -> bytes:
             raise PatchError("attributes and namespaces are added to elements")
         return _add_value(document, operation, place, kind)
     if where in ("before", "after"):
-        content = carried(operation.content, operation.scope, place.outer)
+        content = rewrite_namespaces(operation.content, operation.scope, place.outer)
         at = place.start if where == "before" else place.end
         return document[:at] + content + document[at:]
     if operation.selector.kind is not SelectorKind.ELEMENT:
         raise PatchError("only an element has room inside")
-    content = carried(operation.content, operation.scope, place.scope)
+    content = rewrite_namespaces(operation.content, operation.scope, place.scope)
     if place.is_empty:
         head = document[: place.opened - 2].rstrip(_BLANKS)
         name = place.tag_name(document)
@@ -205,7 +205,7 @@ def _replace(document: bytes, operation: _PatchOperation, place: NodeSpan) -> by
         content = content.strip(_BLANKS)
         if not content:
             raise PatchError("there is nothing to put in its place")
-    content = carried(content, operation.scope, place.outer)
+    content = rewrite_namespaces(content, operation.scope, place.outer)
     return document[: place.start] + content + document[place.end :]
 
 
@@ -226,7 +226,7 @@ def _remove(document: bytes, operation: _PatchOperation, place: NodeSpan) -> byt
     return document[:start] + document[end:]
 
 
-_DEEDS: Final = {"add": _add, "replace": _replace, "remove": _remove}
+_APPLY: Final = {"add": _add, "replace": _replace, "remove": _remove}
 
 
 def _span(document: bytes, place: NodeSpan, selector: Selector) -> tuple[int, int]:

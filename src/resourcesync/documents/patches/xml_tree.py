@@ -90,7 +90,7 @@ class _TreeReader(XmlScanner):
         scope = self._open[-1].scope if self._open else {}
         if self._bound:
             scope, self._bound = {**scope, **self._bound}, {}
-        start = self.at()
+        start = self.position()
         element = Element(start, self.tag_end(start), scope)
         if self._open:
             self._open[-1].children.append(element)
@@ -103,5 +103,5 @@ class _TreeReader(XmlScanner):
         if self.data[element.opened - 2 : element.opened] == b"/>":
             element.closing = element.end = element.opened
         else:
-            element.closing = self.at()
+            element.closing = self.position()
             element.end = self.data.index(b">", element.closing) + 1

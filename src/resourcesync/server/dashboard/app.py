@@ -13,7 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.dashboard.explore_page import DEPTHS, choice_page, explore_page
+from resourcesync.server.dashboard.explore_page import DEPTHS, explore_page, sources_page
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.other_pages import (
@@ -30,7 +30,7 @@ from resourcesync.server.dashboard.source_page import (
 )
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
 from resourcesync.server.dashboard.views import SourceViews, Views
-from resourcesync.server.dashboard.windows import USUAL, WINDOWS
+from resourcesync.server.dashboard.windows import DEFAULT_DAYS, WINDOWS
 from resourcesync.server.exchange import (
     HttpExchange,
     HttpReply,
@@ -91,7 +91,7 @@ class Dashboard:
             b"/audits": lambda _: audits_page(views.audits(), views.now()),
             _EXPLORE: self._explore,
             b"/events": lambda _: events_page(*views.ended(), views.now()),
-            b"/audit": lambda query: views.audit(_of(query, "name"), _of(query, "run")),
+            b"/audit": lambda query: views.audit(_field(query, "name"), _field(query, "run")),
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +124,7 @@ class Dashboard:
     def _make(self, path: bytes, query: bytes) -> HttpReply:
         """Make a page, in a thread."""
         try:
-            found = self._pages[path](_read(query))
+            found = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
             _LOG.info("no page: %s", error)
             why = f"{error.message}. {error.hint}" if error.hint else error.message
@@ -141,23 +141,23 @@ class Dashboard:
 
     def _mirror(self, query: _Query) -> str | None:
         days = _days(query)
-        found = self._views.mirror(_of(query, "name"), days)
+        found = self._views.mirror(_field(query, "name"), days)
         return None if found is None else mirror_page(found, days)
 
     def _resource(self, query: _Query) -> str | None:
-        name = _of(query, "name")
-        found = self._views.resource(name, _of(query, "resource"))
+        name = _field(query, "name")
+        found = self._views.resource(name, _field(query, "resource"))
         return None if found is None else resource_page(name, found, self._views.now())
 
     def _run(self, query: _Query) -> str | None:
-        name = _of(query, "name")
-        found = self._views.run(name, _of(query, "run"))
+        name = _field(query, "name")
+        found = self._views.run(name, _field(query, "run"))
         return None if found is None else run_page(name, found, self._views.now())
 
     def _explore(self, query: _Query) -> str | None:
-        name = _of(query, "name")
+        name = _field(query, "name")
         if not name:
-            return choice_page(self._views.sources(), self._views.now())
+            return sources_page(self._views.sources(), self._views.now())
         found = self._views.explore(name, _depth(query))
         return None if found is None else explore_page(found)
 
@@ -169,7 +169,7 @@ class Dashboard:
         kind = (b"content-type", b"text/event-stream")
         self._followers += 1
         try:
-            async with exchange.watched() as gone:
+            async with exchange.watch_disconnect() as gone:
                 await exchange.start(HttpReply(status=200, headers=(kind, *_SAFE)))
                 known, silent = self._views.ended()[0], 0
                 while not gone.done() and not (stopping is not None and stopping.is_set()):
@@ -177,9 +177,9 @@ class Dashboard:
                     count, silent = self._views.ended()[0], silent + 1
                     if count != known or silent >= _HEARTBEATS:
                         said = b":\n\n" if count == known else b"data: %d\n\n" % count
-                        await exchange.go_on(said, more=True)
+                        await exchange.send_chunk(said, more=True)
                         known, silent = count, 0
-                await exchange.go_on(b"", more=False)
+                await exchange.send_chunk(b"", more=False)
         finally:
             self._followers -= 1
 
@@ -224,7 +224,7 @@ class SourceDashboard:
 
     def _make(self, path: bytes, query: bytes) -> HttpReply:
         try:
-            page = self._pages[path](_read(query))
+            page = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
             return refuse(503, f"Not now: {error.message}")
@@ -240,29 +240,29 @@ class SourceDashboard:
 
 async def _pause(gone: asyncio.Task[None], stopping: asyncio.Event | None) -> None:
     """Wait a little; not when the client has gone, or the server stops."""
-    waits = {gone if stopping is None else asyncio.create_task(_set(stopping)), gone}
+    waits = {gone if stopping is None else asyncio.create_task(_wait_set(stopping)), gone}
     await asyncio.wait(waits, timeout=_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     for task in waits - {gone}:
         task.cancel()
 
 
-async def _set(event: asyncio.Event) -> None:
+async def _wait_set(event: asyncio.Event) -> None:
     await event.wait()
 
 
 def _days(query: _Query) -> int:
-    return next((it for it in WINDOWS if str(it) == query.get("days")), USUAL)
+    return next((it for it in WINDOWS if str(it) == query.get("days")), DEFAULT_DAYS)
 
 
 def _depth(query: _Query) -> int:
     return next((it for it in DEPTHS if str(it) == query.get("depth")), DEPTHS[0])
 
 
-def _of(query: _Query, name: str) -> str:
+def _field(query: _Query, name: str) -> str:
     return query.get(name, "")
 
 
-def _read(query: bytes) -> _Query:
+def _parse_query(query: bytes) -> _Query:
     """Return the fields of a query; of several with one name, the first."""
     with suppress(ValueError):
         found = parse_qs(query.decode("latin-1"), errors="replace", max_num_fields=20)

@@ -11,7 +11,7 @@ from resourcesync.server.dashboard.layout import (
     PAGES,
     advice,
     card,
-    facts,
+    fact_table,
     page,
     row,
     table,
@@ -23,23 +23,23 @@ DEPTHS: Final = (3, 4, 5, 8)
 """Levels of documents that can be chosen; the first is the usual one."""
 
 _NAMES: Final = {3: "lists", 4: "parts and packages", 5: "manifests", 8: "all"}
-_HEADS: Final = ("Name", "What", "Source")
+_EXPLORE_HEADS: Final = ("Name", "What", "Source")
 
 
-def choice_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
+def sources_page(sources: Sequence[ExplorableSource], now: datetime) -> str:
     """Return the page that asks which Source is to be looked at."""
     rows = [
         row(
-            _HEADS,
+            _EXPLORE_HEADS,
             [
                 tag("a", tag("strong", it.name), href=address("explore", name=it.name)),
-                it.what,
+                it.kind,
                 it.address,
             ],
         )
         for it in sources
     ]
-    body: Piece = table(_HEADS, rows) if rows else "There is no Source here to look at."
+    body: Piece = table(_EXPLORE_HEADS, rows) if rows else "There is no Source here to look at."
     lead = "The documents of a Source as a tree. They are read when you ask for them."
     return page(
         "Explore",
@@ -58,8 +58,10 @@ def explore_page(it: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> s
         it: The Source, and what was found.
         menu: The other pages.
     """
-    head = tag("div", tag("h1", it.name or it.address), _depths(it), class_="title")
-    tree = card(_level(deque(it.found), 1, it.address), title="Documents") if it.found else None
+    head = tag("div", tag("h1", it.name or it.address), _depth_links(it), class_="title")
+    tree = (
+        card(_tree_level(deque(it.found), 1, it.address), title="Documents") if it.found else None
+    )
     said = f"{it.summary}. " if it.summary else ""
     read = f"Read {wording.moment(it.read_at)}."
     return page(
@@ -75,7 +77,7 @@ def explore_page(it: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> s
     )
 
 
-def _depths(it: DocumentTree) -> Markup:
+def _depth_links(it: DocumentTree) -> Markup:
     links = [
         tag(
             "a",
@@ -88,33 +90,33 @@ def _depths(it: DocumentTree) -> Markup:
     return tag("nav", links, class_="choice", aria_label="How far down")
 
 
-def _level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
+def _tree_level(waiting: deque[TreeItem], depth: int, base: str) -> Markup:
     """Return the places of one level, each with those below it."""
     items = []
     while waiting and waiting[0].depth >= depth:
         one = waiting.popleft()
         below = None
         if waiting and waiting[0].depth > one.depth:
-            below = _level(waiting, one.depth + 1, base)
-        items.append(tag("li", _place(one, base), below))
+            below = _tree_level(waiting, one.depth + 1, base)
+        items.append(tag("li", _tree_item(one, base), below))
     return tag("ul", items, class_="tree")
 
 
-def _place(one: TreeItem, base: str) -> Piece:
+def _tree_item(one: TreeItem, base: str) -> Piece:
     first, *rest = one.labels or ("",)
     first = first[:1].upper() + first[1:]
-    if one.is_sum:
+    if one.is_total:
         return tag("p", " · ".join(one.labels), class_="muted")
     kind = tag("span", first, class_="state bad") if one.is_bad else tag("strong", first)
-    told = facts((name[:1].upper() + name[1:], value) for name, value in one.details)
+    told = fact_table((name[:1].upper() + name[1:], value) for name, value in one.details)
     return (
-        tag("p", kind, " ", _link(one.uri, base)),
+        tag("p", kind, " ", _document_link(one.uri, base)),
         tag("p", " · ".join(rest), class_="muted") if rest else None,
         tag("details", tag("summary", "All that is known"), told) if one.details else None,
     )
 
 
-def _link(uri: str, base: str) -> Piece:
+def _document_link(uri: str, base: str) -> Piece:
     """Return an address, without what it has in common with the Source's own."""
     if not uri.startswith(("http://", "https://")):
         return uri.removeprefix(base.rstrip("/"))

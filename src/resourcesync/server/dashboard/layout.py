@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync import __version__
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import wording
-from resourcesync.server.dashboard.markup import Markup, Piece, tag, together
+from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 
 PAGES: Final = (
     ("Mirrors", "./"),
@@ -44,7 +44,7 @@ def page(
         script: Whether it follows what happens.
         menu: The other pages: their names and addresses.
     """
-    head = together(
+    head = join_markup(
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
@@ -118,7 +118,7 @@ def row(heads: Sequence[str], cells: Sequence[Piece]) -> Markup:
     return tag("tr", drawn)
 
 
-def facts(pairs: Iterable[tuple[str, Piece]]) -> Markup:
+def fact_table(pairs: Iterable[tuple[str, Piece]]) -> Markup:
     """Return labelled values, one below the other."""
     rows = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in pairs]
     return tag("table", tag("tbody", rows))

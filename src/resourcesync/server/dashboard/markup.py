@@ -15,7 +15,7 @@ _VOID: Final = frozenset({"input", "link", "meta"})
 
 
 class Markup(str):
-    """Text that is markup; only ``tag`` and ``together`` make it."""
+    """Text that is markup; only ``tag`` and ``join_markup`` make it."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ Piece: TypeAlias = "str | int | Iterable[Piece] | None"
 """What stands in an element: markup as it is, anything else as text; ``None`` is nothing."""
 
 
-def together(*pieces: Piece) -> Markup:
+def join_markup(*pieces: Piece) -> Markup:
     """Return pieces one after the other."""
     return Markup("".join(map(_piece, pieces)))
 
@@ -44,7 +44,7 @@ def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Marku
     )
     if name in _VOID:
         return Markup(f"<{name}{written}>")
-    return Markup(f"<{name}{written}>{together(*pieces)}</{name}>")
+    return Markup(f"<{name}{written}>{join_markup(*pieces)}</{name}>")
 
 
 def address(page: str, **query: str | int) -> str:

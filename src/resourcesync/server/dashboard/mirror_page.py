@@ -12,11 +12,18 @@ from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import share
-from resourcesync.server.dashboard.plots import Plot, Series, bars, lines, whole
+from resourcesync.server.dashboard.plots import Plot, Series, bars, integer_marks, lines
 from resourcesync.server.dashboard.push_card import push_card
 from resourcesync.server.dashboard.timeline import pull_summary, timeline
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
-from resourcesync.server.dashboard.windows import DAY, HOUR, STEPS, begin, choice, every
+from resourcesync.server.dashboard.windows import (
+    DAY,
+    HOUR,
+    INTERVALS,
+    interval_name,
+    interval_start,
+    window_links,
+)
 
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
 _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of them")
@@ -30,25 +37,25 @@ def mirror_page(it: MirrorDetail, days: int) -> str:
         it: The mirror.
         days: Of how many days it tells.
     """
-    status = it.brief.status
+    status = it.summary.status
     bad = status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     title = tag(
         "div",
-        tag("h1", it.brief.name),
+        tag("h1", it.summary.name),
         pill(status.state),
-        choice("mirror", days, name=it.brief.name),
+        window_links("mirror", days, name=it.summary.name),
         class_="title",
     )
     return page(
-        it.brief.name,
+        it.summary.name,
         title,
-        tag("p", _source(it.brief), class_="muted"),
-        advice([one for one in it.brief.notes if not one.startswith("! ")], is_bad=bad),
+        tag("p", _source(it.summary), class_="muted"),
+        advice([one for one in it.summary.notes if not one.startswith("! ")], is_bad=bad),
         _numbers(it, days),
         card(timeline(it), title="Timeline"),
         tag("div", [card(one) for one in _plots(it, days)], class_="plots"),
         _causes(it),
-        push_card(it.brief.push, it.until),
+        push_card(it.summary.push, it.until),
         _find(it),
         _runs(it),
         now=it.until,
@@ -59,14 +66,14 @@ def mirror_page(it: MirrorDetail, days: int) -> str:
 def _source(it: MirrorSummary) -> Piece:
     place = it.status.source
     documents = tag("a", "its documents", href=address("explore", name=it.name))
-    explore = (documents, f" · next pull: {it.next}") if it.next else documents
+    explore = (documents, f" · next pull: {it.next_attempt}") if it.next_attempt else documents
     if not place.startswith(("http://", "https://")):
         return (place, " · ", explore) if place else None
     return "follows ", tag("a", place, href=place, rel="noreferrer"), " · ", explore
 
 
 def _numbers(it: MirrorDetail, days: int) -> Markup:
-    brief, status = it.brief, it.brief.status
+    brief, status = it.summary, it.summary.status
     lag = "-" if brief.lag is None else wording.age(brief.lag)
     since = "never in sync" if status.in_sync_at is None else wording.moment(status.in_sync_at)
     waits = _latencies(it)
@@ -121,8 +128,8 @@ def _p95(values: Sequence[float]) -> float:
 
 
 def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
-    step = STEPS[days]
-    since = begin(it.since, step)
+    step = INTERVALS[days]
+    since = interval_start(it.since, step)
     count = ceil((it.until - since) / step)
 
     def group(pairs: Iterable[tuple[datetime, float]]) -> list[list[float]]:
@@ -143,8 +150,10 @@ def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
         Series(name=kind, values=_sums(group(_counted(runs, kind))))
         for kind in ("created", "updated", "deleted")
     ]
-    made = plot(f"Changes per {every(days)}", lambda value: wording.count(round(value)), *kinds)
-    yield bars(replace(made, marks=whole))
+    made = plot(
+        f"Changes per {interval_name(days)}", lambda value: wording.count(round(value)), *kinds
+    )
+    yield bars(replace(made, marks=integer_marks))
     yield _bytes(it, days)
 
 
@@ -174,7 +183,7 @@ def _latency(it: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Ma
     )
     # A bar of days above minutes would hide what is to be seen.
     most = max((value for value in late.values if value is not None), default=0.0)
-    limit = it.brief.max_lag
+    limit = it.summary.max_lag
     if limit is not None and limit <= 4 * max(most, 1.0):
         drawn = replace(drawn, limit=limit)
     return lines(drawn)
@@ -213,7 +222,7 @@ def _in_sync(it: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Ma
         before = worst[index]
         worst[index] = value if before is None else min(before, value)
     least = min((value for value in worst if value is not None), default=99.0)
-    floor_ = max(0.0, 100.0 - _above(100.0 - least))
+    floor_ = max(0.0, 100.0 - _rounded_up(100.0 - least))
 
     def form(value: float) -> str:
         return f"{value:.4f}".rstrip("0").rstrip(".") + " %"
@@ -226,14 +235,14 @@ def _in_sync(it: MirrorDetail, since: datetime, plot: Callable[..., Plot]) -> Ma
     return lines(drawn, floor_=floor_, ceiling=100.0)
 
 
-def _above(value: float) -> float:
+def _rounded_up(value: float) -> float:
     """Return a round number that is a little more than a share that is missing, in percent."""
     return next(it for it in (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100) if it >= value)
 
 
 def _bytes(it: MirrorDetail, days: int) -> Markup:
     step = HOUR if days == 1 else DAY
-    since = begin(it.since, step)
+    since = interval_start(it.since, step)
     count = ceil((it.until - since) / step)
     content, rest = [0.0] * count, [0.0] * count
     for ran in it.runs:
@@ -270,7 +279,7 @@ def _cause(it: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield cause.reason
     rests = cause.due is not None and cause.due > it.until
     yield f"from {wording.moment(cause.due)} on" if rests and cause.due else "by the next pull"
-    place = address("resource", name=it.brief.name, resource=cause.uri)
+    place = address("resource", name=it.summary.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 
 
@@ -278,7 +287,7 @@ def _find(it: MirrorDetail) -> Markup:
     form = tag(
         "form",
         tag("label", "Why is a resource here, or not? Its URI, or its path here:", for_="resource"),
-        tag("input", type="hidden", name="name", value=it.brief.name),
+        tag("input", type="hidden", name="name", value=it.summary.name),
         tag("input", id="resource", name="resource", required="", autocomplete="off"),
         tag("button", "Explain"),
         method="get",
@@ -294,7 +303,7 @@ def _runs(it: MirrorDetail) -> Markup:
 
 
 def _run(it: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
-    place = address("run", name=it.brief.name, run=ran.run)
+    place = address("run", name=it.summary.name, run=ran.run)
     yield tag("a", wording.moment(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
     yield pull_summary(ran).partition("; ")[2] or pull_summary(ran)

@@ -11,7 +11,7 @@ from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import outcome, page, pill, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import spark
-from resourcesync.server.dashboard.push_card import notified
+from resourcesync.server.dashboard.push_card import push_status
 from resourcesync.server.dashboard.views import MirrorSummary
 
 _HEADS: Final = (
@@ -44,14 +44,14 @@ def mirrors_page(mirrors: Sequence[MirrorSummary], now: datetime) -> str:
         body = tag("p", "No mirrors are kept here yet.", class_="card")
     head = tag("h1", "Mirrors")
     return page(
-        "Mirrors", head, tag("p", _sum(ordered), class_="muted"), body, now=now, here="Mirrors"
+        "Mirrors", head, tag("p", _summary(ordered), class_="muted"), body, now=now, here="Mirrors"
     )
 
 
 def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
     """Return the heads of the columns; those that say nothing of any mirror are left out."""
     more = {
-        "Next pull": any(it.next for it in mirrors),
+        "Next pull": any(it.next_attempt for it in mirrors),
         "Notified": any(it.push is not None for it in mirrors),
     }
     return (*_HEADS, *(head for head, is_known in more.items() if is_known))
@@ -59,32 +59,32 @@ def _heads(mirrors: Sequence[MirrorSummary]) -> tuple[str, ...]:
 
 def _badness(it: MirrorSummary) -> tuple[bool, int, float, str]:
     lag = inf if it.lag is None else it.lag
-    return not it.trouble, _ORDER.index(it.status.state), -lag, it.name
+    return not it.error, _ORDER.index(it.status.state), -lag, it.name
 
 
-def _sum(mirrors: Sequence[MirrorSummary]) -> str:
-    unread = sum(bool(it.trouble) for it in mirrors)
-    counts = Counter(it.status.state for it in mirrors if not it.trouble)
+def _summary(mirrors: Sequence[MirrorSummary]) -> str:
+    unread = sum(bool(it.error) for it in mirrors)
+    counts = Counter(it.status.state for it in mirrors if not it.error)
     parts = [f"{number} {state.value}" for state in _ORDER if (number := counts[state])]
     parts = [f"{unread} cannot be read", *parts] if unread else parts
     return f"{wording.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
 
 
 def _rows(it: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
-    if it.trouble:
+    if it.error:
         cells: list[Piece] = [tag("strong", it.name), outcome(is_good=False, word="not readable")]
         yield row(heads, [*cells, *["-"] * (len(heads) - len(cells))])
     else:
-        more = {"Next pull": it.next or "-", "Notified": notified(it.push)}
+        more = {"Next pull": it.next_attempt or "-", "Notified": push_status(it.push)}
         shown = [more[head] for head in heads[len(_HEADS) :]]
         yield row(heads, [*_cells(it, now), *shown])
-    notes = it.notes or ((it.trouble,) if it.trouble else ())
+    notes = it.notes or ((it.error,) if it.error else ())
     if notes:
-        said = [tag("span", sentence(note), " ") for note in _brief(notes)]
+        said = [tag("span", sentence(note), " ") for note in _first_notes(notes)]
         yield tag("tr", tag("td", said, colspan=len(heads)), class_="note")
 
 
-def _brief(notes: Sequence[str]) -> Sequence[str]:
+def _first_notes(notes: Sequence[str]) -> Sequence[str]:
     """Return the first note, and the one that says what to do."""
     fix = next((it for it in notes[1:] if "resourcesync " in it or it.startswith("next")), None)
     return notes[:1] if fix is None else (notes[0], fix)

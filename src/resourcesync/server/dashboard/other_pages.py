@@ -9,7 +9,7 @@ from resourcesync.model import wording
 from resourcesync.server.dashboard.layout import (
     card,
     command,
-    facts,
+    fact_table,
     outcome,
     page,
     pill,
@@ -50,7 +50,7 @@ _COUNTS: Final = (
 
 def resource_page(name: str, it: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
-    said = facts((label, command(text)) for label, text in it.lines)
+    said = fact_table((label, command(text)) for label, text in it.lines)
     rows = [row(_HISTORY_HEADS, [wording.moment(one.time), one.kind]) for one in it.history]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
     return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
@@ -74,11 +74,13 @@ def run_page(name: str, it: EndedPull, now: datetime) -> str:
         why: list[tuple[str, Piece]] = [("Code", it.outcome)]
         if failed is not None:
             why += [("What happened", failed.message), ("Next", command(failed.hint))]
-        body = card(facts((label, text) for label, text in why if text), title="It could not go on")
+        body = card(
+            fact_table((label, text) for label, text in why if text), title="It could not go on"
+        )
     else:
-        body = card(facts(_counts(report)), title="What it did")
+        body = card(fact_table(_counts(report)), title="What it did")
     return page(
-        f"Pull of {name}", _up(name), title, card(facts(times)), body, now=now, here="Mirrors"
+        f"Pull of {name}", _up(name), title, card(fact_table(times)), body, now=now, here="Mirrors"
     )
 
 

@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from typing import Final
 
 from resourcesync.model import wording
-from resourcesync.server.dashboard.markup import Markup, tag, together
+from resourcesync.server.dashboard.markup import Markup, join_markup, tag
 
 WIDTH: Final = 520
 HEIGHT: Final = 200
@@ -27,7 +27,7 @@ Form = Callable[[float], str]
 """How a value is written."""
 
 
-def nice(most: float, parts: int = 4) -> list[float]:
+def rounded_marks(most: float, parts: int = 4) -> list[float]:
     """Return the marks of an axis from 0 to ``most`` or a little more, at round numbers."""
     if most <= 0:
         return [0.0, 1.0]
@@ -37,9 +37,9 @@ def nice(most: float, parts: int = 4) -> list[float]:
     return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
 
 
-def whole(most: float) -> list[float]:
+def integer_marks(most: float) -> list[float]:
     """Return the marks of an axis of things that are counted."""
-    marks = nice(most)
+    marks = rounded_marks(most)
     if marks[1] == int(marks[1]):
         return marks
     step = ceil(marks[1])
@@ -80,7 +80,7 @@ class Plot:
     series: tuple[Series, ...]
     form: Form
     limit: float | None = None
-    marks: Callable[[float], list[float]] = nice
+    marks: Callable[[float], list[float]] = rounded_marks
     axis: Form | None = None
 
     @property
@@ -122,7 +122,7 @@ def bars(plot: Plot) -> Markup:
             )
 
     drawn = [stack(index) for index in range(plot.length)]
-    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), drawn), bool)
+    return _figure(plot, join_markup(_grid(plot, scale, marks), _days(plot), drawn), bool)
 
 
 def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = None) -> Markup:
@@ -149,7 +149,9 @@ def lines(plot: Plot, *, floor_: float | None = None, ceiling: float | None = No
         y = scale.y(plot.limit)
         title = tag("title", f"limit: {plot.form(plot.limit)}")
         limit = tag("line", title, x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, class_="limit")
-    return _figure(plot, together(_grid(plot, scale, marks), _days(plot), limit, drawn), _is_known)
+    return _figure(
+        plot, join_markup(_grid(plot, scale, marks), _days(plot), limit, drawn), _is_known
+    )
 
 
 def _is_known(value: float | None) -> bool:
@@ -229,7 +231,7 @@ def _line(plot: Plot, scale: _Scale, number: int) -> Markup:
 
 
 def _grid(plot: Plot, scale: _Scale, marks: Sequence[float]) -> Markup:
-    return together(
+    return join_markup(
         [
             (
                 tag(

@@ -10,7 +10,7 @@ from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
 
-_HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
+_PUSH_HEADS: Final = ("Channel", "State", "Until", "Last delivery", "#Taken", "#Refused")
 _WORST_FIRST: Final = (
     SubscriptionStatus.REFUSED,
     SubscriptionStatus.PENDING,
@@ -30,14 +30,14 @@ _FAULTS: Final = {
 }
 
 
-def notified(push: PushStatus | None) -> Piece:
+def push_status(push: PushStatus | None) -> Piece:
     """Return in a word whether a mirror's Source tells it of changes."""
     if push is None:
         return "-"
-    found = {it.standing for it in push.subscriptions}
+    found = {it.status for it in push.subscriptions}
     worst = next((it for it in _WORST_FIRST if it in found), None)
     if worst is not None:
-        return _pill(worst)
+        return _status_pill(worst)
     return tag("span", "not offered" if push.is_known else "not yet", class_="muted")
 
 
@@ -46,23 +46,23 @@ def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
     if push is None:
         return None
     if push.subscriptions:
-        rows = [part for it in push.subscriptions for part in _rows(it, now)]
-        return card(table(_HEADS, rows), title="Notifications")
+        rows = [part for it in push.subscriptions for part in _subscription_rows(it, now)]
+        return card(table(_PUSH_HEADS, rows), title="Notifications")
     why = "The Source offers no channel of notifications. It is polled."
     if not push.is_known:
         why = "The Source has not yet told which channels it offers: that comes with a pull."
     return card(tag("p", why), title="Notifications")
 
 
-def _pill(standing: SubscriptionStatus) -> Markup:
+def _status_pill(standing: SubscriptionStatus) -> Markup:
     return tag("span", standing.value, class_=f"state {_STATUS_CLASSES[standing]}")
 
 
-def _rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup]:
-    yield row(_HEADS, list(_cells(it, now)))
+def _subscription_rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup]:
+    yield row(_PUSH_HEADS, list(_subscription_cells(it, now)))
     said = [f"at the hub {it.hub}."]
-    if it.why:
-        said.append(f"{it.why}.".replace("?.", "?"))
+    if it.reason:
+        said.append(f"{it.reason}.".replace("?.", "?"))
     if it.refused:
         faults = [
             f"{wording.count(number)} {_FAULTS[fault]}"
@@ -73,12 +73,12 @@ def _rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup]:
     if it.late:
         said.append(f"{wording.count(it.late)} came to a former callback, as after a renewal.")
     drawn = [tag("span", sentence(note), " ") for note in said]
-    yield tag("tr", tag("td", drawn, colspan=len(_HEADS)), class_="note")
+    yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
 
 
-def _cells(it: SubscriptionReport, now: datetime) -> Iterator[Piece]:
+def _subscription_cells(it: SubscriptionReport, now: datetime) -> Iterator[Piece]:
     yield tag("strong", it.topic)
-    yield _pill(it.standing)
+    yield _status_pill(it.status)
     yield "-" if it.until is None else wording.moment(it.until)
     yield "none" if it.last is None else f"{wording.age((now - it.last).total_seconds())} ago"
     yield wording.count(it.accepted)

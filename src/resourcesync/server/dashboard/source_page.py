@@ -7,16 +7,16 @@ from resourcesync.model import wording
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.explore_page import explore_page
-from resourcesync.server.dashboard.layout import card, facts, outcome, page, row, table
+from resourcesync.server.dashboard.layout import card, fact_table, outcome, page, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.plots import Plot, Series, bars, whole
+from resourcesync.server.dashboard.plots import Plot, Series, bars, integer_marks
 from resourcesync.server.dashboard.views import (
     DocumentFile,
     DocumentTree,
     SourceView,
     ValidationStatus,
 )
-from resourcesync.server.dashboard.windows import STEPS, choice, every
+from resourcesync.server.dashboard.windows import INTERVALS, interval_name, window_links
 
 _MENU: Final = (("Source", "./"), ("Explore", "explore"), ("Figures", "metrics"))
 _LISTENING_HEADS: Final = ("Subscriber", "Channel", "Until", "State")
@@ -26,8 +26,8 @@ _HEADS: Final = ("Document", "#Size", "#Age", "Written")
 def source_page(it: SourceView) -> str:
     """Return the page."""
     documents = [row(_HEADS, list(_document(one, it))) for one in it.documents]
-    title = tag("div", tag("h1", it.overview.address), choice("./", it.days), class_="title")
-    offers = card(facts(it.overview.lists), title="What it offers")
+    title = tag("div", tag("h1", it.overview.address), window_links("./", it.days), class_="title")
+    offers = card(fact_table(it.overview.lists), title="What it offers")
     return page(
         "Source",
         title,
@@ -36,7 +36,7 @@ def source_page(it: SourceView) -> str:
         _validation(it.validated),
         _subscribers(it),
         card(table(_HEADS, documents), title="Documents"),
-        card(facts(_figures(it)), title="What its server counts"),
+        card(fact_table(_figures(it)), title="What its server counts"),
         now=it.now,
         here="Source",
         menu=_MENU,
@@ -84,12 +84,12 @@ def _numbers(it: SourceView) -> Markup:
 def _rate(it: SourceView) -> Markup:
     series = [Series(name=kind, values=values) for kind, values in it.changes]
     plot = Plot(
-        title=f"Changes per {every(it.days)}",
+        title=f"Changes per {interval_name(it.days)}",
         since=it.since,
-        step=STEPS[it.days],
+        step=INTERVALS[it.days],
         series=tuple(series),
         form=lambda value: wording.count(round(value)),
-        marks=whole,
+        marks=integer_marks,
     )
     return bars(plot)
 
@@ -111,7 +111,7 @@ def _listening(it: TopicSubscriber) -> Iterator[Piece]:
     if it.attempts:
         failed = wording.counted(it.attempts, "delivery", "deliveries")
         yield outcome(is_good=False, word=f"{failed} failed")
-    elif it.is_owed:
+    elif it.has_pending_delivery:
         yield tag("span", "is being told", class_="state calm")
     else:
         yield outcome(is_good=True, word="has all")
@@ -124,7 +124,7 @@ def _validation(it: ValidationStatus) -> Markup:
 def _judged(it: ValidationStatus) -> Iterator[Piece]:
     if it.ended is not None:
         word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
-        yield word, f" {it.trouble or it.summary}"
+        yield word, f" {it.error or it.summary}"
         stale = " The documents have changed since." if it.is_stale else ""
         yield f"Judged {wording.moment(it.ended)}.{stale}"
     if it.is_running:
@@ -139,7 +139,7 @@ def _judged(it: ValidationStatus) -> Iterator[Piece]:
         yield _link("Validate them again")
     else:
         again = tag("a", "Validate again", href=address("validate", again=1))
-        yield again if it.trouble else (_link("The findings"), " · ", again)
+        yield again if it.error else (_link("The findings"), " · ", again)
 
 
 def _link(text: str) -> Markup:
@@ -158,6 +158,6 @@ def _figures(it: SourceView) -> Iterator[tuple[str, Piece]]:
         for labels, value in figure.values:
             named = ", ".join(f"{name} {text}" for name, text in labels)
             yield (
-                figure.what + (f" ({named})" if named else ""),
+                figure.help_text + (f" ({named})" if named else ""),
                 f"{value:,.6g}" if value % 1 else (wording.count(int(value))),
             )

@@ -19,7 +19,7 @@ _WIDTH: Final = 1120
 _LEFT: Final = 128
 _RIGHT: Final = 14
 _LANES: Final = {"lists": 34, "changes": 88, "source": 142, "notices": 262, "pulls": 302}
-_NAMES: Final = {
+_LANE_NAMES: Final = {
     "lists": "Resource Lists",
     "changes": "Change Lists",
     "source": "Changes",
@@ -39,7 +39,7 @@ def timeline(it: MirrorDetail) -> Markup:
         tag("title", "Timeline: lists, changes, notifications and pulls"),
         tag("defs", _hatch()),
         _frame(it, x),
-        tag("g", _joins(it, x), class_="joins"),
+        tag("g", _change_lines(it, x), class_="joins"),
         _resource_lists(it, x),
         _change_lists(it, x),
         _dots(it, x),
@@ -77,7 +77,7 @@ def _hatch() -> Markup:
 def _frame(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     for lane, y in _LANES.items():
         yield tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid")
-        yield tag("text", _NAMES[lane], x=_LEFT - 12, y=y + 4, class_="end lane")
+        yield tag("text", _LANE_NAMES[lane], x=_LEFT - 12, y=y + 4, class_="end lane")
     for moment, label in days_between(it.since, it.until):
         at = x(moment)
         yield tag("line", x1=at, x2=at, y1=14, y2=_HEIGHT - 26, class_="grid day")
@@ -136,7 +136,7 @@ def _pairs(it: MirrorDetail) -> Iterator[tuple[datetime, datetime, str]]:
             yield max(made, it.since), change.time, change.kind
 
 
-def _joins(it: MirrorDetail, x: Callable[[datetime], float]) -> list[Markup]:
+def _change_lines(it: MirrorDetail, x: Callable[[datetime], float]) -> list[Markup]:
     counts = Counter(
         (round(x(made), 1), round(x(came), 1)) for made, came, _ in _pairs(it) if made <= came
     )
@@ -210,7 +210,9 @@ def _pulls(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]
             height=2 * tall,
             class_=("pull", "warn", "bad")[bad],
         )
-        yield tag("a", mark, href=address("run", name=it.brief.name, run=ran.run), aria_label=text)
+        yield tag(
+            "a", mark, href=address("run", name=it.summary.name, run=ran.run), aria_label=text
+        )
 
 
 def _badness(ran: EndedPull) -> int:
@@ -270,7 +272,7 @@ def _row(it: MirrorDetail, number: int) -> Markup:
     waited = ""
     if change.dated is not None:
         waited = wording.duration(max((change.time - change.dated) / timedelta(seconds=1), 0.0))
-    place = address("resource", name=it.brief.name, resource=change.uri)
+    place = address("resource", name=it.summary.name, resource=change.uri)
     return tag(
         "tr",
         tag("td", "" if change.dated is None else wording.moment(change.dated)),

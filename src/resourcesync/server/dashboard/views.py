@@ -133,9 +133,9 @@ class MirrorSummary:
     notes: tuple[str, ...] = ()
     days: tuple[int, ...] = ()
     max_lag: float | None = None
-    trouble: str = ""
+    error: str = ""
     push: PushStatus | None = None
-    next: str = ""
+    next_attempt: str = ""
 
     @property
     def name(self) -> str:
@@ -159,7 +159,7 @@ class MirrorDetail:
         causes: Why what is listed is not here.
     """
 
-    brief: MirrorSummary
+    summary: MirrorSummary
     since: datetime
     until: datetime
     runs: tuple[EndedPull, ...] = ()
@@ -206,7 +206,7 @@ class ExplorableSource:
     """A Source that can be looked at: its name, what it is here, and where it begins."""
 
     name: str
-    what: str
+    kind: str
     address: str
 
 
@@ -228,7 +228,7 @@ class TreeItem:
     labels: tuple[str, ...]
     details: tuple[tuple[str, str], ...] = ()
     is_bad: bool = False
-    is_sum: bool = False
+    is_total: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +284,7 @@ class ValidationStatus:
     ended: datetime | None = None
     summary: str = ""
     is_good: bool = False
-    trouble: str = ""
+    error: str = ""
     is_stale: bool = False
 
 

@@ -7,27 +7,27 @@ from resourcesync.server.dashboard.markup import Markup, address, tag
 
 WINDOWS: Final = (1, 7, 30)
 """The days that may be looked at."""
-USUAL: Final = 7
+DEFAULT_DAYS: Final = 7
 
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
-STEPS: Final = {1: HOUR, 7: 6 * HOUR, 30: DAY}
+INTERVALS: Final = {1: HOUR, 7: 6 * HOUR, 30: DAY}
 """How long the intervals of a window are."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def begin(moment: datetime, step: timedelta) -> datetime:
+def interval_start(moment: datetime, step: timedelta) -> datetime:
     """Return when the interval begins that a moment lies in."""
     return moment - (moment - _EPOCH) % step
 
 
-def every(days: int) -> str:
+def interval_name(days: int) -> str:
     """Return how long an interval of a window is, in words."""
     return {1: "hour", 7: "6 hours", 30: "day"}[days]
 
 
-def choice(page: str, days: int, **query: str) -> Markup:
+def window_links(page: str, days: int, **query: str) -> Markup:
     """Return the links to a page for each window."""
     links = [
         tag(
