@@ -1,7 +1,7 @@
 """Rows that cannot be published: found, and set aside so that the others can be.
 
 Whoever writes past the view ``post`` may leave a row that says nothing, or the opposite of time.
-Such a row is kept in the table ``quarantine_rows``, and what the table ``resource`` says of its URI is
+Such a row is kept in the table ``set_aside``, and what the table ``resource`` says of its URI is
 told as a change of now. So no change is lost, and nothing is told that nobody said.
 """
 
@@ -93,7 +93,7 @@ def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
 
 
 def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -> None:
-    """Move rows to the table ``quarantine_rows``, and tell what is known of their URIs; all or nothing.
+    """Move rows to the table ``set_aside``, and tell what is known of their URIs; all or nothing.
 
     A resource whose row cannot be published is there all the same: of its row nothing but the URI
     stays. A change whose row cannot be published happened all the same: the resource as it is now
