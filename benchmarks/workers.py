@@ -18,7 +18,7 @@ Work = Callable[[], object]
 
 
 def _read(path: Path) -> Work:
-    reading = importlib.import_module("resourcesync.documents.reading")
+    reading = importlib.import_module("resourcesync.documents.reader")
 
     def work() -> int:
         with path.open("rb") as stream:
@@ -28,7 +28,7 @@ def _read(path: Path) -> Work:
 
 
 def _rows(path: Path) -> Work:
-    reading = importlib.import_module("resourcesync.documents.reading")
+    reading = importlib.import_module("resourcesync.documents.reader")
 
     def work() -> int:
         with path.open("rb") as stream:
@@ -38,8 +38,8 @@ def _rows(path: Path) -> Work:
 
 
 def _write(path: Path) -> Work:
-    reading = importlib.import_module("resourcesync.documents.reading")
-    writing = importlib.import_module("resourcesync.documents.writing")
+    reading = importlib.import_module("resourcesync.documents.reader")
+    writing = importlib.import_module("resourcesync.documents.writer")
     with path.open("rb") as stream:
         document = reading.read(stream, uri=_URI)
         entries = list(document.entries())

@@ -30,7 +30,7 @@ from resourcesync.destination import (
 )
 from resourcesync.destination.history import ChangeHistory
 from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.writing import closing, opening
+from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.links import Link

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from fuzz.randomness import chance, probably
 from fuzz.xml_target import URI
-from resourcesync.documents import _octets, _sieve
-from resourcesync.documents.reading import Limits, read_stream
+from resourcesync.documents import _blocks, _fast_path
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 
@@ -103,9 +103,13 @@ class Told(NamedTuple):
 @contextmanager
 def small_blocks(*, sieved: bool = True, size: int = _BLOCK) -> Iterator[None]:
     """Let documents be read in small blocks, so that a short one is long; with a sieve or not."""
-    changed = [(_octets, "BLOCK", size), (_sieve, "_MOST_HELD", 250), (_sieve, "_FILLING", 50)]
+    changed = [
+        (_blocks, "BLOCK", size),
+        (_fast_path, "_MOST_HELD", 250),
+        (_fast_path, "_FILLING", 50),
+    ]
     if not sieved:
-        changed.append((_sieve, "_TRIES", 0))
+        changed.append((_fast_path, "_TRIES", 0))
     before = [(module, name, getattr(module, name)) for module, name, _ in changed]
     try:
         for module, name, value in changed:
@@ -180,7 +184,7 @@ def _agree(some: Sequence[object], others: Sequence[object], *, is_whole: bool) 
 
 
 class LongLists:
-    """Long lists: `documents._sieve`."""
+    """Long lists: `documents._fast_path`."""
 
     name = "long-lists"
     roughness = 0.3

@@ -10,8 +10,8 @@ from fuzz.kept import hold, kept
 from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
 from resourcesync.documents.feeds import read_feed
-from resourcesync.documents.oai.answers import OaiResponse
-from resourcesync.documents.oai.finding import parse_item_metadata
+from resourcesync.documents.oai.item_metadata import parse_item_metadata
+from resourcesync.documents.oai.responses import OaiResponse
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.capabilities import RefusedEntry

@@ -13,18 +13,13 @@ from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import judge, read_twice
 from resourcesync.discovery.links import find_target
-from resourcesync.documents.packages.naming import (
-    find_clash,
-    member_name,
-    name_key,
-    new_path,
-)
+from resourcesync.documents.packages.member_names import find_clash, member_name, name_key, new_path
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
 
 
 class Documents:
-    """Whole documents, in all encodings: `documents.reading.read`."""
+    """Whole documents, in all encodings: `documents.reader.read`."""
 
     name = "documents"
     roughness = 0.5
@@ -170,7 +165,7 @@ class LinkFields:
 
 
 class Packages:
-    """Dump packages, ZIP and tar: `documents.packages.reading.open_package`."""
+    """Dump packages, ZIP and tar: `documents.packages.reader.open_package`."""
 
     roughness = 0.4
 
@@ -190,7 +185,7 @@ class Packages:
 
 
 class Paths:
-    """Paths of members: `documents.packages.naming`."""
+    """Paths of members: `documents.packages.member_names`."""
 
     name = "paths"
     roughness = 0.5

@@ -4,8 +4,8 @@ import io
 from dataclasses import replace
 from typing import Final
 
-from resourcesync.documents.reading import Document, read_stream
-from resourcesync.documents.writing import write
+from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import Entry, RefusedEntry
 from resourcesync.model.resources import Change

@@ -14,7 +14,7 @@ from benchmarks.results import Contender, JobResult, Sample, interleave, times_a
 
 def run(bench: Bench) -> Iterator[JobResult]:
     """Measure reading and writing; each sample is a fresh process, its imports not counted."""
-    if find_spec("resourcesync.documents.reading") is None:
+    if find_spec("resourcesync.documents.reader") is None:
         raise Skipped("resourcesync is not installed")
     entries = bench.size(50_000, 10_000)
     resync = find_spec("resync") is not None

@@ -18,7 +18,7 @@ _HOMES = {
     "ChangeKind": "model.vocabulary",
     "Credentials": "wiring.credentials",
     "Digest": "model.digests",
-    "Document": "documents.reading",
+    "Document": "documents.reader",
     "Event": "api.calls",
     "FailedRun": "destination.reports",
     "Failing": "destination.reports",
@@ -53,9 +53,9 @@ _HOMES = {
     "WrittenDocument": "source.shelf",
     "discover": "api.source",
     "offered_sets": "api.source",
-    "read": "documents.front",
+    "read": "documents.reader",
     "validate": "api.judging",
-    "write": "documents.writing",
+    "write": "documents.writer",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605

@@ -20,7 +20,7 @@ import pytest
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.cli.main import run
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.resources import Resource
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring import plugins
@@ -151,7 +151,7 @@ def test_links_that_change_without_the_bytes_are_published_once(chain: Chain, he
     assert second.links("a.txt")["license"] == "https://licence.example/by"
 
     with (here / "b/.resourcesync/publication/resourcesync/changelist.xml").open("rb") as stream:
-        told = [it.uri for it in reading.read_stream(stream, uri="").entries()]
+        told = [it.uri for it in reader.read_stream(stream, uri="").entries()]
     assert told == [f"{second.url}a.txt"]
     assert first.publish("--link", "") == 0
     pass_on(first, second, words=BASELINE)
@@ -230,7 +230,7 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
     (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
     with listed.open("rb") as stream:
         told = [
-            it for it in reading.read_stream(stream, uri="").entries() if isinstance(it, Resource)
+            it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Resource)
         ]
     assert [(it.uri, via(it).href) for it in told] == [
         ("https://mine.example/a.txt", f"{first.url}a.txt")

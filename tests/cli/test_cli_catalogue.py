@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync import Catalogue, Change, ChangeKind, Digest, Resource
 from resourcesync.cli.main import run
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Entry
 from tests.support.command_line import Said, rows
@@ -24,7 +24,7 @@ def told(*lines: Mapping[str, object]) -> None:
 
 def listed(name: str) -> list[Entry]:
     with Path("out/resourcesync", name).open("rb") as stream:
-        return list(reading.read_stream(stream, uri=name).entries())
+        return list(reader.read_stream(stream, uri=name).entries())
 
 
 def begin() -> None:

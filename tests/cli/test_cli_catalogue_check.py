@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync import Catalogue, Change, ChangeKind, Resource
 from resourcesync.cli.main import run
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from tests.support.command_line import Said, rows
 
 BASE = "https://h.example/"
@@ -36,14 +36,12 @@ def sql(*statements: str) -> list[tuple[object, ...]]:
 
 def changes() -> list[Change]:
     with Path("out/resourcesync/changelist.xml").open("rb") as stream:
-        return [
-            it for it in reading.read_stream(stream, uri="").entries() if isinstance(it, Change)
-        ]
+        return [it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Change)]
 
 
 def listed() -> dict[str, int | None]:
     with Path("out/resourcesync/resourcelist.xml").open("rb") as stream:
-        entries = list(reading.read_stream(stream, uri="").entries())
+        entries = list(reader.read_stream(stream, uri="").entries())
     return {it.uri: it.length for it in entries if isinstance(it, Resource)}
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from resourcesync.cli.convert import DIALECTS
 from resourcesync.cli.main import run
-from resourcesync.documents.any_form import read_any
+from resourcesync.documents.converter import read_any
 from resourcesync.documents.dialects import narrow_entry, narrow_header
-from resourcesync.documents.writing import write
+from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource

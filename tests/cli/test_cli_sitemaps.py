@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring.serving import LateApplication, find_tree
@@ -32,7 +32,7 @@ def offer(site: TinySource, **dates: str) -> str:
 def entries(name: str) -> list[Resource | Change]:
     path = Path("twin/resourcesync") / name
     with path.open("rb") as stream:
-        found = list(reading.read_stream(stream, uri=path.name).entries())
+        found = list(reader.read_stream(stream, uri=path.name).entries())
     return [it for it in found if isinstance(it, Resource | Change)]
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.documents.writing import write
+from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
 from resourcesync.model.digests import disagree
 from resourcesync.model.links import Link

@@ -11,8 +11,8 @@ from resync.dump import Dump
 from resync.resource import Resource as TheirResource
 from resync.resource_list import ResourceList
 
-from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.packages.zip_writer import write_package
 from tests.support.packages import RESOURCES, resource
 
 FILES = {"a.txt": b"one " * 100, "b.bin": bytes(range(256)) * 2000, "e": b""}

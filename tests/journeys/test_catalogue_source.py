@@ -9,7 +9,7 @@ import pytest
 from resync.resource_list import ResourceList
 
 from resourcesync import Catalogue, Resource
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
 from tests.support.commands import run, script
 
@@ -34,7 +34,7 @@ def documents(out: Path) -> Iterator[Path]:
     """The Resource List's documents with entries, in order."""
     head = out / "resourcesync" / "resourcelist.xml"
     with head.open("rb") as stream:
-        document = reading.read_stream(stream, uri=head.name)
+        document = reader.read_stream(stream, uri=head.name)
         parts = [it.uri for it in document.entries() if isinstance(it, Part)]
     yield from [head.with_name(uri.rpartition("/")[2]) for uri in parts] or [head]
 
@@ -43,7 +43,7 @@ def listed(out: Path) -> list[Resource]:
     found: list[Resource] = []
     for path in documents(out):
         with path.open("rb") as stream:
-            document = reading.read_stream(stream, uri=path.name)
+            document = reader.read_stream(stream, uri=path.name)
             found += [it for it in document.entries() if isinstance(it, Resource)]
             assert document.refused == 0
     return found

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.capabilities import Entry
 from resourcesync.model.resources import Change, Resource
 from tests.support.dit_index import ROOT, DitIndex, abs_path, rel_path, url
@@ -114,7 +114,7 @@ class Publication:
 
     def entries(self, name: str) -> list[Entry]:
         with (self.out / "resourcesync" / name).open("rb") as stream:
-            return list(reading.read_stream(stream, uri=name).entries())
+            return list(reader.read_stream(stream, uri=name).entries())
 
     def changes(self) -> list[tuple[str, str]]:
         """Return what the Change List says, without the prefix."""

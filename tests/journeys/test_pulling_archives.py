@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.documents.reading import read_stream
-from resourcesync.documents.writing import write
+from resourcesync.documents.reader import read_stream
+from resourcesync.documents.writer import write
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.links import Link

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents.dialects import narrow_entry, narrow_header
-from resourcesync.documents.writing import closing, opening, render, write
+from resourcesync.documents.writer import closing, opening, render, write
 from resourcesync.model.capabilities import DocumentChange, Entry, Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents import _octets, _sieve
-from resourcesync.documents.reading import TextRow, read_stream
+from resourcesync.documents import _blocks, _fast_path
+from resourcesync.documents.reader import TextRow, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import _W3C, parse_w3c
@@ -142,8 +142,8 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool, stencils: int = 4) 
     told: list[object] = []
     failure = ""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_octets, "BLOCK", size)
-        patch.setattr(_sieve, "_TRIES", stencils)
+        patch.setattr(_blocks, "BLOCK", size)
+        patch.setattr(_fast_path, "_TRIES", stencils)
         try:
             opened = read_stream(io.BytesIO(data), uri=URI, on_refused=refusals.append)
             told.extend(opened.rows() if as_rows else opened.entries())
@@ -253,8 +253,8 @@ def test_both_roads_are_really_taken(size: int, kinds: set[str]) -> None:
     data = document(*["<url><loc>http://a/1</loc></url>"] * 300)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_octets, "BLOCK", size)
-        patch.setattr(_sieve, "_TRIES", 0)
+        patch.setattr(_blocks, "BLOCK", size)
+        patch.setattr(_fast_path, "_TRIES", 0)
         items = [
             item for found in read_stream(io.BytesIO(data), uri=URI)._items() for item in found
         ]

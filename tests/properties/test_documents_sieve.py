@@ -8,8 +8,8 @@ import pytest
 
 from fuzz.long_lists import AROUND, LAYOUTS, ODD, entries, make, small_blocks, tell_both_ways
 from fuzz.randomness import chance
-from resourcesync.documents._scanning import DocumentScanner
-from resourcesync.documents.reading import Limits, read_stream
+from resourcesync.documents._scanner import DocumentScanner
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.resources import Resource
 from tests.support.documents import CHANGE_LIST, RESOURCE_LIST, URI, document

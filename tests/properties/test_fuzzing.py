@@ -11,7 +11,7 @@ from fuzz.campaign import campaign, fault_of, inputs, smallest
 from fuzz.packages import files, zipped_with
 from fuzz.randomness import chance
 from fuzz.targets import SEEDS, TARGETS, WrongAnswerError, hold
-from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.packages.reader import open_package
 
 COUNTS = {
     "documents": 1000,

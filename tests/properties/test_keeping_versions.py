@@ -16,7 +16,6 @@ from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
-from resourcesync.documents import reading
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
@@ -67,7 +66,7 @@ class Life:
         reader.view()
         found: list[Resource] = []
         for name in set(reader.read):
-            entries = reading.read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
+            entries = reader.read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
             told = [it.resource if isinstance(it, Change) else it for it in entries]
             found += [it for it in told if isinstance(it, Resource) and it.digests]
         return found

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.documents.packages.planning import PackageSize, content_of, plan_packages
-from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.errors import DocumentError, PackageError, VerificationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents import splicing, writing
-from resourcesync.documents.splicing import EntryEdit, EntrySlices
+from resourcesync.documents import splice, writer
+from resourcesync.documents.splice import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -34,17 +34,17 @@ def resource(uri: str, told: tuple[int, str]) -> Resource:
 
 
 def document(told: dict[str, tuple[int, str]]) -> bytes:
-    return b"".join(writing.write(HEADER, [resource(*item) for item in sorted(told.items())]))
+    return b"".join(writer.write(HEADER, [resource(*item) for item in sorted(told.items())]))
 
 
 def body(told: dict[str, tuple[int, str]]) -> bytes:
     whole = document(told)
-    return whole[len(writing.opening(HEADER)) : -len(writing.closing(HEADER))]
+    return whole[len(writer.opening(HEADER)) : -len(writer.closing(HEADER))]
 
 
 def edits_of(told: dict[str, tuple[int, str] | None]) -> list[EntryEdit]:
     return [
-        EntryEdit(uri, b"" if new is None else writing.rows([resource(uri, new)], HEADER)[0])
+        EntryEdit(uri, b"" if new is None else writer.rows([resource(uri, new)], HEADER)[0])
         for uri, new in sorted(told.items())
     ]
 
@@ -62,7 +62,7 @@ def test_splicing_gives_the_bytes_of_the_document_written_anew(
     changed = {**before, **edits}
     after = {uri: told for uri, told in changed.items() if told is not None}
 
-    spliced = splicing.splice(splicing.entries_of(document(before), len(before)), edits_of(edits))
+    spliced = splice.splice(splice.entries_of(document(before), len(before)), edits_of(edits))
 
     assert joined(spliced) == body(after)
     assert spliced.count == len(after)
@@ -75,7 +75,7 @@ def test_a_cut_is_between_entries_and_takes_as_many_as_it_may(
     count: int,
     size: int,
 ) -> None:
-    entries = splicing.splice(splicing.entries_of(document(before), len(before)), edits_of(edits))
+    entries = splice.splice(splice.entries_of(document(before), len(before)), edits_of(edits))
     after = sorted({**before, **edits}.items())
     kept = [(uri, told) for uri, told in after if told is not None]
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.memory import MemoryCatalogue
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part
 from resourcesync.model.links import Link
@@ -95,7 +95,7 @@ def pages(source: Source) -> list[tuple[str, list[Resource]]]:
 
 def opened(source: Source, name: str) -> tuple[Header, list[Entry], int]:
     content = content_of(source.documents, name)
-    document = reading.read_stream(BytesIO(content), uri=name)
+    document = reader.read_stream(BytesIO(content), uri=name)
     entries = list(document.entries())
     assert document.refused == 0
     return document.header, entries, len(content)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents import writing
+from resourcesync.documents import writer
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -35,24 +35,24 @@ alike = st.builds(lambda it, count: [it] * count, resources, st.integers(1, 3))
 
 @given(st.lists(resources, max_size=6) | alike)
 def test_resources_in_a_batch(batch: list[Resource]) -> None:
-    alone = [writing.render(it, LIST) for it in batch]
+    alone = [writer.render(it, LIST) for it in batch]
 
-    assert writing.rows(batch, LIST) == alone
-    assert writing.body(batch, LIST) == b"".join(alone)
+    assert writer.rows(batch, LIST) == alone
+    assert writer.body(batch, LIST) == b"".join(alone)
 
 
 @given(st.lists(resources, max_size=6) | alike)
 def test_changes_in_a_batch(batch: list[Resource]) -> None:
     changes = [Change(kind=ChangeKind.UPDATED, time=MOMENT, resource=it) for it in batch]
 
-    assert writing.rows(changes, CHANGES) == [writing.render(it, CHANGES) for it in changes]
+    assert writer.rows(changes, CHANGES) == [writer.render(it, CHANGES) for it in changes]
 
 
 def test_what_says_nothing_has_no_metadata_whatever_its_neighbours_say() -> None:
     bare, told = Resource(uri="http://h/a"), Resource(uri="http://h/b", length=0)
 
-    assert writing.body([bare], LIST) == b"<url><loc>http://h/a</loc></url>\n"
-    assert writing.rows([bare, told], LIST) == [
+    assert writer.body([bare], LIST) == b"<url><loc>http://h/a</loc></url>\n"
+    assert writer.rows([bare, told], LIST) == [
         b"<url><loc>http://h/a</loc></url>\n",
         b'<url><loc>http://h/b</loc><rs:md length="0"/></url>\n',
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.cli.main import run as command
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator.live import LiveSettings, LiveSource
@@ -40,7 +40,7 @@ changememory:
 def changes(source: LiveSource, now: datetime) -> list[Change]:
     from io import BytesIO
 
-    document = reading.read_stream(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
+    document = reader.read_stream(BytesIO(source.answer("changelist.xml", now).body), uri=BASE)
     found = list(document.entries())
     assert all(isinstance(it, Change) for it in found)
     return [it for it in found if isinstance(it, Change)]
@@ -60,7 +60,7 @@ def test_the_lists_tell_what_is_there_and_the_same_seed_tells_the_same() -> None
 
     later = NOON + timedelta(minutes=10)
     one, other = (LiveSource(LiveSettings(), BASE, 7, NOON) for _ in range(2))
-    listed = reading.read_stream(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
+    listed = reader.read_stream(BytesIO(one.answer("resourcelist.xml", later).body), uri=BASE)
 
     for resource in listed.entries():
         assert isinstance(resource, Resource)
@@ -74,7 +74,7 @@ def test_deletions_have_no_lastmod_and_without_it_no_change_has_but_the_resource
     later = NOON + timedelta(minutes=5)
     source = LiveSource(LiveSettings(tells_lastmod=False), BASE, 1, NOON)
     found = changes(source, later)
-    listed = reading.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
+    listed = reader.read_stream(BytesIO(source.answer("resourcelist.xml", later).body), uri=BASE)
 
     assert {it.kind for it in found} == set(ChangeKind)
     assert all(it.resource.lastmod is None for it in found)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds

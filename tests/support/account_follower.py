@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.wiring import accounts, catalogues
 from resourcesync.wiring.accounts import FollowedAccount
@@ -60,7 +60,7 @@ class Follower:
     def listed(self, name: str = "resourcelist") -> list[Any]:
         path = self.out / f"resourcesync/{name}.xml"
         with path.open("rb") as stream:
-            return list(reading.read_stream(stream, uri="").entries())
+            return list(reader.read_stream(stream, uri="").entries())
 
 
 def counts(done: PublicationResult) -> tuple[int, int, int, int]:

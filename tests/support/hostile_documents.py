@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import RefusedEntry
 from tests.support.documents import CHANGE_LIST, URI, CountingStream, document, url

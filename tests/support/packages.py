@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.documents.packages.limits import DEFAULT_LIMITS, PackageLimits
+from resourcesync.documents.packages.container import DEFAULT_LIMITS, PackageLimits
 from resourcesync.documents.packages.planning import content_of
-from resourcesync.documents.packages.reading import PackageReader, open_package
-from resourcesync.documents.packages.records import CENTRAL, END, LOCAL
+from resourcesync.documents.packages.reader import PackageReader, open_package
+from resourcesync.documents.packages.zip_directory import CENTRAL, END, LOCAL
 from resourcesync.errors import PackageError, VerificationError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, usable

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change, Resource
@@ -148,7 +148,7 @@ class TableWorld:
 
     def _read(self, name: str) -> tuple[Header, list[Any]]:
         with (self.out / "resourcesync" / name).open("rb") as stream:
-            document = reading.read_stream(stream, uri=name)
+            document = reader.read_stream(stream, uri=name)
             entries = list(document.entries())
         assert not document.refused
         return document.header, entries

@@ -17,8 +17,8 @@ from resourcesync.adapters.catalogue.posting import PostedCatalogue
 from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.memory import ManualClock, MemoryDocuments, MemoryOriginals
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError, StateError
 from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest

@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.memory import ManualClock
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.believing import check_clock
@@ -58,16 +58,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 def moment(folder: Path) -> datetime:
     """The ``at`` of the Resource List."""
     with (folder / "resourcesync/resourcelist.xml").open("rb") as stream:
-        at = reading.read_stream(stream, uri="").header.at
+        at = reader.read_stream(stream, uri="").header.at
     assert at is not None
     return at
 
 
 def changes(folder: Path) -> list[Change]:
     with (folder / "resourcesync/changelist.xml").open("rb") as stream:
-        return [
-            it for it in reading.read_stream(stream, uri="").entries() if isinstance(it, Change)
-        ]
+        return [it for it in reader.read_stream(stream, uri="").entries() if isinstance(it, Change)]
 
 
 def test_a_clock_that_once_ran_ahead_dates_nothing_until_that_time_comes(

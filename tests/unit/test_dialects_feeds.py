@@ -7,10 +7,10 @@ from pyexpat import ParserCreate
 
 import pytest
 
-from resourcesync.documents.any_form import AnyDocument, read_any
+from resourcesync.documents.converter import AnyDocument, read_any
 from resourcesync.documents.feeds import read_feed
-from resourcesync.documents.reading import Limits
-from resourcesync.documents.writing import opening, render, write
+from resourcesync.documents.reader import Limits
+from resourcesync.documents.writer import opening, render, write
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resourcesync.documents.dialects import left_out, narrow_entry, narrow_header
-from resourcesync.documents.writing import closing, opening, render, write
+from resourcesync.documents.writer import closing, opening, render, write
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Package, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource

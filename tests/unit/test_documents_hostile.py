@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from resourcesync.documents.reading import Limits, read_stream
+from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

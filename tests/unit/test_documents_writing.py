@@ -5,7 +5,7 @@ from pyexpat import ParserCreate
 
 import pytest
 
-from resourcesync.documents.writing import closing, opening, render, write
+from resourcesync.documents.writer import closing, opening, render, write
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

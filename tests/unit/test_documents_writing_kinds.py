@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.documents.writing import opening, render, write
+from resourcesync.documents.writer import opening, render, write
 from resourcesync.model.capabilities import DocumentChange, Entry, Header, Package, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource

@@ -5,8 +5,8 @@ from io import BytesIO
 import pytest
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.reader import read_stream
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reading import PackageReader, open_package
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.packages.reader import PackageReader, open_package
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Package, Part
 from resourcesync.model.resources import Change, Resource

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.catalogue import file as catalogue_file
 from resourcesync.adapters.memory import ManualClock
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports import CatalogueStore
 from resourcesync.source import ledger, naming
@@ -166,6 +166,6 @@ def change_lists(source: Source) -> dict[str, list[object]]:
     for name in source.documents.names():
         if naming.change_list_number(name) or "changelist_" in name:
             content = content_of(source.documents, name)
-            document = reading.read_stream(BytesIO(content), uri=name)
+            document = reader.read_stream(BytesIO(content), uri=name)
             found[name] = list(document.entries())
     return found

@@ -11,7 +11,7 @@ from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.resource_lists import parts_of
 from resourcesync.discovery import DocumentFetcher, discover
 from resourcesync.discovery.links import find_target
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents import URI, document
 from tests.support.memory_fetcher import Answer, MemoryFetcher

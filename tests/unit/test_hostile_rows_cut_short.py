@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.vocabulary import Capability
 from tests.support.documents import URI, document, tell

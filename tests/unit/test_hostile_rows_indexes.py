@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination import resource_lists
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.resource_lists import parts_of
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
 from tests.support.documents import URI, document, url
 from tests.support.memory_fetcher import Answer

@@ -13,7 +13,7 @@ from resourcesync.destination.pulling import _decode_row, _encode_row
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.writing import write
+from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.oai.answers import OaiResponse, ResponseLimits
-from resourcesync.documents.oai.values import ListToken, MetadataFormat, OaiFault, OaiRecord
+from resourcesync.documents.oai.records import ListToken, MetadataFormat, OaiFault, OaiRecord
+from resourcesync.documents.oai.responses import OaiResponse, ResponseLimits
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.oai.naming import file_name, path_of, uri_of
 from resourcesync.adapters.oai.options import OaiOptions, parse_options
-from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, parse_item_metadata
+from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
 from tests.support import oai_metadata

@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from resourcesync.documents.packages.compressing import Deflater, compress_short, is_noise
-from resourcesync.documents.packages.records import DEFLATED, STORED
+from resourcesync.documents.packages.zip_directory import DEFLATED, STORED
+from resourcesync.documents.packages.zip_writer import Deflater, compress_short, is_noise
 
 LUCK = random.Random(7)
 NOISE = LUCK.randbytes(300_000)

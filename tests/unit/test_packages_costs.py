@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.documents.packages.records import (
+from resourcesync.documents.packages.zip_directory import (
     END,
     END64,
     END64_MARK,
@@ -24,7 +24,7 @@ from tests.support.processes import python
 
 READ = """
 import json, resource, sys, time
-from resourcesync.documents.packages.reading import open_package
+from resourcesync.documents.packages.reader import open_package
 from resourcesync.errors import PackageError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
@@ -41,7 +41,7 @@ print(json.dumps({"code": code, "given": given, "kib": peak, "cpu": time.process
 WRITE = """
 import json, resource, sys
 from tests.support.packages import RESOURCES
-from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.model.resources import Resource
 entry = Resource(uri="http://h/1", length=48 * 2**20, path="/1", media_type=sys.argv[2])
 block = bytes(range(256)) * 256

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.documents.packages.limits import PackageLimits
-from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.packages.records import END, END64, LOCATOR
-from resourcesync.documents.reading import Limits
+from resourcesync.documents.packages.container import PackageLimits
+from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.packages.zip_directory import END, END64, LOCATOR
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, TruncatedPackageError
 from tests.support.packages import (
     MANIFEST_OF_A as MANIFEST,

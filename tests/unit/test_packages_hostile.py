@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from resourcesync.documents.packages.limits import PackageLimits
-from resourcesync.documents.packages.records import END
+from resourcesync.documents.packages.container import PackageLimits
+from resourcesync.documents.packages.zip_directory import END
 from resourcesync.errors import DocumentLimitError
 from tests.support.packages import (
     MANIFEST_OF_A as MANIFEST,

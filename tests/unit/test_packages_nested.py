@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from resourcesync.documents.packages.limits import DEFAULT_LIMITS
-from resourcesync.documents.reading import Limits
+from resourcesync.documents.packages.container import DEFAULT_LIMITS
+from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change

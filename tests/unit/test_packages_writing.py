@@ -8,16 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from resourcesync.documents.packages.compressing import is_compact
 from resourcesync.documents.packages.planning import (
     ManifestEntry,
     PackageSize,
     content_of,
     plan_packages,
 )
-from resourcesync.documents.packages.records import END, END64, LOCAL, LOCATOR
-from resourcesync.documents.packages.writing import end_records, write_package
-from resourcesync.documents.writing import write
+from resourcesync.documents.packages.zip_directory import END, END64, LOCAL, LOCATOR
+from resourcesync.documents.packages.zip_writer import end_records, is_compact, write_package
+from resourcesync.documents.writer import write
 from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource

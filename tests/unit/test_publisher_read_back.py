@@ -7,7 +7,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.memory import MemoryDocuments
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.ledger import read_record, write_record
@@ -41,7 +41,7 @@ def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
         assert b"openarchives" not in content
         with source.documents.open(name) as stream:  # type: ignore[union-attr]
             found += [
-                getattr(item, "uri", "") for item in reading.read_stream(stream, uri="x").entries()
+                getattr(item, "uri", "") for item in reader.read_stream(stream, uri="x").entries()
             ]
     assert [uri for uri in found if "resourcesync" not in uri] == sorted(source.truth())
     assert source.publish() == Publication()

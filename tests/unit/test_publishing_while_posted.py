@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
 from resourcesync.adapters.memory import ManualClock, MemoryDocuments
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
@@ -46,7 +46,7 @@ def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, lis
     """The ``at`` of a list, and all that it says; of an index all that its parts say."""
     stream = documents.open(name)
     assert stream is not None
-    document = reading.read_stream(BytesIO(stream.read()), uri=name)
+    document = reader.read_stream(BytesIO(stream.read()), uri=name)
     found: list[object] = []
     for entry in document.entries():
         if isinstance(entry, Part):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents.bags import bag_info, encode_path, manifest_line
-from resourcesync.documents.packages.zipping import ZipMember, write_zip
+from resourcesync.documents.packages.bagit import bag_info, encode_path, manifest_line
+from resourcesync.documents.packages.zip_writer import ZipMember, write_zip
 
 NAMES = st.lists(st.text("abc/é%", min_size=1, max_size=9), unique=True, max_size=6)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
 from resourcesync.validator.examining import validate_document

@@ -10,7 +10,7 @@ from resourcesync.discovery import discover as discover_lists
 from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import offered_sets as find_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource

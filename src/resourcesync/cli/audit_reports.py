@@ -18,7 +18,7 @@ from resourcesync import __version__
 from resourcesync.cli import words
 from resourcesync.cli.audit_words import EVIDENCE_FILES, accuracy_of
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
-from resourcesync.documents.bags import PAYLOAD, manifest_line
+from resourcesync.documents.packages.bagit import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import parse_digests
 from resourcesync.ports.mirror import Copy

@@ -10,7 +10,7 @@ from datetime import datetime
 from resourcesync.destination.cursor import ChangeListSpan
 from resourcesync.destination.resource_lists import check_capability, parts_of
 from resourcesync.discovery import DocumentFetcher
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.resources import Change

@@ -8,8 +8,8 @@ from contextlib import closing
 from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync import __version__
-from resourcesync.documents.bags import DECLARATION, PAYLOAD, bag_info, day, manifest_line
-from resourcesync.documents.packages.zipping import ZipMember, write_zip
+from resourcesync.documents.packages.bagit import DECLARATION, PAYLOAD, bag_info, day, manifest_line
+from resourcesync.documents.packages.zip_writer import ZipMember, write_zip
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot

@@ -46,7 +46,7 @@ from resourcesync.destination.seen_lists import (
 )
 from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation

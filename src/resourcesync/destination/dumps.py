@@ -53,8 +53,8 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import PendingTask
 
 if TYPE_CHECKING:
-    from resourcesync.documents.packages.reading import ManifestMember, PackageReader
-    from resourcesync.documents.reading import Document
+    from resourcesync.documents.packages.reader import ManifestMember, PackageReader
+    from resourcesync.documents.reader import Document
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32

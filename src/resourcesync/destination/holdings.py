@@ -13,7 +13,7 @@ from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import Fetch, ListedEntry
 from resourcesync.destination.uris import percent_encode
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.resources import Change, Resource

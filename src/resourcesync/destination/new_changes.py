@@ -22,7 +22,7 @@ from resourcesync.destination.resource_lists import document_record
 from resourcesync.destination.seen_lists import changes_of, check_no_shorter, is_intact
 from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.ports.mirror import ProcessedDocument

@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from resourcesync.documents.packages.naming import MANIFEST, find_clash, member_name
+from resourcesync.documents.packages.member_names import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
-from resourcesync.documents.packages.writing import write_package
-from resourcesync.documents.writing import write
+from resourcesync.documents.packages.zip_writer import write_package
+from resourcesync.documents.writer import write
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, Header, Package
 from resourcesync.model.digests import Digest, parse_digests

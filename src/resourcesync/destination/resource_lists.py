@@ -15,7 +15,7 @@ from resourcesync.destination.packages import DumpPackages
 from resourcesync.destination.plan import ListedEntry
 from resourcesync.destination.selection import ResourceSelection
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,

@@ -15,7 +15,7 @@ from resourcesync.destination.last_changes import LastChanges
 from resourcesync.destination.memory import SyncState, encode_notes
 from resourcesync.destination.resource_lists import document_record
 from resourcesync.discovery import FetchedDocument
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.resources import Change
 from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument

@@ -17,7 +17,7 @@ from resourcesync.destination.places import memento_of, mirrors_of
 from resourcesync.destination.plan import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.destination.uris import percent_encode, tls_counterpart
-from resourcesync.documents.reading import DROPPED, Document
+from resourcesync.documents.reader import DROPPED, Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from resourcesync.discovery.discover import SourceLists, absolute, discover, discover_locally
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self
 
-from resourcesync.documents.reading import Document, read_stream
+from resourcesync.documents.reader import Document, read_stream
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.timestamps import known_microseconds

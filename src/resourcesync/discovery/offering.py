@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from resourcesync.discovery.discover import SourceLists, from_capability_list
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import UnexpectedDocumentError
 from resourcesync.model.vocabulary import Capability
 

@@ -10,7 +10,7 @@ from resourcesync.discovery.addresses import is_at_home, join, origin_of
 from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

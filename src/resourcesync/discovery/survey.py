@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.documents.reading import TextRow
+from resourcesync.documents.reader import TextRow
 from resourcesync.model.capabilities import (
     CapabilityEntry,
     DocumentChange,

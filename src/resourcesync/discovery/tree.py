@@ -13,7 +13,7 @@ from resourcesync.discovery.addresses import join
 from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.survey import DocumentSurvey
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
     ResourceSyncError,

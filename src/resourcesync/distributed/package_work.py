@@ -23,7 +23,7 @@ from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import DoneRow, WorkRow
 
 if TYPE_CHECKING:
-    from resourcesync.documents.packages.reading import PackageReader
+    from resourcesync.documents.packages.reader import PackageReader
 
 WANTED: Final = "wanted/"
 """What the names of the slices begin with that packages may bring."""

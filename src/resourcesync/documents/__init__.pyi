@@ -1,8 +1,8 @@
-from resourcesync.documents.front import read as read
-from resourcesync.documents.reading import Document as Document
-from resourcesync.documents.reading import Limits as Limits
-from resourcesync.documents.reading import Tolerated as Tolerated
-from resourcesync.documents.writing import write as write
+from resourcesync.documents.reader import Document as Document
+from resourcesync.documents.reader import Limits as Limits
+from resourcesync.documents.reader import Tolerated as Tolerated
+from resourcesync.documents.reader import read as read
+from resourcesync.documents.writer import write as write
 from resourcesync.model.capabilities import CapabilityEntry as CapabilityEntry
 from resourcesync.model.capabilities import DocumentChange as DocumentChange
 from resourcesync.model.capabilities import Entry as Entry

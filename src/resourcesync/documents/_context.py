@@ -1,4 +1,12 @@
-"""What reading one document knows beside its text: its address, its limits, what it forgave."""
+"""What reading one document knows beside its text: its address, its limits, what it forgave.
+
+What one document may cost at most, and the error that says which limit was met.
+
+Which version a document is written in, told by the marks that were met while reading it.
+
+No version of the format says which it is. What shows nothing of any kind is read as the newest
+version that it could be.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,8 +14,51 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urljoin
 
-from resourcesync.documents._limits import Limits
-from resourcesync.errors import MalformedDocumentError
+from resourcesync.errors import DocumentLimitError, MalformedDocumentError
+from resourcesync.model.capabilities import Header
+from resourcesync.model.vocabulary import Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one document; they keep memory and time bounded for any input.
+
+    What is too long costs itself, not the document: a value that is over its limit counts as not
+    written. Only what no list in good faith has refuses the document.
+
+    Attributes:
+        bytes: Size of the document, after gunzip.
+        entries: ``url`` or ``sitemap`` elements, those refused included.
+        depth: Elements inside each other, the root included.
+        attributes: Attributes of one element.
+        text: Characters of one attribute, or of the text of one element; one that is longer counts
+            as not said, and an entry whose ``loc`` it is is refused.
+        uri: Characters of a ``loc`` or ``href``; an entry over it is refused, the list is not.
+        foreign: Characters of the elements of other communities that one entry, or the root,
+            keeps; those over it are left out.
+    """
+
+    bytes: int = 64 * 2**20
+    entries: int = 100_000
+    depth: int = 16
+    attributes: int = 64
+    text: int = 8192
+    uri: int = 2048
+    foreign: int = 65_536
+
+
+def limit_error(
+    limit: int, what: str, *, uri: str, line: int = 0, column: int = 0
+) -> DocumentLimitError:
+    """Return the error for a document that has more than ``limit`` of ``what``."""
+    return DocumentLimitError(
+        f"The document has more than {limit:,} {what}",
+        uri=uri,
+        line=line,
+        column=column,
+        evidence=(("limit", f"{limit:,} {what}"),),
+    )
+
 
 _ABSOLUTE: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -189,3 +240,41 @@ class ReadingContext:
 def is_absolute(uri: str) -> bool:
     """Whether the URI begins with a scheme."""
     return _ABSOLUTE.match(uri) is not None
+
+
+P0: Final = "the namespace resourcesync.org/ns"
+P1: Final = "elements of the drafts instead of rs:md"
+P2: Final = "the namespace openarchives.org/rs"
+ETAG: Final = "etag on rs:md"
+MODIFIED: Final = "modified on the root's rs:md, and neither at nor from"
+BEFORE_0_9_1: Final = "from for a snapshot, or the relation or capability resourcesync"
+VIA_CHAIN: Final = "more than one via"
+DATETIME: Final = "datetime on a change"
+LASTMOD: Final = "lastmod on a change"
+
+
+_DRAFTS: Final = ((P0, Dialect.P0), (P2, Dialect.P2), (P1, Dialect.P1))
+_NEWER: Final = (
+    (DATETIME, Dialect.V1_1),
+    (BEFORE_0_9_1, Dialect.V0_9),
+    (VIA_CHAIN, Dialect.V0_9_1),
+    (LASTMOD, Dialect.V1_0),
+)
+
+
+def dialect_of(header: Header, shows: set[str]) -> Dialect:
+    """Return the version, as far as these marks tell it."""
+    for mark, dialect in _DRAFTS:
+        if mark in shows:
+            return dialect
+    if header.capability is None:
+        return Dialect.SITEMAP
+    if MODIFIED in shows:
+        return Dialect.P2 if ETAG in shows else _dialect_of_modified(header)
+    return next((dialect for mark, dialect in _NEWER if mark in shows), Dialect.V1_1)
+
+
+def _dialect_of_modified(header: Header) -> Dialect:
+    # A manifest that is an index is in 0.5 alone; what shows nothing is as good as 0.6.
+    is_nested = header.capability is not None and header.capability.is_manifest
+    return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6

@@ -1,19 +1,21 @@
-"""Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2)."""
+"""Entries of lists and manifests become values and rows (§10.1, §11.2, §12.1, §13.2).
+
+Entries that refer to documents and packages become values (§8 to §13, Archives).
+
+What the entries of a document are, told by its header.
+"""
 
 from base64 import b64decode
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import repeat
-from typing import Final
+from typing import Any, Final, TypedDict
 
-from resourcesync.documents._assembling import UNKNOWN_ENTRY, RawEntry
+from resourcesync.documents._assembler import UNKNOWN_ENTRY, RawEntry
 from resourcesync.documents._context import ReadingContext, RefusalError
-from resourcesync.documents._fragments import text_element
-from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
-from resourcesync.documents._linking import read_links
-from resourcesync.documents._tokens import (
+from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
     CHANGEFREQ,
     EVENT,
@@ -26,17 +28,30 @@ from resourcesync.documents._tokens import (
     SEPARATOR,
     SIZE,
 )
+from resourcesync.documents._foreign import text_element
+from resourcesync.documents._layouts import ATTRIBUTES, EntryColumns, TextRow
 from resourcesync.documents._values import (
     BLANKS,
     CHANGE_KNOWN,
+    REPRESENTATION,
+    TIMES,
     clean_uri,
     digests_or_none,
+    entry_capability,
     length_or_none,
     moment_or_none,
     partition_attributes,
+    read_links,
     split_attributes,
 )
-from resourcesync.model.capabilities import Header
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+)
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Foreign
 from resourcesync.model.resources import Change, Resource
@@ -320,3 +335,179 @@ def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:
     if isinstance(item, EntryColumns):
         return item.lines[index], item.columns[index]
     return item.line, item.column
+
+
+_PACKAGE_KNOWN: Final = REPRESENTATION | {*TIMES}
+_PART_KNOWN: Final = _PACKAGE_KNOWN | {"path"}
+_CAPABILITY_KNOWN: Final = frozenset({"capability"})
+_DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *TIMES})
+
+
+def part_of(entry: RawEntry, context: ReadingContext) -> Part:
+    """Return the document that an entry of an index or an archive points to.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    values, extra = split_attributes(entry.metadata, _PART_KNOWN, context)
+    return Part(
+        uri=entry_uri(entry, context),
+        lastmod=lastmod_of(entry, context),
+        path=path_of(entry),
+        links=read_links(entry.links, context),
+        extra=extra,
+        foreign=foreign_of(entry),
+        **_moments(values, context),
+        **_representation(values, context),
+    )
+
+
+def package_of(entry: RawEntry, context: ReadingContext) -> Package:
+    """Return the package that an entry of a dump points to.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    values, extra = split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
+    return Package(
+        uri=entry_uri(entry, context),
+        lastmod=lastmod_of(entry, context),
+        links=read_links(entry.links, context),
+        extra=extra,
+        foreign=foreign_of(entry),
+        **_moments(values, context),
+        **_representation(values, context),
+    )
+
+
+def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
+    """Return the document that an entry of a Capability List or Source Description points to.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    values, extra = split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
+    label = values.get("capability", "")
+    return CapabilityEntry(
+        uri=entry_uri(entry, context),
+        capability=entry_capability(label, context),
+        label=label,
+        lastmod=lastmod_of(entry, context),
+        links=read_links(entry.links, context),
+        extra=extra,
+        foreign=foreign_of(entry),
+    )
+
+
+def document_change_of(
+    entry: RawEntry, kind: ChangeKind, context: ReadingContext
+) -> DocumentChange:
+    """Return the change of a document that an entry of a Framework Notification tells of.
+
+    Raises:
+        RefusalError: It cannot be used.
+    """
+    values, extra = split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
+    label = values.get("capability", "")
+    lastmod = lastmod_of(entry, context)
+    text = values.get("datetime")
+    return DocumentChange(
+        uri=entry_uri(entry, context),
+        kind=kind,
+        time=lastmod if text is None else moment_or_none(text, context),
+        capability=entry_capability(label, context),
+        label=label,
+        lastmod=lastmod,
+        links=read_links(entry.links, context),
+        extra=extra,
+        foreign=foreign_of(entry),
+        **_moments(values, context),
+    )
+
+
+class _RepresentationValues(TypedDict):
+    length: int | None
+    digests: tuple[Digest, ...]
+    media_type: str
+    encoding: str
+
+
+def _representation(values: dict[str, str], context: ReadingContext) -> _RepresentationValues:
+    return {
+        "length": length_or_none(values.get("length"), context),
+        "digests": digests_or_none(values.get("hash", ""), context),
+        "media_type": values.get("type", ""),
+        "encoding": values.get("encoding", ""),
+    }
+
+
+def _moments(values: dict[str, str], context: ReadingContext) -> dict[str, Any]:
+    return {
+        "from_" if name == "from" else name: moment_or_none(values[name], context)
+        for name in TIMES
+        if name in values
+    }
+
+
+_PATH: Final = frozenset({"path"})
+_OF_RESOURCES: Final = {Capability.RESOURCE_LIST, Capability.RESOURCE_DUMP_MANIFEST, None}
+_OF_CHANGES: Final = {
+    Capability.CHANGE_LIST,
+    Capability.CHANGE_DUMP_MANIFEST,
+    Capability.CHANGE_NOTIFICATION,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFamily:
+    """How the entries of one kind of document are read.
+
+    Attributes:
+        known: Attributes of ``rs:md`` that are values, not extra.
+        is_regular: Whether its entries fit into columns.
+        tells_changes: Whether each entry must tell what happened.
+        make: Makes the value of any entry; is given what happened, when the entry tells it, and
+            the document.
+    """
+
+    known: frozenset[str] = frozenset()
+    is_regular: bool = False
+    has_changes: bool = False
+    make: Callable[[RawEntry, ChangeKind | None, ReadingContext], Entry]
+
+
+def family_of(header: Header) -> EntryFamily:
+    """Return how the entries under such a header are read."""
+    kind = header.capability
+    if header.is_index or (kind is not None and kind.is_archive):
+        return EntryFamily(make=lambda entry, _, context: part_of(entry, context))
+    path = _PATH if kind is not None and kind.is_manifest else frozenset()
+    if kind in _OF_RESOURCES:
+        return _resource_family(REPRESENTATION | path)
+    if kind in _OF_CHANGES:
+        return _change_family(CHANGE_KNOWN | path)
+    if kind is not None and kind.is_dump:
+        return EntryFamily(make=lambda entry, _, context: package_of(entry, context))
+    if kind is Capability.FRAMEWORK_NOTIFICATION:
+        return EntryFamily(has_changes=True, make=_document_change)
+    return EntryFamily(make=lambda entry, _, context: capability_of(entry, context))
+
+
+def _resource_family(known: frozenset[str]) -> EntryFamily:
+    def make(entry: RawEntry, _kind: ChangeKind | None, context: ReadingContext) -> Entry:
+        return resource_of(entry, known, context)
+
+    return EntryFamily(known=known, is_regular=True, make=make)
+
+
+def _change_family(known: frozenset[str]) -> EntryFamily:
+    def make(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
+        assert kind is not None
+        return change_of(entry, kind, known, context)
+
+    return EntryFamily(known=known, is_regular=True, has_changes=True, make=make)
+
+
+def _document_change(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
+    assert kind is not None
+    return document_change_of(entry, kind, context)

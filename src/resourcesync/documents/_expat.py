@@ -2,13 +2,132 @@
 
 Who reads must say what is to happen at a DOCTYPE and at the XML declaration: neither can be
 forgotten.
+
+The alphabet between the XML parser and the entries.
+
+A document becomes a flat list of tokens, so that most of the work is C code appending to a list:
+
+- an entry starts with ``ENTRY``, its line and its column;
+- the attributes of an element whose attributes seldom matter come before it: ``GIVEN``, then as
+  those of ``MD``;
+- any other element that matters starts with its number; ``MD`` and ``LN`` are followed by how many
+  strings their attributes take, and then by these: name, value, name, value...;
+- an element ends with its name, which holds a character that XML text cannot;
+- everything else is text.
+
+Elements that do not matter leave no tokens.
 """
 
 import pyexpat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
-from resourcesync.documents._tokens import SEPARATOR
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
+
+SEPARATOR: Final = "\x1f"
+"""Stands between namespace and local name; XML cannot carry it, so no text looks like a name."""
+
+Token = str | int | None
+
+ENTRY: Final = None
+LOC: Final = 1
+LASTMOD: Final = 2
+CHANGEFREQ: Final = 3
+PRIORITY: Final = 4
+MD: Final = 5
+LN: Final = 6
+MISPLACED: Final = 7
+"""A ``sitemap`` in a ``urlset`` or the other way round; followed by its place as ``ENTRY`` is."""
+
+GIVEN: Final = 8
+
+# Elements of the drafts of 2012, which said with them what rs:md says since.
+SIZE: Final = 9
+FIXITY: Final = 10
+MD5: Final = 11
+EVENT: Final = 12
+EXPIRES: Final = 13
+DRAFT_ELEMENTS: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
+FOREIGN: Final = 14
+
+SITEMAP_NAMESPACES: Final = (
+    SITEMAP_NS,
+    "https://www.sitemaps.org/schemas/sitemap/0.9",
+    "http://www.google.com/schemas/sitemap/0.84",
+    "http://www.google.com/schemas/sitemap/0.9",
+    "http://www.google.com/schemas/sitemap/0.90",
+    "http://www.sitemaps.org/schemas/sitemap/0.90",
+    "http://sitemaps.org/schemas/sitemap/0.9",
+    "https://sitemaps.org/schemas/sitemap/0.9",
+    *(
+        f"{scheme}://{host}/schemas/sitemap/0.9/"
+        for scheme in ("http", "https")
+        for host in ("www.sitemaps.org", "sitemaps.org")
+    ),
+)
+"""The Sitemap namespace and the spellings of it that are met in the wild."""
+
+RS_NAMESPACES: Final = (RS_NS, "https://www.openarchives.org/rs/terms/")
+
+P0_NAMESPACES: Final = (
+    "http://resourcesync.org/ns/",
+    "http://resourcesync.org/schemas/resync/0.9",
+)
+P2_NAMESPACE: Final = "http://www.openarchives.org/rs/"
+ALL_RS_NAMESPACES: Final = (*RS_NAMESPACES, *P0_NAMESPACES, P2_NAMESPACE)
+"""The ResourceSync namespace, its other spelling, and those of the drafts."""
+
+ROOTS: Final = {
+    f"{namespace}{SEPARATOR}{local}": local == "sitemapindex"
+    for namespace in SITEMAP_NAMESPACES
+    for local in ("urlset", "sitemapindex")
+} | {"urlset": False, "sitemapindex": True}
+"""The root elements, and whether each is an index; in no namespace, too."""
+
+
+_OURS: Final = {
+    "md": MD,
+    "ln": LN,
+    "size": SIZE,
+    "fixity": FIXITY,
+    "md5": MD5,
+    "eventtype": EVENT,
+    "expires": EXPIRES,
+}
+
+
+@cache
+def marks(*, is_index: bool, is_bare: bool = False) -> Mapping[str, int | None]:
+    """Return the token that starts each element that matters under such a root.
+
+    Args:
+        is_index: Whether it is a ``sitemapindex``.
+        is_bare: Whether it is in no namespace; then its elements are in none, too.
+    """
+    sitemap: dict[str, int | None] = {
+        "url": MISPLACED if is_index else ENTRY,
+        "sitemap": ENTRY if is_index else MISPLACED,
+        "loc": LOC,
+        "lastmod": LASTMOD,
+        "changefreq": CHANGEFREQ,
+        "priority": PRIORITY,
+        "expires": EXPIRES,
+    }
+    found = {
+        f"{namespace}{SEPARATOR}{local}": mark
+        for namespace in SITEMAP_NAMESPACES
+        for local, mark in sitemap.items()
+    }
+    found.update(
+        (f"{namespace}{SEPARATOR}{local}", mark)
+        for namespace in ALL_RS_NAMESPACES
+        for local, mark in _OURS.items()
+    )
+    if is_bare:
+        found |= sitemap
+    return found
+
 
 MAX_TOKEN: Final = 65_536
 """Bytes of one tag or instruction, and characters of one text: no list has as many.

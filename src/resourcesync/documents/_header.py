@@ -4,14 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from resourcesync.documents._context import ReadingContext
-from resourcesync.documents._dialects import BEFORE_0_9_1, MODIFIED, P1, P2
-from resourcesync.documents._linking import read_links
+from resourcesync.documents._context import BEFORE_0_9_1, MODIFIED, P1, P2, ReadingContext
 from resourcesync.documents._values import (
     ROOT_KNOWN,
     TIMES,
     capability_and_form,
     lacks_zone,
+    read_links,
     split_attributes,
 )
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError

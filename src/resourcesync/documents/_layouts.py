@@ -13,7 +13,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
-from resourcesync.documents._tokens import (
+from resourcesync.documents._expat import (
     CHANGEFREQ,
     LASTMOD,
     LN,

@@ -22,8 +22,8 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
-from resourcesync.documents.packages.writing import write_package
-from resourcesync.documents.writing import write
+from resourcesync.documents.packages.zip_writer import write_package
+from resourcesync.documents.writer import write
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.links import Link

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import Final
 
-from resourcesync.documents import writing
+from resourcesync.documents import writer
 from resourcesync.model.capabilities import CapabilityEntry, Entry, Header
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -123,7 +123,7 @@ class LiveSource:
         }
         if path in documents:
             header, entries = documents[path]()
-            chunks = writing.write(header, entries, settings.dialect)
+            chunks = writer.write(header, entries, settings.dialect)
             body = b"".join(chunks)
             return LiveAnswer(media_type=_XML, body=body, etag=_tag(body))
         if path in ("", _RESOURCES):

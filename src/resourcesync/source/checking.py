@@ -13,7 +13,7 @@ from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
-    from resourcesync.documents.reading import Document
+    from resourcesync.documents.reader import Document
 
 _Mark = tuple[str, str | None, int | None, str]
 """What of an entry is compared: its URI, change, length and digests."""
@@ -109,9 +109,9 @@ class ReadBackCheck:
             if not self._is_copy(stream):
                 return "what was copied is not what was there"
             stream = cast(BinaryIO, _WithoutCopied(self._opening, stream))
-        from resourcesync.documents import reading  # noqa: PLC0415 - most runs write nothing
+        from resourcesync.documents import reader  # noqa: PLC0415 - most runs write nothing
 
-        document = reading.read_stream(stream, uri=self._name)
+        document = reader.read_stream(stream, uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header is another"
         running, count = 0, 0

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
@@ -75,7 +75,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
         return True
     with stream:
         try:
-            return reading.read_stream(stream, uri=name).header.capability is None
+            return reader.read_stream(stream, uri=name).header.capability is None
         except DocumentError:
             return False
 
@@ -95,7 +95,7 @@ def _is_free(documents: DocumentStore, name: str) -> bool:
         return True
     with stream:
         try:
-            document = reading.read_stream(stream, uri=name)
+            document = reader.read_stream(stream, uri=name)
             if name == naming.DESCRIPTION:
                 return _leads_to_ours(list(document.entries()))
         except DocumentError:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from resourcesync.documents import writing
+from resourcesync.documents import writer
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
@@ -187,9 +187,9 @@ def _write(
 
 def _content_name(header: Header, body: Sequence[Block[Any]]) -> str:
     """Return the name of a document, which has the SHA-256 of its bytes in it."""
-    running = hashlib.sha256(writing.opening(header))
+    running = hashlib.sha256(writer.opening(header))
     for block in body:
         running.update(block.text)
-    running.update(writing.closing(header))
+    running.update(writer.closing(header))
     assert header.capability is not None
     return naming.named_by_content(header.capability, running.hexdigest())

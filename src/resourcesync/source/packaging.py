@@ -6,11 +6,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-from resourcesync.documents import writing
-from resourcesync.documents.packages.limits import PackageLimits
+from resourcesync.documents import writer
+from resourcesync.documents.packages.container import PackageLimits
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
-from resourcesync.documents.packages.reading import open_package
-from resourcesync.documents.packages.writing import write_package
+from resourcesync.documents.packages.reader import open_package
+from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.errors import (
     DigestMismatchError,
     DocumentError,
@@ -94,13 +94,13 @@ class Packager:
             StorageError: It could not be written or read; what is public is as it was.
         """
         asked = entries
-        text = text or writing.body(entries, header)
+        text = text or writer.body(entries, header)
         for _ in range(_TRIES):
             try:
                 packed = self._write(names, header, entries, key, text)
             except _CHANGE_ERRORS:
                 entries = list(self._current_entries(entries))
-                text = writing.body(entries, header)
+                text = writer.body(entries, header)
                 if not any(map(content_of, entries)):  # a disk that is not mounted looks so
                     raise _all_gone_error(names.package) from None
             else:
@@ -119,7 +119,7 @@ class Packager:
         key: str,
         text: bytes,
     ) -> PublishedPackage:
-        manifest = writing.opening(header) + text + writing.closing(header)
+        manifest = writer.opening(header) + text + writer.closing(header)
         running = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:

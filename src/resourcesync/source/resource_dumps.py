@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from resourcesync.documents.packages.planning import PackageSize, plan_packages
-from resourcesync.documents.writing import body, closing, opening
+from resourcesync.documents.writer import body, closing, opening
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds

@@ -6,7 +6,7 @@ from datetime import UTC
 from io import BytesIO
 from typing import Final
 
-from resourcesync.documents import reading, writing
+from resourcesync.documents import reader, writer
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import ALGORITHMS, format_digests
@@ -36,8 +36,8 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
     """Return the same, by writing them and reading what was written; they are not empty."""
     header = _HEADERS[type(entries[0])]
     try:
-        content = b"".join(writing.write(header, entries))
-        document = reading.read_stream(BytesIO(content), uri="")
+        content = b"".join(writer.write(header, entries))
+        document = reader.read_stream(BytesIO(content), uri="")
         read = [_mark(entry) for entry in document.entries()]
     except _BAD as error:
         return f"{error!s:.300}"

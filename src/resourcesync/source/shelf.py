@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, BinaryIO, Final
 
-from resourcesync.documents import writing
+from resourcesync.documents import writer
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import DocumentStore
@@ -313,12 +313,12 @@ class DocumentWriter:
 
 def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Sequence[Entry]], bytes]:
     """Return what gives the bytes of entries in a document with this header."""
-    return partial(render_checked, lambda entries: writing.body(entries, header, dialect))
+    return partial(render_checked, lambda entries: writer.body(entries, header, dialect))
 
 
 def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
     """Return the bytes of a document with this header around its entries."""
-    return len(writing.opening(header, dialect)) + len(writing.closing(header, dialect))
+    return len(writer.opening(header, dialect)) + len(writer.closing(header, dialect))
 
 
 class _DocumentContent:
@@ -328,11 +328,11 @@ class _DocumentContent:
         self, header: Header, body: Iterable[Block[Any]], name: str, dialect: Dialect
     ) -> None:
         self.header = header
-        self.opening = writing.opening(header, dialect)
+        self.opening = writer.opening(header, dialect)
         self.proof = ReadBackCheck(name, header, dialect)
         self.entries = 0
         self.digest = hashlib.sha256()
-        self._closing = writing.closing(header, dialect)
+        self._closing = writer.closing(header, dialect)
         self._body = body
         self._source: tuple[BinaryIO, DocumentRecord] | None = None
 

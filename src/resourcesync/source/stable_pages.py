@@ -1,7 +1,7 @@
 """The pages of the next Resource List out of those of the last: what did not change is copied.
 
 A page is a range of URIs. Its entries are copied as bytes, with those changed that were edited
-since the last list (`documents.splicing`). A page is formatted anew from the catalogue when it is
+since the last list (`documents.splice`). A page is formatted anew from the catalogue when it is
 not as it was written, when it holds elements of other communities, or when so much of it changed
 that copying would not be quicker. One page is in memory at a time, and its edits.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Final, NamedTuple
 
-from resourcesync.documents import splicing, writing
-from resourcesync.documents.splicing import EntryEdit, EntrySlices
+from resourcesync.documents import splice, writer
+from resourcesync.documents.splice import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.vocabulary import Dialect
@@ -155,13 +155,13 @@ class PageRebase:
         content = self._writer.content(page.name, known)
         if content is None:
             return None
-        return splicing.splice(splicing.entries_of(content, known.entries), self._rows(edits))
+        return splice.splice(splice.entries_of(content, known.entries), self._rows(edits))
 
     def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[EntryEdit]:
         there = [resource for _, resource in edits if resource is not None]
         rows: list[bytes] = []
         if there:  # most pages of a large list have no edits
-            rows = render_checked(lambda some: writing.rows(some, self._header), there)
+            rows = render_checked(lambda some: writer.rows(some, self._header), there)
             self._prove(there, rows)
         new = iter(rows)
         for uri, resource in edits:
@@ -171,7 +171,7 @@ class PageRebase:
         """Read entries that are to be put among others, which are not read again."""
         proof = ReadBackCheck("an entry", self._header, Dialect.V1_1)
         proof.expect(resources)
-        around = writing.opening(self._header), writing.closing(self._header)
+        around = writer.opening(self._header), writer.closing(self._header)
         proof(BytesIO(b"".join((around[0], *rows, around[1]))))
 
     def _are_small(self, one: EntrySlices, other: EntrySlices) -> bool:

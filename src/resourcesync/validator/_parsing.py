@@ -4,15 +4,15 @@ import pyexpat
 from collections.abc import Callable
 from typing import Final
 
+from resourcesync.documents._context import Limits
 from resourcesync.documents._expat import (
     CUT_SHORT,
     MAX_PREFIXES,
     MAX_TOKEN,
+    SEPARATOR,
     exceeded_bound,
     new_parser,
 )
-from resourcesync.documents._limits import Limits
-from resourcesync.documents._tokens import SEPARATOR
 from resourcesync.validator._nodes import ByteWindow, ElementNode, Spot
 
 _MAX_CHILDREN: Final = 1_000

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from resourcesync.documents._limits import Limits
+from resourcesync.documents._context import Limits
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.validator._nodes import ElementNode

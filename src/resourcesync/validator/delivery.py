@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from io import BytesIO
 from typing import Final
 
-from resourcesync.documents.reading import read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator._telling import at_listed, at_root, without_place

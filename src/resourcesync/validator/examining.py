@@ -4,8 +4,8 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final, cast
 
-from resourcesync.documents import _octets
-from resourcesync.documents._limits import Limits
+from resourcesync.documents import _blocks
+from resourcesync.documents._context import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
@@ -98,7 +98,7 @@ class Examination(Iterator[RuleFinding]):
         stream = _ChunkStream(chunks)
         octets = cast("BinaryIO", stream)  # only read() is asked of it
         try:
-            for block in _octets.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
+            for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
                 self._feed(block)
                 yield from subject.drain()
                 if not self._going:

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from resourcesync.discovery.documents import DocumentProvider, fetch
-from resourcesync.documents import front
+from resourcesync.documents import reader
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
@@ -112,7 +112,7 @@ def _with_topic_hubs(
     header: Header | None = None
     if body:
         try:
-            header = front.read(body).header
+            header = reader.read(body).header
         except DocumentError:
             header = None
     told = channel_of_response(channel.topic, outcome.headers.get("link", ""), header)

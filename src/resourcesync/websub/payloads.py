@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from resourcesync.documents import front, writing
+from resourcesync.documents import reader, writer
 from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import DocumentChange, Entry, Header
 from resourcesync.model.links import Link
@@ -46,7 +46,7 @@ def change_notification(
     header = Header(
         capability=Capability.CHANGE_NOTIFICATION, from_=since, until=until, links=tuple(links)
     )
-    return b"".join(writing.write(header, changes, dialect))
+    return b"".join(writer.write(header, changes, dialect))
 
 
 def framework_notification(
@@ -60,7 +60,7 @@ def framework_notification(
         dialect: The version it is written in.
     """
     header = Header(capability=Capability.FRAMEWORK_NOTIFICATION, links=tuple(links))
-    return b"".join(writing.write(header, changes, dialect))
+    return b"".join(writer.write(header, changes, dialect))
 
 
 def channel_links(up: str, topic: str, hubs: Iterable[str]) -> tuple[Link, ...]:
@@ -75,7 +75,7 @@ def channel_links(up: str, topic: str, hubs: Iterable[str]) -> tuple[Link, ...]:
 def kind_of(body: bytes) -> Capability | None:
     """Return which notification a body is; ``None`` when it is none."""
     try:
-        header = front.read(body).header
+        header = reader.read(body).header
     except DocumentError:
         return None
     return header.capability if header.capability in KINDS and not header.is_index else None
@@ -106,7 +106,7 @@ def _merged(bodies: Sequence[bytes]) -> bytes | None:
     newest: dict[str, Entry] = {}
     headers: list[Header] = []
     for body in bodies:
-        document = front.read(body)
+        document = reader.read(body)
         headers.append(document.header)
         for entry in islice(document.entries(), MOST_ENTRIES + 1):
             newest.pop(entry.uri, None)  # so that it stands where its newest change does
@@ -114,4 +114,4 @@ def _merged(bodies: Sequence[bytes]) -> bytes | None:
     first, last = headers[0], headers[-1]
     if len(newest) > MOST_ENTRIES or {it.capability for it in headers} - {last.capability}:
         return None
-    return b"".join(writing.write(replace(last, from_=first.from_), newest.values()))
+    return b"".join(writer.write(replace(last, from_=first.from_), newest.values()))

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.documents.any_form import Tolerated, read_any
-from resourcesync.documents.converting import Conversion
+from resourcesync.documents.converter import Conversion, Tolerated, read_any
 from resourcesync.errors import ConfigurationError, MalformedDocumentError, StorageError
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.vocabulary import Dialect

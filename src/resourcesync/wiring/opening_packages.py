@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from resourcesync.documents.packages.reading import ManifestMember as PackedMember
-from resourcesync.documents.packages.reading import PackageReader, open_package
+from resourcesync.documents.packages.reader import ManifestMember as PackedMember
+from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.resources import Change
 from resourcesync.validator.examining import validate_document

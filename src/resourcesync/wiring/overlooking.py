@@ -8,7 +8,7 @@ from typing import Final, final
 
 from resourcesync import __version__
 from resourcesync.adapters.catalogue import FileChangeLog
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.timestamps import to_microseconds
@@ -147,7 +147,7 @@ class SourceStatus:
         path = self._documents / _CAPABILITY_LIST_NAME
         try:
             with path.open("rb") as stream:
-                entries = list(reading.read_stream(stream, uri=str(path)).entries())
+                entries = list(reader.read_stream(stream, uri=str(path)).entries())
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         return tuple(

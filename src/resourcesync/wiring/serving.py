@@ -13,7 +13,7 @@ from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.media_types import media_type
 from resourcesync.adapters.files.names import to_segment
-from resourcesync.documents import reading
+from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability
@@ -219,7 +219,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     description = out / ".well-known" / "resourcesync"
     try:
         with description.open("rb") as stream:
-            found = list(_capability_lists(reading.read_stream(stream, uri=str(description))))
+            found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))
     except FileNotFoundError as error:
         raise ConfigurationError(
             f"{root} is not published",
@@ -240,7 +240,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     )
 
 
-def _capability_lists(description: reading.Document) -> Iterator[str]:
+def _capability_lists(description: reader.Document) -> Iterator[str]:
     """Yield the Capability Lists that a Source Description names, or the index before 0.9."""
     is_index = description.header.capability is Capability.CAPABILITY_LIST
     for entry in description.entries():

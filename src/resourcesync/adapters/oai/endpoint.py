@@ -9,14 +9,14 @@ from typing import IO, BinaryIO, Final, cast
 from urllib.parse import quote, urlsplit
 
 from resourcesync.adapters.oai.options import OaiOptions
-from resourcesync.documents.oai.answers import OaiResponse
-from resourcesync.documents.oai.values import (
+from resourcesync.documents.oai.records import (
     ListToken,
     MetadataFormat,
     OaiFault,
     OaiRecord,
     ProviderIdentity,
 )
+from resourcesync.documents.oai.responses import OaiResponse
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

@@ -19,7 +19,7 @@ from resourcesync.adapters.oai.endpoint import (
 from resourcesync.adapters.oai.memory import RepositoryState, write_note
 from resourcesync.adapters.oai.options import OaiOptions
 from resourcesync.adapters.oai.records import PageCounts, RecordStore
-from resourcesync.documents.oai.values import DAY, ListToken, parse_datestamp
+from resourcesync.documents.oai.records import DAY, ListToken, parse_datestamp
 from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock

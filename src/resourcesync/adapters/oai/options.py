@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile
-from resourcesync.documents.oai.values import parse_datestamp
+from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile
+from resourcesync.documents.oai.records import parse_datestamp
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import format_w3c
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import FOLDER, uri_of
-from resourcesync.documents.oai.values import parse_datestamp
+from resourcesync.documents.oai.records import parse_datestamp
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 

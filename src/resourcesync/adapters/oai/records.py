@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import file_name, path_of
 from resourcesync.adapters.oai.options import OaiOptions
-from resourcesync.documents.oai.finding import ItemMetadata, MetadataFile, parse_item_metadata
-from resourcesync.documents.oai.values import OaiRecord, RecordHeader, parse_datestamp
+from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
+from resourcesync.documents.oai.records import OaiRecord, RecordHeader, parse_datestamp
 from resourcesync.errors import DocumentError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import format_w3c

@@ -10,7 +10,7 @@ from resourcesync.adapters.oai.memory import RepositoryState, Row
 from resourcesync.adapters.oai.naming import uri_of
 from resourcesync.adapters.oai.options import OaiOptions
 from resourcesync.documents import ndjson
-from resourcesync.documents.oai.values import parse_datestamp
+from resourcesync.documents.oai.records import parse_datestamp
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource

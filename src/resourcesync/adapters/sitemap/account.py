@@ -16,7 +16,7 @@ from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
 from resourcesync.discovery.documents import FetchedDocument
 from resourcesync.discovery.pages import MAX_SITEMAPS, named_sitemaps
-from resourcesync.documents.reading import Document
+from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

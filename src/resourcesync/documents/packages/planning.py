@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from resourcesync.documents.packages.naming import new_path
-from resourcesync.documents.writing import render, write
+from resourcesync.documents.packages.member_names import new_path
+from resourcesync.documents.writer import render, write
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource, many_resources
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind

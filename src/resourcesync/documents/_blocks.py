@@ -1,0 +1,204 @@
+"""The bytes of a document: unpacked, in UTF-8, in even blocks, under a budget.
+
+The size of the blocks matters: before 2.6 expat scans an unfinished token again with every block,
+so many small blocks would make its time quadratic. A comment may be of any length, and expat holds
+one until it ends: a long one is parted into short ones, which mean the same, that is nothing.
+"""
+
+import codecs
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, Final
+
+from resourcesync.documents._context import Limits, limit_error
+from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
+
+BLOCK: Final = 65_536
+_START: Final = 4_096
+"""Bytes that hold the header of nearly every document, or the title of what is none."""
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31  # zlib's word for "a gzip header and trailer, nothing else"
+_MAX_MEMBERS: Final = 10_000
+_UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
+    """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
+
+    Long comments are parted into short ones; all else keeps its place.
+
+    Raises:
+        DocumentLimitError: More bytes than ``limits`` allows, packed or unpacked.
+        MalformedDocumentError: Damaged gzip, or an encoding other than UTF-8 and UTF-16.
+        TruncatedDocumentError: gzip or UTF-16 that stops in the middle.
+    """
+    packed = _even(_within(_pieces(stream), limits=limits, uri=uri))
+    first = next(packed, b"")
+    pieces = _chain(first, packed)
+    if first.startswith(_GZIP):
+        pieces = _even(_within(_gunzip(pieces, uri=uri), limits=limits, uri=uri))
+        first = next(pieces, b"")
+        pieces = _chain(first, pieces)
+    if first.startswith(_UTF16) and not first.startswith(_UTF32):
+        return _part_comments(_even(_transcode(pieces, uri=uri)))
+    if first.startswith(codecs.BOM_UTF8):
+        next(pieces)
+        first = first[len(codecs.BOM_UTF8) :]
+        pieces = _chain(first, pieces)
+    if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would take it for UTF-16 by itself
+        raise MalformedDocumentError(
+            "The document is neither in UTF-8 nor in UTF-16 with a byte order mark",
+            uri=uri,
+            line=1,
+            column=1,
+            code="xml-encoding",
+        )
+    return _part_comments(pieces)
+
+
+_SECTION: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
+_ENDS: Final = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_LONGEST_MARK: Final = 9
+_PARTED: Final = b"--><!--"
+_REPLACEABLE: Final = re.compile(
+    rb"(?<!-)(?:[ -,.-~]{7}|(?:[\xc2-\xdf][\x80-\xbf]|[\xe1-\xec\xee][\x80-\xbf]{2}){4,7})"
+)
+"""Text of a comment that may be written over: some legal characters, and none that matters."""
+
+
+def _part_comments(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield a document whose comments end at least once in every block, at the same length.
+
+    Where a comment fills half a block, some of its text becomes its end and a new start. All else
+    of it stays, so that what XML forbids in a comment is still found.
+    """
+    end, tail = b"", b""
+    for piece in pieces:
+        text, begin, at = tail + piece, 0, 0
+        while True:
+            if end:
+                found = text.find(end, at)
+                if found < 0:
+                    break
+                at, end = found + len(end), b""
+            elif section := _SECTION.search(text, at):
+                begin = at = section.end()
+                end = _ENDS[section[0]]
+            else:
+                break
+        half = len(text) // 2
+        parted = piece
+        if end == b"-->" and begin < half and (room := _REPLACEABLE.search(text, half)):
+            first, last = room.start() - len(tail), room.end() - len(tail)
+            parted = piece[:first] + _PARTED.ljust(last - first) + piece[last:]
+        tail = text[max(at, len(text) - _LONGEST_MARK) :]
+        yield parted
+
+
+_LATE_DECLARATION: Final = re.compile(rb"([ \t\r\n]+)(<\?xml[ \t\r\n][^<>]*\?>)")
+
+
+def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> Iterator[bytes]:
+    """Yield a document that begins with its declaration, though blanks may stand before it.
+
+    They come behind it then, so that all lines keep their numbers.
+
+    Args:
+        pieces: The document.
+        on_late: Told of such blanks.
+    """
+    for first in pieces:
+        match = _LATE_DECLARATION.match(first)
+        if match is None:
+            yield first
+        else:
+            on_late()
+            yield match[2] + match[1] + first[match.end() :]
+        break
+    yield from pieces
+
+
+def header_first(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the start of a document by itself: before the header is known nothing is quick."""
+    for first in pieces:
+        cut = first.rfind(b">", 0, _START) + 1  # not within a character
+        yield from filter(None, (first[:cut], first[cut:]))
+        break
+    yield from pieces
+
+
+def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+    while piece := stream.read(BLOCK):
+        yield piece
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from rest
+
+
+def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    held = bytearray()
+    for piece in pieces:
+        if len(piece) >= BLOCK and not held:
+            yield piece
+            continue
+        held += piece
+        if len(held) >= BLOCK:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
+
+
+def _within(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > limits.bytes:
+            raise limit_error(limits.bytes, "bytes", uri=uri)
+        yield piece
+
+
+def _gunzip(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    members = 1
+    try:
+        for piece in pieces:
+            data = piece
+            while data:
+                if inflater.eof:  # another member follows; zlib refuses anything else
+                    inflater = zlib.decompressobj(_GZIP_WINDOW)
+                    members += 1
+                    if members > _MAX_MEMBERS:
+                        raise limit_error(_MAX_MEMBERS, "gzip members", uri=uri)
+                yield inflater.decompress(data, BLOCK)
+                data = inflater.unconsumed_tail or inflater.unused_data
+        # All input is used, yet the inflater may still hold output that did not fit its step.
+        while not inflater.eof:
+            rest = inflater.decompress(b"", BLOCK)
+            if not rest:
+                raise TruncatedDocumentError("The gzip data stops before its end", uri=uri)
+            yield rest
+    except zlib.error as error:
+        raise MalformedDocumentError(
+            f"The gzip data is damaged: {error}", uri=uri, code="gzip"
+        ) from error
+
+
+def _transcode(pieces: Iterable[bytes], *, uri: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-16")("strict")
+    try:
+        for piece in pieces:
+            yield decoder.decode(piece).encode("utf-8")
+    except UnicodeError as error:
+        raise MalformedDocumentError(
+            "The document is not valid UTF-16", uri=uri, code="xml-encoding"
+        ) from error
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeError as error:
+        raise TruncatedDocumentError("The UTF-16 text stops in a character", uri=uri) from error

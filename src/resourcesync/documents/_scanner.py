@@ -1,0 +1,429 @@
+"""XML becomes tokens: expat with every door closed that a hostile document could use.
+
+expat checks well-formedness and resolves namespaces. Texts and ends go from it straight into the
+list of tokens, by C code calling C code; only the start of an element runs Python.
+"""
+
+import pyexpat
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from resourcesync.documents._assembler import EntryAssembler
+from resourcesync.documents._context import P0, P1, P2, Limits, ReadingContext, limit_error
+from resourcesync.documents._expat import (
+    ALL_RS_NAMESPACES,
+    CUT_SHORT,
+    DRAFT_ELEMENTS,
+    FIXITY,
+    FOREIGN,
+    GIVEN,
+    LASTMOD,
+    LN,
+    MAX_PREFIXES,
+    MAX_TOKEN,
+    MD,
+    MISPLACED,
+    P0_NAMESPACES,
+    P2_NAMESPACE,
+    ROOTS,
+    SEPARATOR,
+    UTF_ENCODINGS,
+    Token,
+    exceeded_bound,
+    marks,
+    new_parser,
+)
+from resourcesync.documents._foreign import ForeignFragment
+from resourcesync.errors import (
+    DocumentError,
+    MalformedDocumentError,
+    NotAListError,
+    TruncatedDocumentError,
+)
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
+
+_DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
+_TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
+_HEAD: Final = 4_096
+_OWN: Final = frozenset({"", *(root.rpartition(SEPARATOR)[0] for root in ROOTS)})
+"""Namespaces of elements that are nobody else's."""
+_OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACES)
+_META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
+
+
+class DocumentScanner:
+    """Feeds one document through expat into an assembler.
+
+    Attributes:
+        is_index: Whether the root is ``sitemapindex``; known once the root has started.
+        header_place: Line and column of the root's ``rs:md``; zeros as long as there is none.
+        closed: Whether the end of the document was reached and found good.
+        context: The document.
+        kind: What the root of a draft says that the document is; empty when it says nothing.
+        modified: The time of a draft; empty when it says none.
+    """
+
+    def __init__(
+        self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
+    ) -> None:
+        self.is_index = False
+        self.header_place = (0, 0)
+        self.closed = False
+        self.kind = ""
+        self.modified = ""
+        self._assembler = assembler
+        self._limits = limits
+        self.context = context
+        self._uri = context.uri
+        self._tokens: list[Token] = []
+        self._marks: Mapping[str, int | None] = {}
+        self._fed = 0
+        self._head = b""
+        self._keeping: list[str] | None = None  # what the elements of others are added to
+        self._room = 0  # characters that it may still get
+        self._prefixes: set[str | None] = set()
+        self._start_element: Callable[[str, list[str]], None] | None = None  # past the header
+        self._in_section = 0  # CDATA
+        parser = new_parser(on_declaration=self._declaration, on_doctype=self._doctype)
+        parser.ordered_attributes = True
+        parser.StartNamespaceDeclHandler = self._namespace
+        parser.StartElementHandler = self._start_root
+        set_section = partial(setattr, self, "_in_section")
+        parser.StartCdataSectionHandler = partial(set_section, 1)
+        parser.EndCdataSectionHandler = partial(set_section, 0)
+        self._parser = parser
+
+    def feed(self, block: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            DocumentError: They cannot be used.
+        """
+        if not self._fed:
+            self._head = block[:_HEAD]
+            if _DOCTYPE_HTML.match(block):  # HTML may write it in ways that XML does not allow
+                raise self._not_a_list("html")
+        self._fed += len(block)
+        try:
+            self._parser.Parse(block, False)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            raise self._malformed(error) from error
+        self._drain()
+        if found := exceeded_bound(self._parser, self._fed):
+            raise self._over(*found)
+
+    def close(self) -> None:
+        """Tell that the document ends here.
+
+        Raises:
+            TruncatedDocumentError: It is not complete.
+            MalformedDocumentError: It is broken at its very end.
+        """
+        if self.closed:
+            return
+        try:
+            self._parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
+        except pyexpat.ExpatError as error:
+            if error.code in CUT_SHORT:
+                raise TruncatedDocumentError(
+                    "The document stops before its end",
+                    uri=self._uri,
+                    line=error.lineno,
+                    column=error.offset + 1,
+                ) from error
+            raise self._malformed(error) from error
+        self._drain()
+        self.closed = True
+
+    def place(self) -> tuple[int, int]:
+        """Return line and column of what comes next, or of what is being read; 1-based."""
+        return self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+
+    @property
+    def is_between_entries(self) -> bool:
+        """Whether all bytes so far are read, and the next ones stand right under the root."""
+        parser = self._parser
+        return (
+            parser.StartElementHandler is self._start_element
+            and parser.CurrentByteIndex == self._fed
+            and not self._in_section
+            and self._assembler.is_between_entries
+        )
+
+    # --- what expat calls ----------------------------------------------------------------------
+
+    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in UTF_ENCODINGS:
+            raise MalformedDocumentError(
+                f"The document says it is in {encoding[:40]}; only UTF-8 and UTF-16 are read",
+                uri=self._uri,
+                line=1,
+                column=1,
+                code="xml-encoding",
+            )
+
+    def _doctype(self, name: str, *_identifiers: object) -> None:
+        if name.lower() == "html":
+            raise self._not_a_list("html")
+        line, column = self.place()
+        raise MalformedDocumentError(
+            "The document has a DOCTYPE, which no list needs",
+            uri=self._uri,
+            line=line,
+            column=column,
+            code="xml-dtd",
+        )
+
+    def _namespace(self, prefix: str | None, uri: str | None) -> None:
+        self._check_name(prefix or "")
+        self._check_name(uri or "")
+        self._prefixes.add(prefix)
+        if len(self._prefixes) > MAX_PREFIXES:
+            raise self._over(MAX_PREFIXES, "different namespace prefixes")
+
+    def _start_root(self, name: str, attributes: list[str]) -> None:
+        if name not in ROOTS:
+            raise self._not_a_list(name)
+        self._inspect_root(name, self._bounded(FOREIGN, attributes))
+        self.is_index = ROOTS[name]
+        is_bare = SEPARATOR not in name
+        self._marks = marks(is_index=self.is_index, is_bare=is_bare)
+        self._start_element = start_element = self._make_start()
+
+        def start(name: str, attributes: list[str]) -> None:
+            # Before the first entry every element is handed on at once, so that its place is known.
+            start_element(name, attributes)
+            self._drain()
+            if self._assembler.began:
+                self._parser.StartElementHandler = start_element
+            elif self._marks.get(name) == MD:
+                self.header_place = self.place()
+                self._inspect_namespace(name)
+
+        self._parser.StartElementHandler = start
+        self._parser.EndElementHandler = self._end_bare if is_bare else self._tokens.append
+        self._parser.CharacterDataHandler = self._tokens.append
+
+    def _end_bare(self, name: str) -> None:
+        """End an element that may be in no namespace: no text may look like its end."""
+        self._tokens.append(name if SEPARATOR in name else f"{SEPARATOR}{name}")
+
+    def _make_start(self) -> Callable[[str, list[str]], None]:
+        """Return the handler of every element in the root: the hot spot of reading."""
+        mark_of = self._marks.get
+        append, extend = self._tokens.append, self._tokens.extend
+        parser = self._parser
+        most, longest = 2 * self._limits.attributes, self._limits.text
+        rare, with_attributes = self._start_rare, self._start_with_attributes
+        bounded = self._bounded
+
+        def start(name: str, attributes: list[str]) -> None:
+            mark = mark_of(name, FOREIGN)
+            if attributes:
+                if len(attributes) > most or len("".join(attributes)) > longest:
+                    attributes = bounded(mark, attributes)
+                if mark == MD or mark == LN:  # noqa: PLR1714, SIM109 - faster than a tuple
+                    append(mark)
+                    append(len(attributes))
+                    extend(attributes)
+                    return
+                with_attributes(mark, attributes)
+            if mark is None:  # ENTRY
+                append(mark)
+                append(parser.CurrentLineNumber)
+                append(parser.CurrentColumnNumber + 1)
+            elif mark < MD:
+                append(mark)
+            else:
+                rare(mark, name, attributes)
+
+        return start
+
+    def _start_with_attributes(self, mark: int | None, attributes: list[str]) -> None:
+        """Take the attributes of an element that seldom has any that matter."""
+        if mark is None or mark == MISPLACED:
+            self._tolerate("entry-attributes")
+        elif mark in (LASTMOD, FIXITY):
+            self._tokens += (GIVEN, len(attributes), *attributes)
+
+    def _start_rare(self, mark: int, name: str, attributes: list[str]) -> None:
+        if mark in (MD, LN):  # without attributes
+            self._tokens += (mark, 0)
+        elif mark == MISPLACED:
+            self._tokens += (mark, *self.place())
+        elif mark in DRAFT_ELEMENTS:
+            if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
+                self.context.version_marks.add(P1)
+                self._inspect_namespace(name)
+            self._tokens.append(mark)
+        else:
+            self._drain()
+            if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in _OWN:
+                self._assembler.refuse(*self.place())
+            self._enter_foreign(name, attributes)
+
+    def _enter_foreign(self, name: str, attributes: list[str]) -> None:
+        """Keep an element of others with all that is in it; skip one that has no place."""
+        self._check_name(name)
+        self._inspect_meta(name, attributes)
+        place = self.place()
+        keep = self._assembler.enter_foreign()
+        depth = outside = self._assembler.depth + 1
+        self._check_depth(depth)
+        if keep is not self._keeping:
+            self._keeping, self._room = keep, self._limits.foreign
+        fragment = ForeignFragment(0 if keep is None else self._room)
+        fragment.start(name, attributes)
+        parser = self._parser
+        before = (
+            parser.StartElementHandler,
+            parser.EndElementHandler,
+            parser.CharacterDataHandler,
+        )
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth
+            depth += 1
+            self._check_depth(depth)
+            self._check_name(name)
+            fragment.start(name, self._bounded(FOREIGN, attributes))
+
+        def end(_name: str) -> None:
+            nonlocal depth
+            fragment.end()
+            if depth == outside:
+                (
+                    parser.StartElementHandler,
+                    parser.EndElementHandler,
+                    parser.CharacterDataHandler,
+                ) = before
+                self._leave_foreign(fragment, keep, place)
+            depth -= 1
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = end
+        parser.CharacterDataHandler = None if keep is None else fragment.text
+
+    def _leave_foreign(
+        self, fragment: ForeignFragment, keep: list[str] | None, place: tuple[int, int]
+    ) -> None:
+        if keep is not None and not fragment.is_over:
+            text = str(fragment)
+            keep.append(text)
+            self._room -= len(text)
+        elif keep is not None:
+            self.context.set_place(*place)
+            self.context.tolerate("foreign-dropped")
+
+    # --- versions ------------------------------------------------------------------------------
+
+    def _inspect_root(self, name: str, attributes: list[str]) -> None:
+        """See in which spelling the root is, and what the root of a draft says."""
+        if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
+            self._tolerate("sitemap-namespace")
+        for key, value in zip(attributes[::2], attributes[1::2], strict=True):
+            namespace, _, local = key.rpartition(SEPARATOR)
+            if local == "type" and namespace in ALL_RS_NAMESPACES:
+                self.context.version_marks.add(P1)
+                self._inspect_namespace(key)
+                self.kind = value
+
+    def _inspect_namespace(self, name: str) -> None:
+        namespace = name.rpartition(SEPARATOR)[0]
+        if namespace in P0_NAMESPACES:
+            self.context.version_marks.add(P0)
+        elif namespace == P2_NAMESPACE:
+            self.context.version_marks.add(P2)
+        if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
+            self._tolerate("namespace", namespace)
+
+    def _inspect_meta(self, name: str, attributes: list[str]) -> None:
+        """See the time that a draft tells with an element of XHTML."""
+        if name != _META or self._assembler.depth != 1 or self._assembler.began:
+            return
+        told = dict(zip(attributes[::2], attributes[1::2], strict=True))
+        if told.get("name", "").lower() == "dcterms.modified":
+            self.context.version_marks.add(P1)
+            self.modified = self.modified or told.get("content", "")
+            self.header_place = self.place()
+
+    def _tolerate(self, code: str, about: str = "") -> None:
+        self.context.set_place(*self.place())
+        self.context.tolerate(code, about=about)
+
+    # --- faults --------------------------------------------------------------------------------
+
+    def _drain(self) -> None:
+        try:
+            self._assembler.consume(self._tokens)
+        except DocumentError as error:
+            if not error.line:
+                error.line, error.column = self.place()
+            raise
+        self._tokens.clear()
+
+    def _check_depth(self, depth: int) -> None:
+        if depth > self._limits.depth:
+            raise self._over(self._limits.depth, "levels of elements")
+
+    def _check_name(self, name: str) -> None:
+        if len(name) > self._limits.text:
+            raise self._over(self._limits.text, "characters in one name")
+
+    def _bounded(self, mark: int | None, attributes: list[str]) -> list[str]:
+        """Return one element's attributes without those that are too long.
+
+        One that belongs to ResourceSync is counted; one of others costs nothing.
+
+        Raises:
+            DocumentLimitError: They are too many, or too much for one tag.
+        """
+        longest = self._limits.text
+        if len(attributes) > 2 * self._limits.attributes:
+            raise self._over(self._limits.attributes, "attributes in one element")
+        if not any(len(text) > longest for text in attributes):
+            return attributes
+        if sum(map(len, attributes)) > MAX_TOKEN:  # wherever blocks end
+            raise self._over(MAX_TOKEN, "bytes in one tag")
+        kept: list[str] = []
+        for name, value in zip(attributes[::2], attributes[1::2], strict=True):
+            if len(name) <= longest and len(value) <= longest:
+                kept += (name, value)
+            elif mark in (MD, LN) and (SEPARATOR not in name or name.startswith(_OURS)):
+                self.context.set_place(*self.place())
+                self.context.drop_value("value-long", about=name)
+        return kept
+
+    def _over(self, limit: int, what: str) -> DocumentError:
+        line, column = self.place()
+        return limit_error(limit, what, uri=self._uri, line=line, column=column)
+
+    def _malformed(self, error: pyexpat.ExpatError) -> MalformedDocumentError:
+        return MalformedDocumentError(
+            f"The document is not well-formed XML: {pyexpat.ErrorString(error.code)}",
+            uri=self._uri,
+            line=error.lineno,
+            column=error.offset + 1,
+        )
+
+    def _not_a_list(self, root: str) -> NotAListError:
+        namespace, _, local = root.rpartition(SEPARATOR)
+        line, column = self.place()
+        title = _TITLE.search(self._head)
+        evidence = [("root", f"<{local[:100]}>")]
+        if namespace:
+            evidence.append(("namespace", namespace[:200] or "none"))
+        if title is not None:
+            text = " ".join(title[1].decode("utf-8", "replace").split())
+            evidence.append(("title", text))
+        where = f" in the namespace {namespace[:200]}" if namespace else " without a namespace"
+        return NotAListError(
+            f"The document is no list: its root is <{local[:100]}>"
+            + ("" if local == "html" else where),
+            uri=self._uri,
+            line=line or 1,
+            column=column,
+            evidence=tuple(evidence),
+        )

@@ -1,0 +1,304 @@
+"""Read a document in whatever form it is: a sitemap of any dialect, Atom, or the native draft.
+
+Turn an open document into another dialect, and tell what that dialect could not say.
+
+Where `writing` is exact, this bends: documents that are met say less, or more, than the rules of
+the new dialect ask for. What had to be added or left out is counted, so that nobody is surprised.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from typing import BinaryIO, Final, Protocol, TypeVar
+
+from resourcesync.documents._context import Limits, Tolerated
+from resourcesync.documents.dialects import form_of, left_out, narrow_entry, narrow_header
+from resourcesync.documents.feeds import read_feed
+from resourcesync.documents.reader import read_stream
+from resourcesync.documents.writer import write
+from resourcesync.errors import MalformedDocumentError, NotAListError, UnexpectedDocumentError
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+    RefusedEntry,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.vocabulary import Capability, Dialect
+
+__all__ = ["AnyDocument", "Tolerated", "read_any"]
+
+_DEFAULT_LIMITS: Final = Limits()
+_MAX_BUFFERED: Final = 1_048_576
+"""Bytes in which the root must be met, for the form to be recognized."""
+_FEED_ROOTS: Final = frozenset({"<feed>", "<resync>"})
+
+
+class AnyDocument(Protocol):
+    """An open document, whatever its form; its entries are read as they are asked for, once."""
+
+    header: Header
+    uri: str
+    refused: int
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which dialect the document is written in; certain once all entries were read."""
+        ...
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries in the order of the document.
+
+        Raises:
+            DocumentError: As `read_any` does.
+        """
+        ...
+
+
+def read_any(
+    stream: BinaryIO,
+    *,
+    uri: str,
+    limits: Limits = _DEFAULT_LIMITS,
+    on_refused: Callable[[RefusedEntry], None] | None = None,
+    on_tolerated: Callable[[Tolerated], None] | None = None,
+    strict: bool = False,
+) -> AnyDocument:
+    """Open a document of any dialect: read as far as its header.
+
+    Args:
+        stream: The document; it stays open, and is read while the entries are.
+        uri: Its address, for messages.
+        limits: What it may cost at most.
+        on_refused: Told of each entry that cannot be used, in order.
+        on_tolerated: Told of each kind of fault that is forgiven, once. The forms that were given
+            up have no rules of the standard to break, so nothing is told of them.
+        strict: As `reading.read` has it; in those forms, to raise for an entry that cannot be used.
+
+    Raises:
+        DocumentError: As `reading.read` and `feeds.read_feed` do.
+    """
+    replay = _ReplayStream(stream)
+    try:
+        return read_stream(
+            replay,
+            uri=uri,
+            limits=limits,
+            on_refused=on_refused,
+            on_tolerated=on_tolerated,
+            strict=strict,
+        )
+    except NotAListError as error:
+        if dict(error.evidence).get("root") not in _FEED_ROOTS or not replay.rewind():
+            raise
+    told = _raise_refused(uri) if strict else on_refused
+    return read_feed(replay, uri=uri, limits=limits, on_refused=told)
+
+
+def _raise_refused(uri: str) -> Callable[[RefusedEntry], None]:
+    """Return what makes an entry that cannot be used the end of its document."""
+
+    def refuse(entry: RefusedEntry) -> None:
+        raise MalformedDocumentError(
+            entry.reason, uri=uri, line=entry.line, column=1, code=entry.code
+        )
+
+    return refuse
+
+
+class _ReplayStream(io.RawIOBase, BinaryIO):
+    """A stream whose first bytes can be read twice."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._held: bytearray | None = bytearray()
+        self._again = b""
+
+    def rewind(self) -> bool:
+        """Start again, if that is still possible; from then on nothing is held."""
+        if self._held is None:
+            return False
+        self._again, self._held = bytes(self._held), None
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes."""
+        if self._again:
+            data = self._again if size < 0 else self._again[:size]
+            self._again = self._again[len(data) :]
+            return data
+        data = self._stream.read(size)
+        if self._held is not None:
+            self._held += data
+            if len(self._held) > _MAX_BUFFERED:
+                self._held = None
+        return data
+
+
+T = TypeVar("T", Header, Part, Package)
+
+
+class Conversion:
+    """One document on its way into another dialect.
+
+    Args:
+        document: The open document; its entries are read while it is converted.
+        dialect: What to write.
+        now: The time of writing, for dialects that ask for it.
+        lastmod_compat: As `writing.write` has it.
+
+    Attributes:
+        header: What the document's root says.
+        entries: Entries written so far.
+        left_out_of_header: What the new dialect does not say of the document.
+        left_out_of_entries: The same of the entries: how many said it.
+        added: What the new dialect asks for and the document did not say, in words.
+        inferred: What the entries are made to say that they did not: how many, by the word of it;
+            ``datetime`` from ``lastmod``, which was the time of a change before 1.1, or
+            ``lastmod`` from the time of the entry. Complete at the end.
+    """
+
+    def __init__(
+        self,
+        document: AnyDocument,
+        dialect: Dialect,
+        *,
+        now: datetime,
+        lastmod_compat: bool = False,
+    ) -> None:
+        self.header = document.header
+        self.entries = 0
+        self.left_out_of_header: frozenset[str] = frozenset()
+        self.left_out_of_entries: Counter[str] = Counter()
+        self.added: list[str] = []
+        self.inferred: Counter[str] = Counter()
+        self._document = document
+        self._dialect = dialect
+        self._now = now
+        self._lastmod_compat = lastmod_compat
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the document in the new dialect.
+
+        Raises:
+            DocumentError: The document cannot be read, or the dialect cannot say it at all.
+        """
+        try:
+            yield from self._chunks()
+        except ValueError as error:
+            raise UnexpectedDocumentError(
+                f"{self._dialect} cannot say this {self.header.phrase}: {error}",
+                uri=self._document.uri,
+            ) from error
+
+    def _chunks(self) -> Iterator[bytes]:
+        entries = self._document.entries()
+        first = next(entries, None)
+        header = self._with_required_times(
+            _without_invalid_times(self.header, self.header.capability), first
+        )
+        self.left_out_of_header = left_out(self.header, narrow_header(header, self._dialect))
+        all_entries = entries if first is None else chain([first], entries)
+        yield from write(
+            header,
+            self._counted(all_entries, header),
+            self._dialect,
+            lastmod_compat=self._lastmod_compat,
+        )
+        if self._document.dialect is Dialect.V1_1:  # it says the time of a change itself
+            del self.inferred["datetime"]
+
+    def _with_required_times(self, header: Header, first: Entry | None) -> Header:
+        """Return the header with the times that the dialect asks for."""
+        form = form_of(self._dialect)
+        kind = header.capability
+        if kind is None or form.is_plain:
+            return header
+        if kind.is_snapshot and header.at is None and header.modified is not None:
+            header = replace(header, at=header.modified)
+            self.added.append("at: the time of its last update")
+        if kind.is_log and header.from_ is None and form.times != "modified":
+            header = self._with_from(header, first)
+        told = header.modified or header.until or header.at
+        if told is None and (form.times == "modified" or (form.times == "from" and kind.is_log)):
+            header = replace(header, modified=self._now)
+            self.added.append(f"{'until' if form.times == 'from' else 'modified'}: now")
+        return header
+
+    def _with_from(self, header: Header, first: Entry | None) -> Header:
+        """Begin where the first change is: from there on, all changes are listed."""
+        time = first.time if isinstance(first, Change) else None
+        if isinstance(first, Part | Package):
+            time = first.from_ or first.lastmod
+        if time is not None:
+            self.added.append("from: the time of its first entry")
+        elif header.modified is not None:
+            time = header.modified
+            self.added.append("from: the time of its last update")
+        return replace(header, from_=time)
+
+    def _counted(self, entries: Iterable[Entry], header: Header) -> Iterator[Entry]:
+        is_dated = form_of(self._dialect).is_dated
+        for entry in entries:
+            fitting = _writable_entry(entry, header)
+            told = narrow_entry(fitting, header, self._dialect)
+            is_named = isinstance(entry, CapabilityEntry | DocumentChange)
+            # How a capability is spelled is no loss.
+            self.left_out_of_entries.update(left_out(fitting if is_named else entry, told))
+            self.inferred.update(_inferred(entry, told, is_dated=is_dated))
+            self.entries += 1
+            yield fitting
+
+
+def _inferred(before: Entry, after: Entry, *, is_dated: bool) -> Iterator[str]:
+    """Yield what an entry is made to say, as far as it can be told from its values."""
+    old, new = (it.resource if isinstance(it, Change) else it for it in (before, after))
+    if old.lastmod is None and new.lastmod is not None:
+        yield "lastmod"
+    if is_dated and isinstance(before, Change) and before.time and before.time == old.lastmod:
+        yield "datetime"
+
+
+def _writable_entry(entry: Entry, header: Header) -> Entry:
+    """Return the entry as a strict writer takes it."""
+    match entry:
+        case CapabilityEntry() | DocumentChange():
+            return replace(entry, label="") if entry.capability else entry
+        case Part():
+            return _without_invalid_times(entry, _listed_capability(header))
+        case Package():
+            return _without_invalid_times(entry, _listed_capability(header))
+        case Change():
+            resource = _with_slash(entry.resource)
+            return entry if resource is entry.resource else replace(entry, resource=resource)
+        case Resource():
+            return _with_slash(entry)
+
+
+def _with_slash(resource: Resource) -> Resource:
+    """Return the resource with the slash that some programs leave out of paths."""
+    if not resource.path or resource.path.startswith("/"):
+        return resource
+    return replace(resource, path=f"/{resource.path}")
+
+
+def _without_invalid_times(told: T, kind: Capability | None) -> T:
+    """Return the header or entry without times that such documents do not have (Appendix A)."""
+    if (told.at or told.completed) and not (kind and kind.is_snapshot):
+        told = replace(told, at=None, completed=None)
+    if (told.from_ or told.until) and not (kind and kind.is_log):
+        told = replace(told, from_=None, until=None)
+    return told
+
+
+def _listed_capability(header: Header) -> Capability | None:
+    """Return what the entries point to: in an archive, documents of the past."""
+    kind = header.capability
+    return kind.archived if kind is not None and kind.is_archive else kind

@@ -1,0 +1,287 @@
+"""What the metadata of an item says of its files, and of who may have them.
+
+Five ways are known: METS, OAI-ORE as Atom or RDF, DSpace's own ``xoai``, and addresses in Dublin
+Core elements. The first four list files; the last mentions addresses, which may be anything.
+"""
+
+import pyexpat
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote
+
+from resourcesync.documents._expat import SEPARATOR, exceeded_bound, new_parser
+from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.digests import Digest
+
+METS_NS: Final = "http://www.loc.gov/METS/"
+ORE_NS: Final = "http://www.openarchives.org/ore/terms/"
+XOAI_NS: Final = "http://www.lyncode.com/xoai"
+_XLINK_HREF: Final = f"http://www.w3.org/1999/xlink{SEPARATOR}href"
+_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_AGGREGATES: Final = f"{ORE_NS}aggregates"
+_DUBLIN_CORE: Final = frozenset({"http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/"})
+_MENTIONS: Final = frozenset({"identifier", "relation", "hasPart", "hasFormat", "hasVersion"})
+_RIGHTS: Final = frozenset({"rights", "accessRights"})
+_MOST: Final = 10_000
+_MOST_TEXT: Final = 8_192
+_LONGEST: Final = 2_000
+_AS_WRITTEN: Final = "%/:?#[]@!$&'()*+,;=~-._"
+_WEB: Final = re.compile(r"https?://[^/\s]", re.IGNORECASE)
+_DIGITS: Final = 18
+_LONGEST_TYPE: Final = 200
+_ALGORITHMS: Final = {
+    "MD5": "md5",
+    "SHA-1": "sha-1",
+    "SHA-256": "sha-256",
+    "SHA-384": "sha-384",
+    "SHA-512": "sha-512",
+}
+_BITSTREAM: Final = ["bundles", "bundle", "bitstreams", "bitstream"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataFile:
+    """A file that metadata tells of.
+
+    Attributes:
+        uri: Its address.
+        is_listed: Whether it is listed as a file of the item; else its address is only mentioned.
+        bundle: What it is for, such as ``ORIGINAL`` (the ``USE`` of METS); empty when not told.
+        length: Bytes.
+        digests: As told.
+        media_type: As told.
+        embargo: Until when nobody may have it, as written (``xoai``); empty for now.
+    """
+
+    uri: str
+    is_listed: bool = True
+    bundle: str = ""
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
+    media_type: str = ""
+    embargo: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemMetadata:
+    """What the metadata of one item says.
+
+    Attributes:
+        files: Each address once, in the order told.
+        rights: Texts on rights, and the access status of ``xoai``.
+    """
+
+    files: tuple[MetadataFile, ...] = ()
+    rights: tuple[str, ...] = ()
+
+
+def parse_item_metadata(metadata: bytes) -> ItemMetadata:
+    """Read the metadata of an item.
+
+    Raises:
+        DocumentError: It is no XML that can be used.
+    """
+    finder = _MetadataParser()
+    try:
+        finder.parser.Parse(metadata, True)  # noqa: FBT003 - its signature
+    except pyexpat.ExpatError as error:
+        reason = pyexpat.ErrorString(error.code)
+        raise MalformedDocumentError(f"the metadata is not well-formed: {reason}") from error
+    return finder.item_metadata()
+
+
+class _MetadataParser:
+    """One pass over the metadata."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, MetadataFile] = {}
+        self._rights: list[str] = []
+        self._bundles: dict[str, str] = {}  # by address, where it is told apart from the file
+        self._text: list[str] = []
+        self._length = 0
+        self._uses: list[str] = []
+        self._names: list[str] = []
+        self._file: dict[str, str] = {}
+        self._fields: dict[str, str] = {}
+        self._bundle = self._field_name = self._about = ""
+        parser = new_parser(on_declaration=_ignore, on_doctype=_refuse)
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self.parser = parser
+        starts: dict[tuple[str, str], Callable[[dict[str, str]], None]] = {
+            (METS_NS, "fileGrp"): self._start_group,
+            (METS_NS, "file"): self._start_file,
+            (METS_NS, "FLocat"): self._locate,
+            ("http://www.w3.org/2005/Atom", "link"): self._link,
+            (ORE_NS, "aggregates"): self._aggregate,
+            (_RDF, "Description"): self._describe,
+            (XOAI_NS, "element"): self._start_element,
+            (XOAI_NS, "field"): self._start_field,
+        }
+        self._starts = {f"{space}{SEPARATOR}{name}": do for (space, name), do in starts.items()}
+
+    def item_metadata(self) -> ItemMetadata:
+        """Return what was found."""
+        files = (
+            replace(file, bundle=file.bundle or self._bundles.get(file.uri, ""))
+            for file in self._files.values()
+        )
+        return ItemMetadata(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if exceeded_bound(self.parser, self.parser.CurrentByteIndex) is not None:
+            raise MalformedDocumentError("the metadata has too many different names")
+        self._text, self._length = [], 0
+        begin = self._starts.get(name)
+        if begin is not None:
+            begin(attributes)
+
+    def _characters(self, text: str) -> None:
+        self._length += len(text)
+        if self._length <= _MOST_TEXT:
+            self._text.append(text)
+
+    def _end(self, name: str) -> None:
+        text, self._text = "".join(self._text).strip(), []
+        namespace, _, local = name.rpartition(SEPARATOR)
+        if namespace in _DUBLIN_CORE:
+            self._end_dublin_core(local, text)
+        elif namespace == METS_NS and local == "fileGrp" and self._uses:
+            self._uses.pop()
+        elif namespace == XOAI_NS:
+            self._end_xoai(local, text)
+
+    def _end_dublin_core(self, local: str, text: str) -> None:
+        if local in _MENTIONS and _WEB.match(text):
+            self._add(MetadataFile(uri=text, is_listed=False))
+        elif local in _RIGHTS:
+            self._add_rights(text)
+        elif local == "description" and self._about and len(self._bundles) < _MOST:
+            self._bundles.setdefault(_encoded(self._about), text[:64])
+
+    # --- METS ---
+
+    def _start_group(self, attributes: dict[str, str]) -> None:
+        self._uses.append(attributes.get("USE", self._uses[-1] if self._uses else ""))
+
+    def _start_file(self, attributes: dict[str, str]) -> None:
+        self._file = attributes
+
+    def _locate(self, attributes: dict[str, str]) -> None:
+        told = self._file
+        self._add(
+            MetadataFile(
+                uri=attributes.get(_XLINK_HREF, ""),
+                bundle=told.get("USE", self._uses[-1] if self._uses else ""),
+                length=_length(told.get("SIZE", "")),
+                digests=_digests(told.get("CHECKSUMTYPE", ""), told.get("CHECKSUM", "")),
+                media_type=_media_type(told.get("MIMETYPE", "")),
+            )
+        )
+
+    # --- OAI-ORE ---
+
+    def _link(self, attributes: dict[str, str]) -> None:
+        if attributes.get("rel") == _AGGREGATES:
+            self._add(
+                MetadataFile(
+                    uri=attributes.get("href", ""),
+                    length=_length(attributes.get("length", "")),
+                    media_type=_media_type(attributes.get("type", "")),
+                )
+            )
+
+    def _aggregate(self, attributes: dict[str, str]) -> None:
+        self._add(MetadataFile(uri=attributes.get(f"{_RDF}{SEPARATOR}resource", "")))
+
+    def _describe(self, attributes: dict[str, str]) -> None:
+        self._about = attributes.get(f"{_RDF}{SEPARATOR}about", "").strip()
+
+    # --- xoai ---
+
+    def _start_element(self, attributes: dict[str, str]) -> None:
+        self._names.append(attributes.get("name", ""))
+        if self._names == _BITSTREAM:
+            self._fields = {}
+
+    def _start_field(self, attributes: dict[str, str]) -> None:
+        self._field_name = attributes.get("name", "")
+
+    def _end_xoai(self, local: str, text: str) -> None:
+        if local == "field":
+            self._end_field(text)
+        elif local == "element" and self._names:
+            if self._names == _BITSTREAM:
+                self._end_bitstream()
+            self._names.pop()
+
+    def _end_field(self, text: str) -> None:
+        name, place = self._field_name, self._names
+        if place == _BITSTREAM:
+            self._fields[name[:64]] = text
+        elif place == _BITSTREAM[:2] and name == "name":
+            self._bundle = text
+        elif name == "value" and (
+            place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
+        ):
+            self._add_rights(text)
+
+    def _end_bitstream(self) -> None:
+        told = self._fields
+        self._add(
+            MetadataFile(
+                uri=told.get("url", ""),
+                bundle=self._bundle,
+                length=_length(told.get("size", "")),
+                digests=_digests(told.get("checksumAlgorithm", ""), told.get("checksum", "")),
+                media_type=_media_type(told.get("format", "")),
+                embargo=told.get("embargo", "")[:64],
+            )
+        )
+
+    # --- what was found ---
+
+    def _add(self, file: MetadataFile) -> None:
+        uri = _encoded(file.uri.strip())
+        if not _WEB.match(uri) or len(uri) > _LONGEST or len(self._files) >= _MOST:
+            return
+        known = self._files.get(uri)
+        if known is None or (file.is_listed and not known.is_listed):
+            self._files[uri] = replace(file, uri=uri)
+
+    def _add_rights(self, text: str) -> None:
+        if text and len(self._rights) < _MOST:
+            self._rights.append(text)
+
+
+def _ignore(*_told: object) -> None:
+    """Pass over the XML declaration: the bytes are ours."""
+
+
+def _refuse(*_told: object) -> None:
+    raise MalformedDocumentError("the metadata has a DOCTYPE", code="xml-dtd")
+
+
+def _encoded(uri: str) -> str:
+    """Return an address as a URI: without its fragment, and with what no URI can have escaped."""
+    return quote(uri.partition("#")[0], safe=_AS_WRITTEN)
+
+
+def _length(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else None
+
+
+def _digests(algorithm: str, value: str) -> tuple[Digest, ...]:
+    name = _ALGORITHMS.get(algorithm.strip().upper(), "")
+    digest = Digest(name, value.strip().lower())
+    return (digest,) if digest.is_usable else ()
+
+
+def _media_type(text: str) -> str:
+    found = text.strip()
+    kind, slash, rest = found.partition("/")
+    good = slash and kind and rest and found.isascii() and found.isprintable()
+    return found if good and len(found) <= _LONGEST_TYPE else ""

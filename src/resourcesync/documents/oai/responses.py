@@ -1,0 +1,251 @@
+"""An answer that is ill-formed inside some records: the others, and the end, are read all the same.
+
+A record begins with its header, which nothing inside metadata does; so it can be told from elements
+of the same name (MARCXML has them) without a parser. Each is then read by itself, in the context
+that stands before the first one.
+
+Answers of OAI-PMH providers: bytes in, records out, one at a time (OAI-PMH 2.0 §3.2).
+
+Reading is liberal, as it is for lists: a fault of one record costs that record, even where it makes
+the whole answer ill-formed. An answer that stops before its end raises, so no list is ever shorter
+than its provider wrote it.
+"""
+
+import pyexpat
+import re
+from collections import deque
+from collections.abc import Generator, Iterator
+from itertools import chain
+from typing import BinaryIO, Final, final
+
+from resourcesync.documents._blocks import document_blocks
+from resourcesync.documents._context import Limits
+from resourcesync.documents._expat import CUT_SHORT
+from resourcesync.documents.oai._scanner import ResponseLimits, ResponseScanner
+from resourcesync.documents.oai.records import (
+    ListToken,
+    MetadataFormat,
+    OaiFault,
+    OaiRecord,
+    ProviderIdentity,
+)
+from resourcesync.errors import (
+    DocumentError,
+    DocumentLimitError,
+    MalformedDocumentError,
+    TruncatedDocumentError,
+)
+
+_NAME: Final = rb"(?:[A-Za-z_][\w.-]{0,60}:)?"
+_BEGIN: Final = re.compile(rb"<" + _NAME + rb"record\s*>\s*<" + _NAME + rb"header\b")
+_RECORD_END: Final = re.compile(rb"</" + _NAME + rb"record\s*>")
+_HEADER_END: Final = re.compile(rb"</" + _NAME + rb"header\s*>")
+_LIST_END: Final = re.compile(rb"</" + _NAME + rb"(?:ListRecords|GetRecord)\s*>")
+_MOST_BEFORE: Final = 8_192
+_MOST: Final = 20_000
+_USUAL: Final = ResponseLimits()
+
+
+def salvage_records(
+    whole: bytes, read: ResponseScanner, tail: ResponseScanner
+) -> Generator[OaiRecord, None, bool]:
+    """Yield the records that were not read yet; return whether all is told, and the end is sound.
+
+    Args:
+        whole: The answer, in UTF-8.
+        read: What read its beginning, up to what is ill-formed.
+        tail: Reads what stands around the records.
+
+    Raises:
+        DocumentLimitError: There are too many of them.
+    """
+    first = _BEGIN.search(whole)
+    starts = [match.start() for match in _BEGIN.finditer(whole, read.record_ended)]
+    if first is None or not starts or first.start() > _MOST_BEFORE:
+        return False
+    if len(starts) > _MOST:
+        raise DocumentLimitError(f"more than {_MOST:,} records in an ill-formed answer")
+    end = _last(_LIST_END, whole, starts[-1], len(whole))
+    last = end and _last(_RECORD_END, whole, starts[-1], end.start())
+    before = whole[: first.start()]
+    if not last or not _is_sound(tail, before, whole[last.end() :]):
+        return False
+    for begin, stop in zip(starts, [*starts[1:], last.end()], strict=True):
+        yield from _read_record(before, whole[begin:stop])
+    return True
+
+
+def _last(pattern: re.Pattern[bytes], text: bytes, start: int, stop: int) -> re.Match[bytes] | None:
+    found = deque(pattern.finditer(text, start, stop), maxlen=1)
+    return found[0] if found else None
+
+
+def _is_sound(tail: ResponseScanner, before: bytes, behind: bytes) -> bool:
+    """Read what stands around the records; return whether it is whole and well-formed."""
+    try:
+        tail.feed(before)
+        tail.feed(behind)
+        tail.feed(b"", is_last=True)
+    except pyexpat.ExpatError:
+        return tail.is_over
+    return tail.is_over
+
+
+def _read_record(before: bytes, text: bytes) -> Iterator[OaiRecord]:
+    """Read one record by itself."""
+    scan = ResponseScanner("", _USUAL)
+    try:
+        scan.feed(before)
+        scan.feed(text)
+        if scan.records:
+            yield from scan.records
+            return
+        problem = "it is not well-formed"
+    except pyexpat.ExpatError as error:
+        problem = f"it is not well-formed: {pyexpat.ErrorString(error.code)}"
+    except DocumentError as error:
+        problem = error.message
+    headers = [match.end() for match in _HEADER_END.finditer(text)]
+    yield _unusable_record(before, text[: headers[0]] if headers else b"", problem)
+    if len(headers) > 1:  # another record may hide in it
+        yield OaiRecord(header=None, problem=problem)
+
+
+def _unusable_record(before: bytes, text: bytes, problem: str) -> OaiRecord:
+    """Return what can still be said of a record that cannot be used: which one it is."""
+    scan = ResponseScanner("", _USUAL)
+    try:
+        scan.feed(before)
+        scan.feed(text)
+    except (pyexpat.ExpatError, DocumentError):
+        return OaiRecord(header=None, problem=problem)
+    return OaiRecord(header=scan.open_record_header(), problem=problem)
+
+
+__all__ = ["OaiResponse", "ResponseLimits"]
+
+_HTML: Final = re.compile(rb"\s*<(!doctype\s+)?html\b", re.IGNORECASE)
+_JUNK_AFTER: Final = 9
+"""expat's code for something behind the root: warnings of the program that wrote the answer."""
+
+
+@final
+class OaiResponse:
+    """One answer. Take the records first: all else is known when there are no more of them.
+
+    Args:
+        stream: The bytes; it can be sought, and stays open.
+        uri: Its address, for messages.
+        limits: What it may cost at most.
+    """
+
+    def __init__(self, stream: BinaryIO, *, uri: str, limits: ResponseLimits = _USUAL) -> None:
+        self._stream, self._uri, self._limits = stream, uri, limits
+        self._scan = ResponseScanner(uri, limits)
+
+    def records(self) -> Iterator[OaiRecord]:
+        """Yield the records, those that cannot be used too, each once.
+
+        Raises:
+            NotAListError: It is no answer of a provider, such as a page of HTML (``not-oai``).
+            TruncatedDocumentError: It stops before its end.
+            MalformedDocumentError: It is not well-formed around the records; or it has a DOCTYPE.
+            DocumentLimitError: It is over a limit.
+        """
+        scan, start = self._scan, self._stream.tell()
+        try:
+            for block in self._blocks():
+                scan.feed(block)
+                while scan.records:
+                    yield scan.records.popleft()
+                if scan.is_over:
+                    break
+            scan.feed(b"", is_last=True)
+        except pyexpat.ExpatError as error:
+            while scan.records:
+                yield scan.records.popleft()
+            if scan.is_over and error.code == _JUNK_AFTER:
+                return
+            if not scan.is_begun:
+                self._check_html(start)
+            yield from self._rest(error, start)
+
+    def read(self) -> "OaiResponse":
+        """Read it to its end, for what is no record; return itself.
+
+        Raises:
+            DocumentError: As `records` does.
+        """
+        for _ in self.records():
+            pass
+        return self
+
+    @property
+    def response_date(self) -> str:
+        """The provider's time, as written."""
+        return self._scan.response_date
+
+    @property
+    def verb(self) -> str:
+        """What it is an answer to; empty when it only has errors."""
+        return self._scan.verb
+
+    @property
+    def faults(self) -> tuple[OaiFault, ...]:
+        """The errors that the provider tells of."""
+        return tuple(self._scan.faults)
+
+    @property
+    def token(self) -> ListToken | None:
+        """Where the list goes on; ``None`` at its end."""
+        return self._scan.token
+
+    @property
+    def identity(self) -> ProviderIdentity:
+        """What the provider says of itself, if it was asked."""
+        return self._scan.identity_of()
+
+    @property
+    def formats(self) -> tuple[MetadataFormat, ...]:
+        """The forms of metadata that it lists."""
+        return tuple(self._scan.formats)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """``setSpec`` of the sets that it lists."""
+        return tuple(self._scan.sets)
+
+    def _blocks(self) -> Iterator[bytes]:
+        found = document_blocks(
+            self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri
+        )
+        first = next(found, b"").lstrip()  # blanks of a program stand before the declaration
+        return chain((first,), found)
+
+    def _check_html(self, start: int) -> None:
+        """Say that it is a page, if it is one that is no XML, as those for maintenance."""
+        self._stream.seek(start)
+        if _HTML.match(next(self._blocks(), b"")):
+            raise self._scan.not_an_answer("a page of HTML")
+
+    def _rest(self, error: pyexpat.ExpatError, start: int) -> Iterator[OaiRecord]:
+        """Yield the records behind those that were read before something was not well-formed."""
+        if self._scan.verb in ("ListRecords", "GetRecord"):
+            self._stream.seek(start)
+            whole = b"".join(self._blocks())
+            before, tail = self._scan, ResponseScanner(self._uri, self._limits)
+            done = yield from salvage_records(whole, before, tail)
+            if done:
+                self._scan = tail
+                tail.response_date = tail.response_date or before.response_date
+                return
+        if error.code in CUT_SHORT:
+            raise TruncatedDocumentError(
+                "the answer stops before its end", uri=self._uri, line=error.lineno
+            )
+        raise MalformedDocumentError(
+            f"the answer is not well-formed: {pyexpat.ErrorString(error.code)}",
+            uri=self._uri,
+            line=error.lineno,
+            column=error.offset + 1,
+        )

@@ -1,0 +1,416 @@
+"""Read a package: its manifest, and in the order of the manifest the bytes it promises.
+
+A package that is not sound is refused when it is opened. What is wrong with one member costs that
+member: it is reported, and its URI can be asked instead.
+"""
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, final
+
+from resourcesync.documents.packages.container import (
+    DEFAULT_LIMITS,
+    PackageContainer,
+    PackageLimits,
+    find_manifest,
+    member_error,
+    over_budget,
+)
+from resourcesync.documents.packages.member_names import MANIFEST, find_clash, member_name, name_key
+from resourcesync.documents.packages.planning import ManifestEntry, content_of
+from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
+from resourcesync.documents.packages.verification import check_bytes, checked_chunks, wrong_length
+from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
+from resourcesync.documents.packages.zip_reader import ZipContainer
+from resourcesync.documents.reader import Document, read_stream
+from resourcesync.errors import (
+    LengthMismatchError,
+    PackageError,
+    PackedMemberError,
+    TruncatedPackageError,
+)
+from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource
+
+__all__ = ["ManifestMember", "PackageReader", "open_package"]
+
+_START: Final = 512
+_BLOCK: Final = 65_536
+
+MemberFault = PackedMemberError | LengthMismatchError
+Refusals = Callable[[RefusedEntry], None]
+
+
+def open_package(
+    file: BinaryIO, *, uri: str = "", limits: PackageLimits = DEFAULT_LIMITS
+) -> "PackageReader":
+    """Open a package and check all that can be told before a member is unpacked.
+
+    ZIP, tar, tar.gz and tar.xz are told apart by their first bytes. A compressed tar is unpacked
+    once, to see what is in it; nothing of it is kept.
+
+    Args:
+        file: The package; seekable, and open as long as the reader is used.
+        uri: Its address, for messages.
+        limits: What it may cost.
+
+    Raises:
+        TruncatedPackageError: It stops before its end.
+        PackageError: It is no package, not sound (members that overlap, clash or are not where
+            they should be, bytes that belong to nothing), over a limit, or without a manifest.
+    """
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    start = file.read(_START)
+    container: PackageContainer
+    if may_be_truncated_zip(start):
+        container = ZipContainer(file, size, uri=uri, limits=limits)
+    elif may_be_tar(start):
+        container = TarContainer(file, size, uri=uri, limits=limits)
+    elif not start:
+        raise TruncatedPackageError("The package is empty", uri=uri)
+    else:
+        raise PackageError("The file is neither ZIP nor tar", uri=uri, code="package-unknown")
+    return PackageReader(container, uri=uri, limits=limits)
+
+
+@final
+class ManifestMember:
+    """What a package holds for one entry of its manifest.
+
+    Attributes:
+        index: The position of the entry, from 0; `PackageReader.members` can start there again.
+        entry: The entry.
+        fault: Why the package has no usable bytes for the entry, as far as is known before they
+            are read; then its URI is to be asked. ``None`` if they can be read.
+        is_deletion: Whether the entry tells of a deletion, so that there are no bytes.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        entry: ManifestEntry,
+        *,
+        fault: MemberFault | None,
+        open_chunks: Callable[[], Iterator[bytes]] | None,
+    ) -> None:
+        self.index = index
+        self.entry = entry
+        self.fault = fault
+        self.is_deletion = content_of(entry) is None
+        self._open_chunks = open_chunks
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes in pieces of at most 64 KiB; they are good once the last was taken.
+
+        Length, CRC (ZIP) and the strongest digest of the entry are checked on the way. Without a
+        digest the bytes are not proven, only undamaged.
+
+        Raises:
+            PackedMemberError: The `fault`, or the bytes are not what the package says of them.
+            LengthMismatchError, DigestMismatchError: They are not what the manifest says.
+            TruncatedPackageError: The file ends before they do.
+            PackageError: More was read in this pass than the package may unpack to.
+            RuntimeError: The entry tells of a deletion.
+        """
+        if self.fault is not None:
+            raise self.fault
+        if self._open_chunks is None:
+            raise RuntimeError("a deletion has no bytes")
+        return self._open_chunks()
+
+
+@final
+class PackageReader:
+    """An open package.
+
+    Attributes:
+        uri: Its address.
+    """
+
+    def __init__(self, container: PackageContainer, *, uri: str, limits: PackageLimits) -> None:
+        self.uri = uri
+        self._container = container
+        self._limits = limits
+        members = container.members
+        clash = find_clash([member.name for member in members])
+        if clash is not None:
+            is_manifest = MANIFEST in map(name_key, clash)
+            raise PackageError(
+                "Two members of the package have names that cannot be told apart",
+                uri=uri,
+                member=clash[0],
+                evidence=(("and", clash[1][:1024]),),
+                code="manifest-duplicate" if is_manifest else f"{container.kind}-duplicate",
+            )
+        self._manifest = find_manifest(members, MANIFEST, uri=uri)
+        self._indexes = {member.name: index for index, member in enumerate(members)}
+        self._listed = bytearray(len(members))
+        self._listed[self._manifest] = True
+        self._spent = 0
+        self._check_manifest()
+        # Beside the members it could be read only in turns.
+        is_dear = container.is_sequential
+        self._copy = _packed(container.read(self._manifest)) if is_dear else None
+        self._joined: bytes | None = None
+
+    def _check_manifest(self) -> None:
+        manifest = self._container.members[self._manifest]
+        if manifest.fault:
+            raise PackageError(
+                "The manifest cannot be unpacked",
+                uri=self.uri,
+                member=manifest.name,
+                code=manifest.fault,
+            )
+        most = self._limits.manifest.bytes
+        if manifest.size > most:
+            raise PackageError(
+                "The manifest is too large",
+                uri=self.uri,
+                evidence=(("limit", f"{most:,} bytes"), ("got", f"{manifest.size:,} bytes")),
+                code="manifest-limit",
+            )
+
+    def manifest(self, *, on_refused: Refusals | None = None) -> Document:
+        """Open the manifest; each call reads it from its start.
+
+        Args:
+            on_refused: Told of each entry that cannot be used, in order.
+
+        Raises:
+            PackageError: It is no manifest, or damaged; while the entries are read, too.
+            DocumentError: As `resourcesync.documents.reader.read` does.
+        """
+        document = self._read(self.whole_manifest(), MANIFEST, on_refused)
+        header = document.header
+        if header.capability is None or not header.capability.is_manifest or header.is_index:
+            raise PackageError(
+                f"The package's {MANIFEST} is no manifest but a {header.phrase}",
+                uri=self.uri,
+                code="manifest-mismatch",
+            )
+        return document
+
+    def manifest_chunks(self) -> Iterator[bytes]:
+        """Yield the manifest as it is, sound or not, for who judges it.
+
+        Raises:
+            PackageError: It is damaged.
+        """
+        return self._manifest_chunks()
+
+    def whole_manifest(self) -> Iterator[bytes]:
+        """Yield the manifest; of one that is an index (0.5), one with all that its parts list.
+
+        Raises:
+            PackageError: It is damaged, or a part of it cannot be used.
+            DocumentError: As `resourcesync.documents.reader.read` does.
+        """
+        if self._joined is None:
+            index = self._read(self._manifest_chunks(), MANIFEST, self._no_part)
+            kind = index.header.capability
+            is_nested = index.header.is_index and kind is not None and kind.is_manifest
+            self._joined = self._join(index) if is_nested else b""
+        return _unpacked(self._joined) if self._joined else self._manifest_chunks()
+
+    def _join(self, index: Document) -> bytes:
+        from resourcesync.documents.packages.nested_manifests import join_manifests  # noqa: PLC0415 - in drafts only
+
+        opened = {self._manifest}
+
+        def open_part(path: str, on_refused: Refusals) -> Document:
+            found, fault = self._find_path(path)
+            if fault is not None:
+                raise PackageError(
+                    f"A part of the manifest cannot be used: {fault.message}",
+                    uri=self.uri,
+                    member=path[:1024],
+                    code="manifest-mismatch",
+                )
+            if found in opened:
+                raise PackageError(
+                    "The manifest has a part twice",
+                    uri=self.uri,
+                    member=path[:1024],
+                    code="manifest-mismatch",
+                )
+            opened.add(found)
+            return self._read(self._container.read(found), path.lstrip("/"), on_refused)
+
+        return _packed(join_manifests(index, open_part, most=self._limits.manifest.bytes))
+
+    def _read(
+        self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
+    ) -> Document:
+        return read_stream(
+            io.BufferedReader(_PieceStream(chunks)),
+            uri=f"{self.uri}#/{name}",
+            limits=self._limits.manifest,
+            on_refused=on_refused,
+        )
+
+    def _no_part(self, entry: RefusedEntry) -> None:
+        raise PackageError(
+            f"A part of the manifest cannot be used: {entry.reason}",
+            uri=self.uri,
+            code="manifest-mismatch",
+        )
+
+    def _manifest_chunks(self) -> Iterator[bytes]:
+        if self._copy is None:
+            return self._container.read(self._manifest)
+        return _unpacked(self._copy)
+
+    def members(
+        self, start: int = 0, *, on_refused: Refusals | None = None
+    ) -> Iterator[ManifestMember]:
+        """Yield what the package holds for each entry, in the order of the manifest.
+
+        Each member is to be read before the next is taken: that is cheapest, and for a compressed
+        tar it is needed.
+
+        Args:
+            start: The position to go on at after an interruption; earlier entries are passed over.
+            on_refused: Told of each entry that cannot be used, in order.
+
+        Raises:
+            PackageError, DocumentError: As `manifest` does.
+        """
+        self._spent = 0
+        for index, entry in enumerate(self.manifest(on_refused=on_refused).entries()):
+            assert isinstance(entry, Resource | Change)
+            found, fault = self._find(entry)
+            if index >= start:
+                yield self._member(index, entry, found, fault)
+
+    @property
+    def unlisted(self) -> list[str]:
+        """Names that no entry has mentioned yet; all extras once `members` was read to its end.
+
+        They come from the package as they are: nothing to use as a path, and to be escaped when
+        shown.
+        """
+        members = self._container.members
+        return [
+            it.name for it, is_listed in zip(members, self._listed, strict=True) if not is_listed
+        ]
+
+    def linked(self, link: Link) -> Iterator[bytes]:
+        """Yield the bytes of a link that has a ``path``, such as a patch (§14.4).
+
+        Raises:
+            PackageError, VerificationError: As `Member.chunks` does.
+        """
+        found, fault = self._find_path(link.path)
+        fault = fault or self._wrong_length(link.href, link.length, found)
+        if fault is not None:
+            raise fault
+        return self._open(found, uri=link.href, length=link.length, digests=link.digests)
+
+    def _find(self, entry: ManifestEntry) -> tuple[int, MemberFault | None]:
+        """Look up what an entry mentions, and note it as listed."""
+        resource = entry if isinstance(entry, Resource) else entry.resource
+        for link in resource.links:
+            if link.path:
+                self._find_path(link.path)
+        found, fault = self._find_path(resource.path)
+        if content_of(entry) is None:
+            return found, None
+        return found, fault or self._wrong_length(resource.uri, resource.length, found)
+
+    def _find_path(self, path: str) -> tuple[int, MemberFault | None]:
+        if not path:
+            return -1, self._fault("manifest-no-path", "The entry has no path", path)
+        try:
+            name = member_name(path)
+        except ValueError as error:
+            return -1, self._fault("manifest-path", f"The path cannot be used: {error}", path)
+        found = self._indexes.get(name)
+        if found is None:
+            return -1, self._fault("member-missing", "The package lacks a listed member", name)
+        self._listed[found] = True
+        member = self._container.members[found]
+        return found, member_error(member, uri=self.uri) if member.fault else None
+
+    def _fault(self, code: str, message: str, member: str) -> PackedMemberError:
+        return PackedMemberError(message, uri=self.uri, member=member, code=code)
+
+    def _wrong_length(self, uri: str, length: int | None, found: int) -> MemberFault | None:
+        size = self._container.members[found].size if found >= 0 else length
+        if length is None or size is None or size == length:
+            return None
+        return wrong_length(uri, length, f"{size:,} bytes")
+
+    def _member(
+        self, index: int, entry: ManifestEntry, found: int, fault: MemberFault | None
+    ) -> ManifestMember:
+        it = content_of(entry)
+        if it is None or fault is not None:
+            return ManifestMember(index, entry, fault=fault, open_chunks=None)
+        return ManifestMember(
+            index,
+            entry,
+            fault=None,
+            open_chunks=lambda: self._open(found, uri=it.uri, length=it.length, digests=it.digests),
+        )
+
+    def _open(
+        self, found: int, *, uri: str, length: int | None, digests: tuple[Digest, ...]
+    ) -> Iterator[bytes]:
+        self._spent += self._container.members[found].size
+        if self._spent > self._container.budget:
+            kind = self._container.kind
+            raise over_budget(self._container.budget, uri=self.uri, code=f"{kind}-ratio")
+        return self._checked(found, uri=uri, length=length, digests=digests)
+
+    def _checked(
+        self, found: int, *, uri: str, length: int | None, digests: tuple[Digest, ...]
+    ) -> Iterator[bytes]:
+        data = self._container.read_short(found)
+        if data is None:
+            pieces = self._container.read(found)
+            yield from checked_chunks(pieces, uri=uri, length=length, digests=digests)
+        else:
+            check_bytes(data, uri=uri, length=length, digests=digests)
+            yield data
+
+
+def _packed(chunks: Iterator[bytes]) -> bytes:
+    packer = zlib.compressobj(1)
+    pieces = [packer.compress(piece) for piece in chunks]
+    return b"".join((*pieces, packer.flush()))
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    piece = unpacker.decompress(data, _BLOCK)
+    while piece:
+        yield piece
+        piece = unpacker.decompress(unpacker.unconsumed_tail, _BLOCK)
+
+
+class _PieceStream(io.RawIOBase):
+    """Pieces of bytes as a file to read from."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._held = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # any buffer
+        while not self._held:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._held = memoryview(piece)
+        count = min(len(buffer), len(self._held))
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
+        return count

@@ -1,0 +1,219 @@
+"""A ZIP package: every header is held against the directory before any member is read."""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import BinaryIO, Final, final
+
+from resourcesync.documents.packages.container import PackageLimits, PackedMember
+from resourcesync.documents.packages.zip_directory import (
+    DESCRIBED,
+    DESCRIPTOR_MARK,
+    FULL32,
+    LOCAL,
+    LOCAL_MARK,
+    STORED,
+    CentralRecord,
+    DirectoryBounds,
+    check_extra,
+    package_error,
+    read_bounds,
+    read_records,
+    with_zip64_values,
+)
+from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
+
+__all__ = ["ZipContainer"]
+
+_BLOCK: Final = 65_536
+_RAW: Final = -15
+_LEVEL_FLAGS: Final = 0x6  # only say how hard the writer tried
+
+
+@final
+class ZipContainer:
+    """An open ZIP.
+
+    Args:
+        file: The package; seekable, and open as long as it is read.
+        size: Its bytes.
+        uri: Its address, for messages.
+        limits: What it may cost.
+
+    Raises:
+        TruncatedPackageError: It stops before its end.
+        PackageError: It is not sound, or over a limit.
+    """
+
+    kind = "zip"
+    is_sequential = False
+
+    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+        self._file = file
+        self._uri = uri
+        self.budget = limits.budget(size)
+        bounds = read_bounds(file, size, uri=uri)
+        records = read_records(file, bounds, size, uri=uri, limits=limits)
+        starts = self._check_headers(records, bounds)
+        kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
+        self._records = [records[index] for index in kept]
+        self._starts = [starts[index] for index in kept]
+        self._members = [PackedMember(it.name, it.size, it.fault) for it in self._records]
+
+    @property
+    def members(self) -> Sequence[PackedMember]:
+        """What is in it, folders left out."""
+        return self._members
+
+    def _check_headers(self, records: list[CentralRecord], bounds: DirectoryBounds) -> list[int]:
+        """Check that the members fill the file up to the directory; return where their data is."""
+        order = sorted(range(len(records)), key=lambda index: records[index].offset)
+        starts = [0] * len(records)
+        place = 0
+        for index, after in pairwise((*order, None)):
+            assert index is not None
+            record = records[index]
+            if record.offset != place:
+                raise self._bad("zip-junk", "Bytes before a member belong to nothing", record)
+            place = bounds.offset if after is None else records[after].offset
+            starts[index] = self._usual_start(record, place) or self._check_header(record, place)
+        if place != bounds.offset:
+            raise package_error(
+                "zip-junk", "Bytes before the directory belong to nothing", uri=self._uri
+            )
+        return starts
+
+    def _usual_start(self, record: CentralRecord, end: int) -> int:
+        """Return where data starts, if header and directory say word for word the same; else 0."""
+        start = end - record.packed
+        if record.offset + len(record.header) != start:
+            return 0
+        self._file.seek(record.offset)
+        return start if self._file.read(len(record.header)) == record.header else 0
+
+    def _check_header(self, record: CentralRecord, end: int) -> int:
+        """Check one local header, and that the member ends at ``end``; return where data starts."""
+        self._file.seek(record.offset)
+        header = self._file.read(LOCAL.size + len(record.raw))
+        if len(header) < LOCAL.size or header[:4] != LOCAL_MARK:
+            raise self._bad("zip-mismatch", "No member is where the directory says", record)
+        _, _, flags, method, _, _, crc, packed, size, name, extra = LOCAL.unpack_from(header)
+        if (
+            name != len(record.raw)
+            or header[LOCAL.size :] != record.raw
+            or (flags ^ record.flags) & ~_LEVEL_FLAGS
+            or method != record.method
+        ):
+            raise self._bad("zip-mismatch", "Header and directory disagree about a member", record)
+        start: int = record.offset + LOCAL.size + name + extra
+        if start + record.packed > end:
+            raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
+        more = self._file.read(extra)
+        check_extra(more, record.name, uri=self._uri)
+        if FULL32 in (packed, size) and not flags & DESCRIBED:
+            size, packed = with_zip64_values(more, (size, packed), uri=self._uri)
+        told = (crc, packed, size)
+        known = (record.crc, record.packed, record.size)
+        gap = end - start - record.packed
+        if told == known and gap == 0:
+            return start
+        if not flags & DESCRIBED:
+            raise self._mismatch(record) if told != known else self._junk(record)
+        if any(t not in (0, FULL32, k) for t, k in zip(told, known, strict=True)):
+            raise self._mismatch(record)
+        self._check_descriptor(record, start + record.packed, gap)
+        return start
+
+    def _check_descriptor(self, record: CentralRecord, at: int, gap: int) -> None:
+        forms = [
+            mark
+            + record.crc.to_bytes(4, "little")
+            + record.packed.to_bytes(width, "little")
+            + record.size.to_bytes(width, "little")
+            for width in ((4, 8) if max(record.packed, record.size) <= FULL32 else (8,))
+            for mark in (DESCRIPTOR_MARK, b"")
+        ]
+        if gap not in map(len, forms):
+            raise self._junk(record)
+        self._file.seek(at)
+        if self._file.read(gap) not in forms:
+            raise self._mismatch(record)
+
+    def _mismatch(self, record: CentralRecord) -> PackageError:
+        return self._bad("zip-mismatch", "Header and directory disagree about a member", record)
+
+    def _junk(self, record: CentralRecord) -> PackageError:
+        return self._bad("zip-junk", "Bytes after a member belong to nothing", record)
+
+    def _bad(self, code: str, message: str, record: CentralRecord) -> PackageError:
+        return package_error(code, message, uri=self._uri, member=record.name)
+
+    def read(self, index: int) -> Iterator[bytes]:
+        """Yield the bytes of a member; see `PackageContainer.read`."""
+        record = self._records[index]
+        pieces = self._raw(self._starts[index], record)
+        if record.method != STORED:
+            pieces = self._inflated(pieces, record)
+        crc = total = 0
+        for piece in pieces:
+            total += len(piece)
+            if total > record.size:
+                raise self._wrong("zip-size", "The member is longer than it says", record)
+            crc = zlib.crc32(piece, crc)
+            yield piece
+        if total != record.size:
+            raise self._wrong("zip-size", "The member is shorter than it says", record)
+        if crc != record.crc:
+            raise self._wrong("zip-crc", "The member is damaged: another CRC", record)
+
+    def read_short(self, index: int) -> bytes | None:
+        """Return the bytes of a short and sound member; see `PackageContainer.read_short`."""
+        record = self._records[index]
+        if max(record.packed, record.size) > _BLOCK:
+            return None
+        self._file.seek(self._starts[index])
+        data = self._file.read(record.packed)
+        if record.method != STORED:
+            inflater = zlib.decompressobj(_RAW)
+            try:
+                data = inflater.decompress(data, _BLOCK + 1)
+            except zlib.error:
+                return None
+            if not inflater.eof or inflater.unused_data:
+                return None
+        return data if len(data) == record.size and zlib.crc32(data) == record.crc else None
+
+    def _raw(self, start: int, record: CentralRecord) -> Iterator[bytes]:
+        left = record.packed
+        while left:
+            self._file.seek(start)  # others may read from the same file in between
+            piece = self._file.read(min(left, _BLOCK))
+            if not piece:
+                raise TruncatedPackageError(
+                    "The package became shorter while it was read", uri=self._uri
+                )
+            start += len(piece)
+            left -= len(piece)
+            yield piece
+
+    def _inflated(self, pieces: Iterator[bytes], record: CentralRecord) -> Iterator[bytes]:
+        inflater = zlib.decompressobj(_RAW)
+        try:
+            for piece in pieces:
+                data = piece
+                while data and not inflater.eof:
+                    yield inflater.decompress(data, _BLOCK)
+                    data = inflater.unconsumed_tail
+                if inflater.eof and (inflater.unused_data or data):
+                    raise self._wrong("zip-size", "The data goes on after its end", record)
+            # All input is used, yet the inflater may still hold output that did not fit its step.
+            while not inflater.eof:
+                rest = inflater.decompress(b"", _BLOCK)
+                if not rest:
+                    raise self._wrong("zip-size", "The data stops before its end", record)
+                yield rest
+        except zlib.error as error:
+            raise self._wrong("zip-data", "The data cannot be unpacked", record) from error
+
+    def _wrong(self, code: str, message: str, record: CentralRecord) -> PackedMemberError:
+        return PackedMemberError(message, uri=self._uri, member=record.name, code=code)

@@ -1,0 +1,473 @@
+"""Read a document: bytes in, entries out, one at a time.
+
+Reading is liberal: it takes what Sources write in the wild, in every version from the drafts of
+2012 to 1.1 and in plain sitemaps, and gives it in the words of 1.1. It tells what it forgave.
+A value that cannot be read costs that value alone, where an entry can be used without it; any other
+fault of an entry costs that entry. A fault of the document raises, so a list is never
+shorter than its Source wrote it.
+
+Reading for whoever holds a document's bytes, or an open file of them.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from itertools import chain
+from typing import BinaryIO, Final, TypeVar, final
+
+from resourcesync.documents._assembler import EntryAssembler, RawEntry
+from resourcesync.documents._blocks import declaration_first, document_blocks, header_first
+from resourcesync.documents._change_order import ChangeOrder
+from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
+from resourcesync.documents._context import (
+    DATETIME,
+    DROPPED,
+    LASTMOD,
+    Limits,
+    ReadingContext,
+    RefusalError,
+    Tolerated,
+    dialect_of,
+    limit_error,
+)
+from resourcesync.documents._entries import (
+    check_is_entry,
+    entry_uri,
+    family_of,
+    header_from_entries,
+    place_of,
+    raw_entries,
+    row_of,
+)
+from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
+from resourcesync.documents._fast_path import FastPathReader
+from resourcesync.documents._header import RawRoot, header_of
+from resourcesync.documents._layouts import EntryColumns, TextRow
+from resourcesync.documents._scanner import DocumentScanner
+from resourcesync.documents._values import change_kind
+from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import parse_w3c
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+
+__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read_stream"]
+
+T = TypeVar("T")
+
+_MAX_SHOWN: Final = 2_048
+_PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
+_DEFAULT_LIMITS: Final = Limits()
+_OFTEN_MISLABELLED: Final = frozenset(
+    {
+        Capability.CHANGE_LIST,
+        Capability.CHANGE_DUMP,
+        Capability.RESOURCE_LIST,
+        Capability.RESOURCE_DUMP,
+    }
+)
+"""What some Sources call documents of another kind."""
+
+
+def read_stream(
+    stream: BinaryIO,
+    *,
+    uri: str,
+    limits: Limits = _DEFAULT_LIMITS,
+    on_refused: Callable[[RefusedEntry], None] | None = None,
+    on_tolerated: Callable[[Tolerated], None] | None = None,
+    strict: bool = False,
+) -> "Document":
+    """Open a document: read as far as its header, and no further than it must.
+
+    The bytes may be gzip (told by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
+
+    Args:
+        stream: The document; it stays open, and is read while the entries are.
+        uri: Its address, for messages and for what is relative in it.
+        limits: What it may cost at most.
+        on_refused: Told of each entry that cannot be used, in order.
+        on_tolerated: Told of each kind of fault that is forgiven, once.
+        strict: Whether to raise for what would be forgiven, and for an entry that cannot be used;
+            then the error's evidence names the ``rule``. Only `Document.entries` checks all.
+
+    Raises:
+        NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
+        UnexpectedDocumentError: A document of a capability that this version does not know.
+        TruncatedDocumentError: It stops before its end.
+        MalformedDocumentError: No well-formed XML, a DOCTYPE, another encoding, a broken header; or
+            a broken rule, when ``strict``.
+        DocumentLimitError: Over one of the limits.
+    """
+    context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    assembler = EntryAssembler(limits=limits, context=context)
+    scanner = DocumentScanner(assembler, limits=limits, context=context)
+    pieces = document_blocks(stream, limits=limits, uri=uri)
+    rest = header_first(declaration_first(pieces, partial(context.tolerate, "declaration-late")))
+    while not assembler.began and assembler.depth and not scanner.closed:
+        block = next(rest, None)
+        if block is None:
+            scanner.close()
+        else:
+            scanner.feed(block)
+    root = RawRoot(
+        is_index=scanner.is_index,
+        metadata=assembler.metadata,
+        links=assembler.links,
+        foreign=assembler.foreign,
+        kind=scanner.kind,
+        modified=scanner.modified,
+    )
+    context.set_place(*scanner.header_place)
+    header = header_of(root, context)
+    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
+        header = _actual_header(header, assembler, scanner, rest)
+    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
+
+
+def _actual_header(
+    header: Header, assembler: EntryAssembler, scanner: DocumentScanner, rest: Iterator[bytes]
+) -> Header:
+    """Return the header of what a list is by its first entries; such lists are met in the wild."""
+    while not assembler.items and not scanner.closed:
+        block = next(rest, None)
+        if block is None:
+            scanner.close()
+        else:
+            scanner.feed(block)
+    return header_from_entries(header, assembler.items, scanner.context)
+
+
+@final
+class Document:
+    """An open document; its entries are read as they are asked for, once.
+
+    Attributes:
+        header: What its root says.
+        uri: Its address.
+        refused: Entries that could not be used so far.
+    """
+
+    def __init__(
+        self,
+        header: Header,
+        assembler: EntryAssembler,
+        scanner: DocumentScanner,
+        rest: Iterator[bytes],
+        *,
+        limits: Limits,
+        on_refused: Callable[[RefusedEntry], None] | None,
+    ) -> None:
+        context = scanner.context
+        self.header = header
+        self.uri = context.uri
+        self.refused = 0
+        self._assembler = assembler
+        self._scanner = scanner
+        self._rest = rest
+        self._limits = limits
+        self._context = context
+        self._order = ChangeOrder()
+        self._on_refused = on_refused
+        self._family = family_of(header)
+        self._has_changes = self._family.has_changes
+        if self._family.is_regular:
+            assembler.attributes = self._family.known
+        self._sieve = FastPathReader(scanner, assembler, limits)
+        self._is_consumed = False
+        self._count = 0
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which version the document is written in; certain once all entries were read."""
+        return dialect_of(self.header, self._context.version_marks)
+
+    @property
+    def version(self) -> str:
+        """What is known of that version in words, as the commands show it: ``0.5 or 0.6``."""
+        return self.dialect.phrase_for(self.header.capability)
+
+    @property
+    def tolerated(self) -> tuple[Tolerated, ...]:
+        """What was forgiven so far, each kind once, in the order it was met."""
+        return tuple(self._context.tolerated.values())
+
+    @property
+    def dropped(self) -> int:
+        """How many values could not be read so far: their entries are used without them."""
+        return self._context.dropped
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries in the order of the document; each is of the kind its header says.
+
+        A list, a plain sitemap or the manifest of a Resource Dump holds `Resource`; a Change List,
+        the manifest of a Change Dump or a Change Notification `Change`; any index or archive
+        `Part`; a dump `Package`; a Capability List or Source Description `CapabilityEntry`; a
+        Framework Notification `DocumentChange`.
+
+        In the draft P2 the newest comes first: such a list is read whole and turned round.
+
+        Raises:
+            DocumentError: As `read` does; and, where changes are told, an entry whose ``change`` is
+                missing or unknown (§12.1: the order of changes matters, so none may be left out).
+        """
+        if self._may_be_backwards:
+            yield from self._oldest_first(list(self._read_entries()))
+            return
+        yield from self._read_entries()
+        if self._order.is_backwards:
+            self._context.set_place(*self._scanner.header_place)
+            self._context.tolerate("order-backwards")
+
+    @property
+    def _may_be_backwards(self) -> bool:
+        return self._has_changes and self.dialect is Dialect.P2
+
+    def _oldest_first(self, entries: list[T]) -> list[T]:
+        """Return the whole list of a draft, oldest first, unless it already is."""
+        if self._order.rises or len(entries) < 2:  # noqa: PLR2004 - one has no order
+            return entries
+        self._context.set_place(*self._scanner.header_place)
+        self._context.tolerate("order-reversed")
+        return entries[::-1]
+
+    def _read_entries(self) -> Iterator[Entry]:
+        for items in self._items():
+            for item in items:
+                if isinstance(item, EntryColumns):
+                    yield from self._of_run(item)
+                else:
+                    yield from self._of_entry(item)
+
+    def batches(self) -> Iterator[Iterable[Entry]]:
+        """Yield what `entries` does, in groups; take each to its end before the next.
+
+        In a list of resources a group may be a `ResourceRun`: many plain entries, as columns.
+
+        Raises:
+            DocumentError: As `entries` does, also while a group is taken.
+        """
+        if self._has_changes:
+            yield self.entries()
+            return
+        for items in self._items():
+            for item in items:
+                yield (
+                    self._columns_of(item)
+                    if isinstance(item, EntryColumns)
+                    else self._of_entry(item)
+                )
+
+    def rows(self) -> Iterator[TextRow]:
+        """Yield the entries as rows of strings: faster than `entries`, and less checked.
+
+        Faults of ``loc`` and of the entry's structure are found as by `entries`; the other texts
+        are given as they were written. Not for documents that list documents or packages:
+        their entries say what a row cannot hold.
+
+        Raises:
+            DocumentError: As `entries` does.
+        """
+        if self._may_be_backwards:
+            rows = list(self._read_rows())
+            self._order.watch(map(_time_of, rows))
+            yield from self._oldest_first(rows)
+        else:
+            yield from self._read_rows()
+
+    def _read_rows(self) -> Iterator[TextRow]:
+        for items in self._items():
+            for item in items:
+                if isinstance(item, EntryColumns):
+                    yield from self._rows_of_run(item)
+                else:
+                    yield from self._row_of_entry(item)
+
+    def _items(self) -> Iterator[list[EntryColumns | RawEntry]]:
+        if self._is_consumed:
+            raise RuntimeError("the entries of a document can be read once")
+        self._is_consumed = True
+        yield self._counted()
+        for block in self._rest:
+            self._sieve.feed(block)
+            yield self._counted()
+        self._sieve.finish()
+        yield self._counted()
+        self._scanner.close()
+        yield self._counted()
+
+    def _counted(self) -> list[EntryColumns | RawEntry]:
+        items = self._assembler.drain()
+        most = self._limits.entries
+        for item in items:
+            self._count += len(item.lines) if isinstance(item, EntryColumns) else 1
+            if self._count > most:
+                line, column = place_of(item, most - self._count)
+                raise limit_error(most, "entries", uri=self.uri, line=line, column=column)
+        return items
+
+    # --- many regular entries ------------------------------------------------------------------
+
+    def _columns_of(self, run: EntryColumns) -> Iterable[Entry]:
+        try:
+            return plain_resources_of(run, partial(self._without_zone, run))
+        except RefusalError:
+            return chain.from_iterable(map(self._of_entry, raw_entries(run)))
+
+    def _without_zone(self, run: EntryColumns, index: int) -> None:
+        self._context.set_place(run.lines[index], run.columns[index])
+        self._context.tolerate("time-zone")
+
+    def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
+        """Make the values of a run at once; if one entry stands in the way, one by one."""
+        without_zone = partial(self._without_zone, run)
+        try:
+            if not self._has_changes:
+                yield from resources_of(run, without_zone)
+                return
+            kinds = self._kinds(run)
+            if kinds is not None:
+                changes = changes_of(run, kinds, without_zone)
+                self._order.watch(change.time for change in changes)
+                yield from changes
+                return
+        except RefusalError:
+            pass
+        for entry in raw_entries(run):
+            yield from self._of_entry(entry)
+
+    def _rows_of_run(self, run: EntryColumns) -> Iterator[TextRow]:
+        try:
+            kinds = self._kinds(run) if self._has_changes else None
+            if kinds is not None or not self._has_changes:
+                changes = run.changes if kinds is None else [kind.value for kind in kinds]
+                yield from run._replace(uris=uris_of(run.uris), changes=changes).rows()
+                return
+        except RefusalError:
+            pass
+        for entry in raw_entries(run):
+            yield from self._row_of_entry(entry)
+
+    def _kinds(self, run: EntryColumns) -> list[ChangeKind] | None:
+        """Return what happened in each entry, or ``None`` when one does not say it plainly."""
+        self._show(has_lastmod=run.lastmods is not None, has_datetime=run.datetimes is not None)
+        found = [_PLAIN_KINDS.get(text) for text in run.changes or ("",)]
+        kinds = [kind for kind in found if kind is not None]
+        return kinds if len(kinds) == len(found) else None
+
+    # --- one entry of any form -----------------------------------------------------------------
+
+    def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
+        self._context.set_place(entry.line, entry.column)
+        try:
+            made = self._make(entry)
+        except RefusalError as refusal:
+            self._refuse(entry, refusal)
+        else:
+            yield made
+
+    def _make(self, entry: RawEntry) -> Entry:
+        check_is_entry(entry)
+        kind = self._kind(entry, row_of(entry)) if self._has_changes else None
+        made = self._family.make(entry, kind, self._context)
+        if isinstance(made, Change):
+            self._order.watch((made.time,))
+        return made
+
+    def _row_of_entry(self, entry: RawEntry) -> Iterator[TextRow]:
+        self._context.set_place(entry.line, entry.column)
+        row = row_of(entry)
+        try:
+            check_is_entry(entry)
+            if self._has_changes:
+                row = row._replace(change=self._kind(entry, row).value)
+            yield row._replace(uri=entry_uri(entry, self._context))
+        except RefusalError as refusal:
+            self._refuse(entry, refusal)
+
+    def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
+        """Return what happened, and note what the entry shows of the dialect.
+
+        Raises:
+            MalformedDocumentError: It does not say, in a word that is known.
+        """
+        has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
+        self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
+        kind = change_kind(row.change)
+        if kind is None:
+            said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
+            raise MalformedDocumentError(
+                f"An entry of the {self.header.phrase} has {said}",
+                uri=self.uri,
+                line=row.line,
+                column=row.column,
+                evidence=(("loc", row.uri.strip()[:_MAX_SHOWN]),),
+                code="change-unknown",
+            )
+        if kind.value != row.change:
+            self._context.tolerate("change-spelled", about=row.change or "")
+        return kind
+
+    def _show(self, *, has_lastmod: bool, has_datetime: bool) -> None:
+        if has_datetime:
+            self._context.version_marks.add(DATETIME)
+        if has_lastmod:
+            self._context.version_marks.add(LASTMOD)
+
+    def _refuse(self, entry: RawEntry, refusal: RefusalError) -> None:
+        if self._context.strict:
+            self._context.set_place(entry.line, entry.column)
+            self._context.refuse(refusal.code, refusal.rule, refusal.reason)
+        self.refused += 1
+        if self._on_refused is not None:
+            uri = row_of(entry).uri.strip()[:_MAX_SHOWN]
+            self._on_refused(
+                RefusedEntry(line=entry.line, code=refusal.code, reason=refusal.reason, uri=uri)
+            )
+
+
+def _time_of(row: TextRow) -> datetime | None:
+    try:
+        return parse_w3c((row.datetime_text or row.lastmod_text or "").strip())
+    except ValueError:
+        return None
+
+
+def read(
+    source: BinaryIO | bytes,
+    *,
+    uri: str = "",
+    limits: Limits | None = None,
+    on_refused: Callable[[RefusedEntry], None] | None = None,
+    on_tolerated: Callable[[Tolerated], None] | None = None,
+    strict: bool = False,
+) -> Document:
+    """Open a ResourceSync document or a sitemap: its header at once, its entries as you ask.
+
+    All versions are read, from the drafts of 2012 to 1.1, gzip or not, and given in the words of
+    1.1. Memory does not grow with the document.
+
+    Args:
+        source: The document's bytes, or an open binary file, which stays open.
+        uri: The document's address, for messages and for what is relative in it.
+        limits: What it may cost at most.
+        on_refused: Told of each entry that cannot be used, in order; the others are given.
+        on_tolerated: Told of each kind of fault that is forgiven, once.
+        strict: Whether to raise for what would be forgiven or refused.
+
+    Raises:
+        NotAListError: Neither a ResourceSync document nor a sitemap, such as an HTML error page.
+        UnexpectedDocumentError: A document of a capability that this version does not know.
+        TruncatedDocumentError: It stops before its end.
+        MalformedDocumentError: No well-formed XML, a DOCTYPE, or a broken header.
+        DocumentLimitError: Over one of the limits.
+    """
+    return read_stream(
+        io.BytesIO(source) if isinstance(source, bytes) else source,
+        uri=uri,
+        limits=limits or Limits(),
+        on_refused=on_refused,
+        on_tolerated=on_tolerated,
+        strict=strict,
+    )

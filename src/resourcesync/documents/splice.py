@@ -1,0 +1,166 @@
+"""Change some entries of a list as bytes: all others are neither read nor formatted again.
+
+This is for documents that `writing` wrote, with their entries in URI order. There an entry begins
+with ``<url><loc>``, and these bytes stand nowhere else, since ``<`` is escaped in every text and
+attribute; but elements of other communities are written as they came, so a document that holds
+any cannot be spliced. An entry is found by halving the document, as a word in a dictionary.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from resourcesync.documents._xml_output import unescaped
+
+_START: Final = b"<url><loc>"
+_URI_END: Final = b"</loc>"
+_CLOSING: Final = b"</urlset>\n"
+_CHUNK: Final = 1 << 18
+
+
+class EntryEdit(NamedTuple):
+    """What is to become of an entry.
+
+    Attributes:
+        uri: Its URI.
+        row: The entry as `writing.rows` gives it; empty when it is to go.
+    """
+
+    uri: str
+    row: bytes
+
+
+class _ByteSlice(NamedTuple):
+    """A part of some bytes, which is not copied."""
+
+    source: bytes
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySlices:
+    """Entries as they stand in a document, one after the other.
+
+    Attributes:
+        count: How many.
+        size: Their bytes.
+        slices: Where these bytes are.
+    """
+
+    count: int
+    size: int
+    slices: tuple[_ByteSlice, ...]
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes, some at a time."""
+        for source, start, end in self.slices:
+            for at in range(start, end, _CHUNK):
+                yield source[at : min(at + _CHUNK, end)]
+
+    def first_uri(self) -> str:
+        """Return the URI of the first entry, of which there must be one."""
+        source, start, _ = self.slices[0]
+        return _uri_at(source, start)[0].decode()
+
+    def __add__(self, others: "EntrySlices") -> "EntrySlices":
+        """Return these entries and then the others."""
+        return _entries(self.count + others.count, (*self.slices, *others.slices))
+
+    def cut(self, count: int, size: int) -> tuple["EntrySlices", "EntrySlices"]:
+        """Return the first entries and the rest.
+
+        Args:
+            count: The most entries of the first part.
+            size: The most bytes of it; it has one entry at least, if there is any.
+        """
+        if self.count <= count and self.size <= size:
+            return self, _entries(0, ())
+        taken, held = 0, 0
+        slices = list(self.slices)
+        for number, (source, start, end) in enumerate(slices):
+            at = start
+            while at < end:
+                after = _next(source, at, end)
+                if taken and (taken + 1 > count or held + after - at > size):
+                    left = (*slices[:number], _ByteSlice(source, start, at))
+                    right = (_ByteSlice(source, at, end), *slices[number + 1 :])
+                    return _entries(taken, left), _entries(self.count - taken, right)
+                taken, held, at = taken + 1, held + after - at, after
+        return self, _entries(0, ())
+
+
+def entries_of(document: bytes, count: int) -> EntrySlices:
+    """Return the entries of a document.
+
+    Args:
+        document: A document that can be spliced.
+        count: How many entries it has.
+    """
+    start, end = document.find(_START), len(document) - len(_CLOSING)
+    return _entries(count, (_ByteSlice(document, start, end),) if count else ())
+
+
+def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
+    """Return the entries after some edits; what is not edited is not copied either.
+
+    Args:
+        entries: The entries of one document, as `entries_of` returns them.
+        edits: What changes, in URI order, each URI once. An entry that is not there yet is put in
+            its place, and one that is to go may be gone already.
+    """
+    if not entries.slices:
+        return _gathered([edit.row for edit in edits if edit.row])
+    ((source, at, end),) = entries.slices
+    count, slices = entries.count, []
+    for uri, row in edits:
+        wanted = uri.encode()
+        place = _find(source, wanted, at, end)
+        slices.append(_ByteSlice(source, at, place))
+        at = place
+        if place < end and _uri_at(source, place)[0] == wanted:
+            at = _next(source, place, end)
+            count -= 1
+        if row:
+            slices.append(_ByteSlice(row, 0, len(row)))
+            count += 1
+    return _entries(count, (*slices, _ByteSlice(source, at, end)))
+
+
+def _gathered(rows: Sequence[bytes]) -> EntrySlices:
+    return _entries(len(rows), tuple(_ByteSlice(row, 0, len(row)) for row in rows))
+
+
+def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:
+    kept = tuple(it for it in slices if it.start < it.end)
+    return EntrySlices(count=count, size=sum(it.end - it.start for it in kept), slices=kept)
+
+
+def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:
+    """Return where the first entry stands whose URI is not before ``wanted``; ``high`` if none."""
+    found = end = high
+    while low < high:
+        middle = (low + high) // 2
+        place = source.find(_START, middle, min(high + len(_START) - 1, end))
+        if place < 0:
+            high = middle
+            continue
+        uri, after = _uri_at(source, place)
+        if uri < wanted:
+            low = after
+        else:
+            found, high = place, middle
+    return found
+
+
+def _uri_at(source: bytes, start: int) -> tuple[bytes, int]:
+    """Return the URI of the entry at ``start``, and where it ends."""
+    start += len(_START)
+    end = source.index(_URI_END, start)
+    return unescaped(source[start:end]), end
+
+
+def _next(source: bytes, start: int, end: int) -> int:
+    """Return where the entry after the one at ``start`` stands; ``end`` when there is none."""
+    place = source.find(_START, start + 1, end)
+    return end if place < 0 else place

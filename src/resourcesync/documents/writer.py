@@ -1,0 +1,373 @@
+"""What must hold before a document is written: which times, which entries, which places (§7).
+
+Write a document: entries in, bytes out, in the order and form that the specification gives.
+
+Documents are written in 1.1, or in an older version that the caller names.
+
+Writing is exact where reading is liberal: what would not be a valid document raises `ValueError`,
+for it is a fault of the program, not of any input. The same input gives the same bytes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any, Final, cast
+
+from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._rows import (
+    capability_row,
+    change_rows,
+    document_change_row,
+    package_row,
+    part_row,
+    resource_rows,
+)
+from resourcesync.documents._values import ROOT_KNOWN
+from resourcesync.documents._xml_output import Timed, extra_attributes, link_element, root_times
+from resourcesync.documents.dialects import (
+    DialectForm,
+    date_lastmod,
+    form_of,
+    narrow_entry,
+    narrow_header,
+)
+from resourcesync.documents.feed_writer import (
+    content_row,
+    feed_closing,
+    feed_opening,
+    link_row,
+    native_closing,
+    native_opening,
+    native_row,
+)
+from resourcesync.model.capabilities import (
+    CapabilityEntry,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+)
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.vocabulary import (
+    RS_NS,
+    SITEMAP_NS,
+    Capability,
+    ChangeKind,
+    Dialect,
+    Relation,
+)
+
+_KINDS: Final[dict[Capability | None, type[Entry]]] = {
+    None: Resource,
+    Capability.DESCRIPTION: CapabilityEntry,
+    Capability.CAPABILITY_LIST: CapabilityEntry,
+    Capability.RESOURCE_LIST: Resource,
+    Capability.RESOURCE_DUMP: Package,
+    Capability.RESOURCE_DUMP_MANIFEST: Resource,
+    Capability.CHANGE_LIST: Change,
+    Capability.CHANGE_DUMP: Package,
+    Capability.CHANGE_DUMP_MANIFEST: Change,
+    Capability.RESOURCE_LIST_ARCHIVE: Part,
+    Capability.RESOURCE_DUMP_ARCHIVE: Part,
+    Capability.CHANGE_LIST_ARCHIVE: Part,
+    Capability.CHANGE_DUMP_ARCHIVE: Part,
+    Capability.CHANGE_NOTIFICATION: Change,
+    Capability.FRAMEWORK_NOTIFICATION: DocumentChange,
+}
+_NEVER_INDEXES: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
+)
+
+
+def kind_of(header: Header) -> type[Entry]:
+    """Return the kind of the entries that such a document has."""
+    return Part if header.is_index else _KINDS[header.capability]
+
+
+def check_header(header: Header, form: DialectForm) -> None:
+    """Check a header against Appendix A and the kinds of documents that there are.
+
+    Raises:
+        ValueError: It breaks a rule.
+    """
+    kind = header.capability
+    if kind is not None and kind.is_snapshot and header.at is None:
+        raise ValueError(f"a {header.phrase} needs its at (Appendix A)")
+    if kind is not None and kind.is_log and header.from_ is None and form.times != "modified":
+        raise ValueError(f"a {header.phrase} needs its from (Appendix A)")
+    nests = form.nests_manifests and _is_manifest(kind)
+    if header.is_index and not nests and (kind in _NEVER_INDEXES or _is_manifest(kind)):
+        raise ValueError(f"there is no {header.phrase} (§11.2, §13.2)")
+    _check_times(header, kind, header.phrase)
+
+
+def check_entries(entries: Sequence[Entry], header: Header) -> None:
+    """Check entries against the document they stand in.
+
+    Raises:
+        ValueError: One is of another kind, or breaks a rule of such documents.
+    """
+    kind = kind_of(header)
+    if isinstance(entries, ResourceRun) and kind is Resource:
+        if _is_manifest(header.capability):
+            raise ValueError(f"a {header.phrase} needs a path for each entry (§7)")
+        return
+    for found in set(map(type, entries)):
+        if found is not kind:
+            raise ValueError(f"a {header.phrase} has no {found.__name__} in it")
+    if kind is Resource and _are_placed(cast("Sequence[Resource]", entries), header):
+        return  # the usual case, at once
+    for entry in entries:
+        _check_entry(entry, header)
+
+
+def _are_placed(resources: Sequence[Resource], header: Header) -> bool:
+    """Whether there is no path, or in a manifest each is as it must be and nothing has links."""
+    paths = [resource.path for resource in resources]
+    if not _is_manifest(header.capability):
+        return not any(paths)
+    starts = [path[:1] == "/" for path in paths]
+    return all(starts) and not any([resource.links for resource in resources])  # noqa: C419 - faster
+
+
+def _check_entry(entry: Entry, header: Header) -> None:
+    match entry:
+        case Change():
+            is_there = entry.kind is not ChangeKind.DELETED
+            _check_place(entry.resource, header, is_there=is_there)
+        case Resource():
+            _check_place(entry, header, is_there=True)
+        case Part() | Package():
+            _check_pointer(entry, header)
+        case DocumentChange():
+            _check_times(entry, entry.capability, header.phrase, is_free=entry.capability is None)
+        case CapabilityEntry():
+            pass
+
+
+def _check_pointer(entry: Part | Package, header: Header) -> None:
+    kind = header.capability
+    if kind is not None and kind.is_archive:
+        kind = kind.archived
+    _check_times(entry, kind, header.phrase)
+    if isinstance(entry, Part) and (bool(entry.path) != _is_manifest(kind)):
+        raise ValueError("a path stands in manifests, and there in each entry (§11.2, §13.2)")
+
+
+def _check_place(resource: Resource, header: Header, *, is_there: bool) -> None:
+    """Check the path: where in the package the bytes are, if there are any."""
+    if not _is_manifest(header.capability):
+        if resource.path:
+            raise ValueError(f"a {header.phrase} has no path in it (§7)")
+        return
+    if is_there and not resource.path:
+        raise ValueError(f"an entry of a {header.phrase} needs its path (§11.2, §13.2)")
+    if resource.path and not resource.path.startswith("/"):
+        raise ValueError(f"the path {resource.path[:64]!r} does not start with a slash (§11.2)")
+    for link in resource.links:
+        if link.has_relation(Relation.PATCH) and not link.path:
+            raise ValueError("a patch in a package needs its path (§14.4)")
+
+
+def _check_times(
+    told: Timed, kind: Capability | None, phrase: str, *, is_free: bool = False
+) -> None:
+    if (told.at or told.completed) and not (is_free or (kind and kind.is_snapshot)):
+        raise ValueError(f"a {phrase} has no at and no completed here (Appendix A)")
+    if (told.from_ or told.until) and not (is_free or (kind and kind.is_log)):
+        raise ValueError(f"a {phrase} has no from and no until here (Appendix A)")
+    for start, end in ((told.at, told.completed), (told.from_, told.until)):
+        if start and end and end < start:
+            raise ValueError("an interval ends before it starts")
+
+
+def _is_manifest(kind: Capability | None) -> bool:
+    return kind is not None and kind.is_manifest
+
+
+_CHUNK: Final = 65_536
+_BATCH: Final = 128
+
+
+def write(
+    header: Header,
+    entries: Iterable[Entry],
+    dialect: Dialect = Dialect.V1_1,
+    *,
+    lastmod_compat: bool = False,
+) -> Iterator[bytes]:
+    """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
+
+    Args:
+        header: What the root says.
+        entries: The entries, all of the kind that the header asks for.
+        dialect: The version to write. What it cannot say is left out; `dialects.narrow_header` and
+            `dialects.narrow_entry` tell what is kept.
+        lastmod_compat: Whether a change without ``lastmod`` gets its time there too, in 1.1, for
+            readers of 1.0.
+
+    Raises:
+        ValueError: The header or an entry would not be valid, see `opening` and `render`; or the
+            dialect is not written, or has no such document.
+    """
+    form = form_of(dialect)
+    text = _opening(header, form)
+    rendered = _renderer(header, form, lastmod_compat=lastmod_compat)
+    remaining = iter(entries)
+    while batch := list(islice(remaining, _BATCH)):
+        text += "".join(rendered(batch))
+        if len(text) >= _CHUNK:
+            yield text.encode()
+            text = ""
+    yield (text + _closing(header, form)).encode()
+
+
+def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return what comes before the entries.
+
+    Raises:
+        ValueError: A time is missing that the capability must have (``at`` of a Resource List,
+            ``from`` of a Change List), or is there and must not be (Appendix A), or an interval
+            ends before it starts; a text cannot stand in XML; a foreign element is no XML that
+            stands alone; or the dialect is not written, or has no such document.
+    """
+    return _opening(header, form_of(dialect)).encode()
+
+
+def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return what comes after the entries.
+
+    Raises:
+        ValueError: The dialect is not written, or has no such document.
+    """
+    return _closing(header, form_of(dialect)).encode()
+
+
+def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return one entry of a document with this header; entries stand one after the other.
+
+    Raises:
+        ValueError: The entry is not of the kind that the header asks for, has no URI, a length
+            below zero, a time without a zone, a path where none may be or none where one must be,
+            no time where the dialect needs it, a foreign element that is no XML that stands alone,
+            or a text that XML cannot carry.
+    """
+    return "".join(_renderer(header, form_of(dialect))([entry])).encode()
+
+
+def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return some entries of a document with this header, one after the other, as `render` does.
+
+    A `ResourceRun` is written in half the time.
+
+    Raises:
+        ValueError: One of them would not be valid, see `render`.
+    """
+    return "".join(_renderer(header, form_of(dialect))(entries)).encode()
+
+
+def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
+    """Return each of these entries of a document in 1.1 with this header, as `render` does.
+
+    Raises:
+        ValueError: One of them would not be valid, see `render`.
+    """
+    return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(entries)]
+
+
+def _opening(header: Header, form: DialectForm) -> str:
+    told = narrow_header(header, form.dialect)
+    check_header(told, form)
+    if form.is_feed:
+        return native_opening(told) if form.dialect is Dialect.NATIVE else feed_opening(told)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
+    lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
+    if told.capability is not None:
+        attributes = root_times(told, form) + extra_attributes(told.extra, ROOT_KNOWN)
+        lines.append(f'<rs:md capability="{_capability(told.capability, form)}"{attributes}/>')
+    elif told.extra:
+        raise ValueError("a plain sitemap has no rs:md, so nothing extra can be on it")
+    if told.foreign:
+        lines.append(foreign_text(told.foreign))
+    return "\n".join(lines) + "\n"
+
+
+def _root(header: Header, form: DialectForm) -> str:
+    terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
+    return f'<{_element(header)} xmlns="{SITEMAP_NS}"{terms}>'
+
+
+def _closing(header: Header, form: DialectForm) -> str:
+    told = narrow_header(header, form.dialect)
+    if form.is_feed:
+        return native_closing() if form.dialect is Dialect.NATIVE else feed_closing()
+    return f"</{_element(told)}>\n"
+
+
+def _element(header: Header) -> str:
+    return "sitemapindex" if header.is_index else "urlset"
+
+
+def _capability(capability: Capability, form: DialectForm) -> str:
+    return form.description if capability is Capability.DESCRIPTION else capability.value
+
+
+def _in_dialect_relations(link: Link, form: DialectForm) -> Link:
+    """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
+    if not form.links_down:
+        return link
+    words = link.rel.split()
+    said = [_LINKS_DOWN.get(word.lower(), word) for word in words]
+    return link if said == words else replace(link, rel=" ".join(said))
+
+
+def _renderer(
+    header: Header, form: DialectForm, *, lastmod_compat: bool = False
+) -> Callable[[Sequence[Entry]], list[str]]:
+    """Return the function that writes entries of such a document, several at a time."""
+    told = narrow_header(header, form.dialect)
+    written = _rows_of(told, form)
+    is_exact = form.dialect is Dialect.V1_1
+
+    def checked(batch: Sequence[Entry]) -> list[str]:
+        check_entries(batch, header)
+        if not is_exact:
+            batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
+        elif lastmod_compat:
+            batch = [date_lastmod(entry) for entry in batch]
+        return written(batch)
+
+    return checked
+
+
+def _rows_of(header: Header, form: DialectForm) -> Callable[[Sequence[Any]], list[str]]:
+    """Return what writes the entries, of the one kind that such a document has."""
+    if form.is_feed:
+        item = _FEED_ROWS[form.dialect]
+        return lambda entries: [item(entry) for entry in entries]
+    kind = kind_of(header)
+    in_package = header.capability is not None and header.capability.is_manifest
+    if kind is Resource:
+        return partial(resource_rows, in_package=in_package)
+    if kind is Change:
+        return partial(change_rows, in_package=in_package, dated=form.is_dated)
+    if kind is Part:
+        element = "sitemap" if header.is_index else "url"
+        return lambda parts: [part_row(part, element) for part in parts]
+    if kind is DocumentChange:
+        return lambda changes: [
+            document_change_row(change, dated=form.is_dated) for change in changes
+        ]
+    row = package_row if kind is Package else capability_row
+    return lambda entries: [row(entry) for entry in entries]
+
+
+_FEED_ROWS: Final = {
+    Dialect.ATOM_LINKS: link_row,
+    Dialect.ATOM_ENTRIES: content_row,
+    Dialect.NATIVE: native_row,
+}
+_LINKS_DOWN: Final = {"up": "resourcesync", "index": "up"}
