@@ -26,7 +26,7 @@ from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.store import BucketStore, open_store
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import ObjectContent
+from resourcesync.ports.stores import ObjectContent
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import ServerThread, find_tree
 from tests.support.commands import environment, files_of, free_port

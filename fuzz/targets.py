@@ -12,7 +12,7 @@ from fuzz.others import OTHERS
 from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import judge, read_twice
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.packages.member_names import find_clash, member_name, name_key, new_path
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds
@@ -39,7 +39,7 @@ class Documents:
 
 
 class Validator(Documents):
-    """Whole documents once more: `validator.examining.validate_document`."""
+    """Whole documents once more: `validator.examination.validate_document`."""
 
     name = "validator"
 
@@ -132,7 +132,7 @@ class Hashes:
 
 
 class LinkFields:
-    """HTTP ``Link`` fields: `discovery.links.find_target`."""
+    """HTTP ``Link`` fields: `discovery.link_header.find_target`."""
 
     name = "link-fields"
     roughness = 0.8

@@ -10,7 +10,7 @@ from resourcesync.errors import DocumentError
 from resourcesync.model.capabilities import Entry, RefusedEntry
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 
 URI: Final = "https://source.example/list.xml"
 _ROWED: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})

@@ -26,7 +26,7 @@ from resourcesync.cli.main import run
 from resourcesync.cli.status import status_table
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.admin import AdminApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_page import mirror_page
@@ -155,7 +155,12 @@ def shown(said: dict[str, object]) -> list[str]:
     assert isinstance(lag, float)
     assert isinstance(resources, int)
     assert isinstance(pending, int)
-    return [str(said["state"]), wording.age(lag), wording.count(resources), wording.count(pending)]
+    return [
+        str(said["state"]),
+        formatting.age(lag),
+        formatting.count(resources),
+        formatting.count(pending),
+    ]
 
 
 def test_the_page_of_mirrors_says_what_status_says(

@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.destination import bagging, packing
-from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
+from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
 from tests.support.commands import files_of
 from tests.support.tiny_source import TinySource

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.documents import read
 from resourcesync.model.resources import Change
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import Level, RuleProfile
 from tests.support.examples import PROFILES, Example, examples
 

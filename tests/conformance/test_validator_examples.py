@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.examining import Examination, validate_document
+from resourcesync.validator.examination import Examination, validate_document
 from resourcesync.validator.rule import Severity
 from tests.support.command_line import Said, rows
 from tests.support.examples import DIALECTS, PROFILES, Example, examples, folders, name_of

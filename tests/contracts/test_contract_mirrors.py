@@ -15,8 +15,7 @@ from resourcesync.destination.plan import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
-from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from resourcesync.testing import AccountSuite
 from resourcesync.wiring.aggregating import open_account
 

@@ -11,7 +11,7 @@ from resourcesync.adapters.objects.bucket import Bucket
 from resourcesync.adapters.objects.lease import Lease
 from resourcesync.adapters.objects.store import BucketStore
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import ObjectContent, ParallelStore, ReclaimableStore, Store
+from resourcesync.ports.stores import ObjectContent, ParallelStore, ReclaimableStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.commands import free_port
 from tests.support.interposed import interposed

@@ -24,7 +24,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.ports.storing import ObjectContent, ParallelStore, Store
+from resourcesync.ports.stores import ObjectContent, ParallelStore, Store
 from resourcesync.testing import StoreSuite
 from tests.support.sharing import COUNTERS, ENOUGH, KEYS
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.ports.storing import Store
+from resourcesync.ports.stores import Store
 from resourcesync.testing import StoreSuite
 from tests.support.storing import ShelfStore
 

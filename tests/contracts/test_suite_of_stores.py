@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.errors import LockedError, StorageError
-from resourcesync.ports.storing import ObjectContent, ReclaimableStore, Store, StoredObject
+from resourcesync.ports.stores import ObjectContent, ReclaimableStore, Store, StoredObject
 from resourcesync.testing import StoreSuite
 from tests.support.breaking import checks_of, finds
 from tests.support.storing import ShelfStore

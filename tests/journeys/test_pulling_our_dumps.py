@@ -10,7 +10,7 @@ from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.naming import SourceNaming
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 

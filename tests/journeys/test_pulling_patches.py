@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror.folder import MirrorFolder
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patches import PatchFormat
 from tests.support.linking_world import LinkingWorld
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE

@@ -25,7 +25,7 @@ from resourcesync.errors import PackageError
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from tests.support.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource
 
 DELETED = ChangeKind.DELETED

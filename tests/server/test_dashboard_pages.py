@@ -15,7 +15,7 @@ from resourcesync.destination.reports import (
     MirrorState,
     MirrorStatus,
 )
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.explore_page import explore_page, sources_page
 from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
@@ -121,7 +121,9 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
         exact = {"audits", "events", "style.css", "resource", "metrics", "explore"}
         exact |= {"validate", "validate?again=1"}
         for place in seen.addresses - exact:
-            is_source = place == wording.escape(text) and text.startswith(("http://", "https://"))
+            is_source = place == formatting.escape(text) and text.startswith(
+                ("http://", "https://")
+            )
             assert place.startswith(ours) or is_source
         assert not NEVER_SHOWN.search(page)
 
@@ -130,7 +132,7 @@ def test_what_a_source_writes_is_text_in_every_page(text: str) -> None:
 def test_markup_says_exactly_the_text_that_was_given(text: str) -> None:
     made = tag("p", text, title=text)
     parsed = ET.fromstring(made)
-    assert (parsed.text or "", parsed.get("title")) == (wording.escape(text),) * 2
+    assert (parsed.text or "", parsed.get("title")) == (formatting.escape(text),) * 2
 
 
 def test_markup_is_not_escaped_twice_and_nothing_is_nothing() -> None:
@@ -350,7 +352,7 @@ def test_each_cause_says_when_its_resources_are_tried_again() -> None:
     early = replace(museum.causes[0], due=NOW - HOUR)
     texts = Seen(mirror_page(replace(museum, causes=(late, early)), 1)).texts
 
-    assert f"from {wording.moment(NOW + HOUR)} on" in texts
+    assert f"from {formatting.moment(NOW + HOUR)} on" in texts
     assert "by the next pull" in texts
 
 

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import CatalogueStore
-from resourcesync.testing.samples import FULL_SAMPLE, NOW
-from resourcesync.testing.samples import sample_resource as resource
+from resourcesync.testing.catalogues import FULL_SAMPLE, NOW
+from resourcesync.testing.catalogues import sample_resource as resource
 
 __all__ = ["FULL_SAMPLE", "NOW", "TICK", "changes", "record_first", "resource"]
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
+from resourcesync.validator.cross_document import judge_reread
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_body,
@@ -32,7 +33,6 @@ from resourcesync.validator.packages import (
     judge_package,
 )
 from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
-from resourcesync.validator.together import judge_reread
 from tests.support.rule_documents import CAP, CDM, CH, CH_1_0, RDM, RL, RLI
 from tests.support.rule_source import summarize
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.cross_document import judge_together
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.validator.together import judge_together
 from tests.support.rule_documents import ABOUT, BASE, UP, index, part, url, urlset
 
 WELL_KNOWN: Final = f"{BASE}.well-known/resourcesync"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import ObjectContent
+from resourcesync.ports.stores import ObjectContent
 
 COUNTERS = ("one/counter", "other/counter")
 KEYS = ("a", "b/c", "b/d/e")

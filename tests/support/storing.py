@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resourcesync.errors import LockedError
-from resourcesync.ports.storing import ObjectContent, StoredObject
+from resourcesync.ports.stores import ObjectContent, StoredObject
 
 _SETUP = """
 PRAGMA synchronous = OFF;

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.accounts import ListingComparison, ListingRow, compare_rows, latest_rows
+from resourcesync.discovery.listing import ListingComparison, ListingRow, compare_rows, latest_rows
 
 HASHES = st.sampled_from(
     ["", "md5:" + "0" * 32, "md5:" + "1" * 32, "sha-256:" + "a" * 64, "sha-256:" + "b" * 64]

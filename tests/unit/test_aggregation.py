@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.linking import EntryLink
+from resourcesync.ports.mirror import EntryLink
 from resourcesync.source.aggregation import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)

@@ -7,7 +7,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.patching import PatchComputer, PatchFormat, PatchMaker
+from resourcesync.ports.patches import PatchComputer, PatchFormat, PatchMaker
 from resourcesync.source.patches import PatchGenerator
 from resourcesync.wiring import plugins
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resourcesync.discovery import DocumentFetcher, SourceLists, discover
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.link_header import find_target
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,

@@ -11,7 +11,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Pa
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from tests.support.dumping import BASE, DumpedSource
 
 HOUR = 3_600_000_000

@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.resource_lists import parts_of
 from resourcesync.discovery import DocumentFetcher, discover
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.link_header import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents import URI, document

@@ -8,8 +8,7 @@ import pytest
 from resourcesync.adapters.mirror.link_log import _ORPHANS
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.linking import LinkRow, PatchRow
-from resourcesync.ports.mirror import Copy, StateTransaction
+from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
 

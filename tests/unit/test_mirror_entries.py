@@ -10,8 +10,7 @@ from resourcesync.destination.entries import encode_entry_links, store_entry_lin
 from resourcesync.destination.plan import FILTERED, ListedEntry, as_unknown
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import Copy, StateTransaction
+from resourcesync.ports.mirror import Copy, EntryRow, StateTransaction
 
 ABOUT = '[["describedby","http://h/meta","","",null,null]]'
 

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from resourcesync.adapters.mirror.neighbours import find_path_conflicts
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
-from resourcesync.ports.naming import conflicting_paths, folders_of
+from resourcesync.ports.mirror import (
+    Copy,
+    Pending,
+    PendingTask,
+    StateTransaction,
+    conflicting_paths,
+    folders_of,
+)
 
 BASE = "http://source.example/"
 _INDEXES_SINCE = next(n for n, it in enumerate(MIGRATIONS) if "copy_path" in it)

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import ObjectContent
+from resourcesync.ports.stores import ObjectContent
 from tests.support.storing import ShelfStore
 
 NAME = "resourcesync/resourcelist.xml"

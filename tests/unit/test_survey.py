@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.survey import REMAINING_TYPES, DocumentSurvey
+from resourcesync.discovery.tree import REMAINING_TYPES, DocumentSurvey
 from resourcesync.documents.reader import TextRow
 from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource

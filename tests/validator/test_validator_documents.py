@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import CheckScope, Level, RuleProfile
 from resourcesync.validator.rules import RULES

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.model.vocabulary import MAX_BYTES
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import RuleProfile, Severity
 from resourcesync.validator.rules import RULES

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.resources import Resource
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from tests.support.documents import CountingStream, document, tell, uris, url
 

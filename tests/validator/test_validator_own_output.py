@@ -1,10 +1,10 @@
 """What we publish, under our own validator."""
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.cross_document import judge_reread, judge_together
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.validator.together import judge_reread, judge_together
 from tests.support.dumping import DumpedSource
 from tests.support.publishing import BASE, Source, split_source
 

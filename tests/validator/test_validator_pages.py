@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.pages import linked_sets
-from resourcesync.validator.pages import MOST_READ, is_page, page_links
+from resourcesync.validator.page_links import MOST_READ, is_page, page_links
 
 LINK = '<link rel="resourcesync" href="/c.xml">'
 FOUND = [("/c.xml", True)]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from resourcesync.validator.cross_document import judge_announced, judge_reread
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_document_response,
@@ -13,7 +14,6 @@ from resourcesync.validator.delivery import (
 from resourcesync.validator.packages import PackageFile, judge_package
 from resourcesync.validator.rule import CheckScope
 from resourcesync.validator.rules import BY_CODE, RULES, find_rule, selected
-from resourcesync.validator.together import judge_announced, judge_reread
 from tests.support.rule_cases import CASES
 from tests.support.rule_documents import BASE, CH, PLAIN, UP, url, urlset
 from tests.support.rule_facts import ANSWER, FACTS, LISTED, MANIFEST, MEMBERS, RESOURCES, Facts

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.model.vocabulary import Capability
 from resourcesync.server import callbacks
 from resourcesync.server.bodies import read_body

@@ -10,7 +10,7 @@ from typing import Final
 
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import ObjectContent, Store
+from resourcesync.ports.stores import ObjectContent, Store
 
 _BLOCK: Final = 1 << 20
 _TRIES: Final = 5

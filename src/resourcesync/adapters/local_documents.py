@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.errors import ResourceMissingError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Purpose

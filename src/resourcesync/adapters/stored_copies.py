@@ -17,7 +17,7 @@ from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import Clock, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
 from resourcesync.ports.copies import is_copy_path
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
-from resourcesync.ports.storing import (
+from resourcesync.ports.stores import (
     ObjectContent,
     ParallelStore,
     ReclaimableStore,

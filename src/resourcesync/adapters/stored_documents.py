@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, cast
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
-from resourcesync.ports.storing import ObjectContent, Store
+from resourcesync.ports.stores import ObjectContent, Store
 
 _IN_MEMORY: Final = 8 << 20
 _BLOCK: Final = 1 << 20

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, Literal
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.wiring import machine

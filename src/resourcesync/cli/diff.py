@@ -13,7 +13,7 @@ from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 
 if TYPE_CHECKING:
-    from resourcesync.discovery.accounts import ListingSummary
+    from resourcesync.discovery.listing import ListingSummary
     from resourcesync.wiring.diffing import ResourceComparison
 
 SHOWN_FINDINGS: Final = 1000

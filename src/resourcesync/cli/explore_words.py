@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from resourcesync.cli import words
 from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
-from resourcesync.discovery.survey import DocumentSurvey
-from resourcesync.discovery.tree import DocumentReading, PartsTotal, SourceNode
+from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
 from resourcesync.model.links import find_link

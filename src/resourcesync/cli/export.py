@@ -57,7 +57,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
     form, since = values.pop("format"), values.pop("since")
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.ports.exporting import ExportOptions  # noqa: PLC0415 - help stays quick
+        from resourcesync.ports.exporters import ExportOptions  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import exporting, machine  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()

@@ -4,7 +4,7 @@ from decimal import Decimal
 from math import floor, log10
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.wiring.simulating import Summary
@@ -31,7 +31,9 @@ def span_text(it: "Summary", name: str, none: str) -> str:
     mean, spread = it.mean(name), it.spread(name)
     if mean is None:
         return none
-    return f"{wording.span(mean)} ± {wording.span(spread)}" if spread else wording.span(mean)
+    return (
+        f"{formatting.span(mean)} ± {formatting.span(spread)}" if spread else formatting.span(mean)
+    )
 
 
 def latency_text(it: "Summary", none: str) -> str:

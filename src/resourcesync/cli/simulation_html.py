@@ -9,7 +9,7 @@ from resourcesync import __version__
 from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.simulation_again import reproduction
 from resourcesync.cli.simulation_plots import Bar, bar_plot, share_plot, time_plot
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import card, outcome, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 from resourcesync.server.dashboard.plots import Plot, Series, lines
@@ -51,7 +51,7 @@ def report_page(summaries: "Sequence[Summary]", written: Mapping[str, Any]) -> s
         # The style is ours, and has no markup in it.
         tag("style", Markup(STYLE + _MORE_STYLE)),
     )
-    seeds = wording.counted(max((len(it.runs) for it in summaries), default=0), "seed")
+    seeds = formatting.counted(max((len(it.runs) for it in summaries), default=0), "seed")
     said = f"Each figure is the mean of {seeds}, without those that have none; ± is its standard"
     body = tag(
         "main",
@@ -108,13 +108,13 @@ def _cells(it: "Summary") -> Iterator[Piece]:
         outcome(is_good=word == "converged", word=f"{ended.count(word)} {word}")
         for word in sorted(set(ended))
     ]
-    yield wording.count(sum(run.measured.lies for run in it.runs))
+    yield formatting.count(sum(run.measured.lies for run in it.runs))
     yield figures.consistency_text(it, _NO_VALUE)
     yield figures.latency_text(it, _NO_VALUE)
     yield figures.mean_text(it, "efficiency", ".3f", _NO_VALUE)
     yield figures.mean_text(it, "requests", ",.0f", _NO_VALUE)
     received = it.mean("received")
-    yield _NO_VALUE if received is None else wording.size(round(received))
+    yield _NO_VALUE if received is None else formatting.size(round(received))
     yield _first_pull(it)
     yield figures.mean_text(it, "changes", ",.0f", _NO_VALUE)
 
@@ -131,7 +131,7 @@ def _first_pull(it: "Summary") -> str:
     many = len(it.known("first"))
     if not many:
         return "never ended"
-    some = "" if many == len(it.runs) else f", {many} of {wording.counted(len(it.runs), 'seed')}"
+    some = "" if many == len(it.runs) else f", {many} of {formatting.counted(len(it.runs), 'seed')}"
     requests = figures.mean_text(it, "first_requests", ",.0f", _NO_VALUE)
     return f"{requests} in {figures.span_text(it, 'first', _NO_VALUE)}{some}"
 
@@ -177,7 +177,7 @@ def _latencies(it: "Summary") -> str:
     median, most = it.mean("latency"), it.mean("latency_95")
     if median is None or most is None:
         return _NO_VALUE
-    return f"{wording.span(median)} / {wording.span(most)}"
+    return f"{formatting.span(median)} / {formatting.span(most)}"
 
 
 def _unequal_bar(name: str, consistency: float | None) -> Bar:
@@ -204,7 +204,7 @@ def _over_time(
         for begin in range(0, len(rows), _MOST_LINES):
             some = tuple(rows[begin : begin + _MOST_LINES])
             step = timedelta(seconds=duration / max(len(it.values) for it in some))
-            told = f", {wording.span(duration)}" if len(spans) > 1 else ""
+            told = f", {formatting.span(duration)}" if len(spans) > 1 else ""
             plot = Plot(
                 title=f"Consistency over time{told}",
                 since=start,

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from resourcesync.model.wording import (
+from resourcesync.model.formatting import (
     age,
     count,
     counted,

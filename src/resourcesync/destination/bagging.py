@@ -12,7 +12,7 @@ from resourcesync.documents.packages.bagit import DECLARATION, PAYLOAD, bag_info
 from resourcesync.documents.packages.zip_writer import ZipMember, write_zip
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, from_microseconds
-from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
+from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
 _ZIP_SUFFIX: Final = ".zip"

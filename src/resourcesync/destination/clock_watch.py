@@ -18,7 +18,7 @@ from resourcesync.ports import (
     Purpose,
     served_at,
 )
-from resourcesync.ports.fetching import age_when_served
+from resourcesync.ports.fetcher import age_when_served
 
 REPORTED_SKEW: Final = timedelta(hours=1)
 """A difference that is reported."""

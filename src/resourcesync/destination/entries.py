@@ -16,8 +16,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import ChangeKind, Relation
-from resourcesync.ports.linking import EntryLink, EntryRow
-from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
+from resourcesync.ports.mirror import EntryLink, EntryRow, MirrorStateStore, StateTransaction
 
 ENTRY_LINKS_COMPLETE: Final = "entries-known"
 """The note that says that a whole list was read since links of entries are remembered."""

@@ -29,11 +29,11 @@ from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.changes import LoggedChange
-from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import (
     Copy,
     Fixity,
     MirrorStateStore,
+    PatchRow,
     Pending,
     PendingTask,
     RefusedRow,

@@ -33,11 +33,11 @@ from resourcesync.ports import (
     served_at,
     validators_of,
 )
-from resourcesync.ports.linking import PatchRow
 from resourcesync.ports.mirror import (
     Copy,
     Fixity,
     MirrorStateStore,
+    PatchRow,
     Pending,
     PendingTask,
     StateTransaction,

@@ -16,8 +16,7 @@ from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.plan import FILTERED, ListedEntry
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.linking import LinkRow
-from resourcesync.ports.mirror import MirrorStateStore, PendingTask, StateTransaction
+from resourcesync.ports.mirror import LinkRow, MirrorStateStore, PendingTask, StateTransaction
 
 UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000

@@ -13,7 +13,7 @@ from resourcesync.destination.cursor import is_later
 from resourcesync.destination.resource_lists import ListVersion, list_version
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, StorageError
-from resourcesync.ports.fetching import CacheValidators
+from resourcesync.ports.fetcher import CacheValidators
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from resourcesync.destination.plan import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline", "incremental"]

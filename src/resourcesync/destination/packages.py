@@ -16,7 +16,7 @@ from resourcesync.destination.disk_errors import translate_disk_errors
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument
-from resourcesync.discovery.documents import fetch
+from resourcesync.discovery.document_fetcher import fetch
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,

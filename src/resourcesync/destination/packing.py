@@ -17,7 +17,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Capability, Relation
-from resourcesync.ports.exporting import ExportFile, ExportOptions, MirrorSnapshot
+from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
 from resourcesync.ports.mirror import Copy
 
 _ZIP_SUFFIX: Final = ".zip"

@@ -9,7 +9,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import STRONG, format_digests, usable
 from resourcesync.model.resources import Resource
 from resourcesync.ports.mirror import Copy, Fixity, Pending
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patches import PatchFormat
 
 _LINE = "patch "
 

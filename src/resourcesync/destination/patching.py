@@ -10,7 +10,7 @@ from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError, ResourceSyncError, StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, StagedCopy
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patches import PatchFormat
 
 _MAX_REASON: Final = 300
 

@@ -55,7 +55,7 @@ from resourcesync.ports import (
     StagedCopy,
 )
 from resourcesync.ports.mirror import LARGE, Copy, Fixity, MirrorStateStore
-from resourcesync.ports.patching import PatchFormat
+from resourcesync.ports.patches import PatchFormat
 
 _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096

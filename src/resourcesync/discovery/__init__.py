@@ -1,8 +1,11 @@
 """From any address to a Source's lists (§6.3): mirror, judge and push all need it."""
 
-from resourcesync.discovery.discover import SourceLists, discover, offered_sets
-from resourcesync.discovery.documents import DocumentFetcher, DocumentProvider, FetchedDocument
-from resourcesync.discovery.offering import offered_by
+from resourcesync.discovery.discover import SourceLists, discover, offered_by, offered_sets
+from resourcesync.discovery.document_fetcher import (
+    DocumentFetcher,
+    DocumentProvider,
+    FetchedDocument,
+)
 from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import OfferedSet, SetChoice, names_of
 

@@ -7,8 +7,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.addresses import is_at_home, join, origin_of
-from resourcesync.discovery.documents import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.links import find_targets
+from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.link_header import find_targets
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (

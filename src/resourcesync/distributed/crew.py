@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit
-from resourcesync.ports.engines import UnitOutcome
-from resourcesync.ports.exchanging import FileExchange
+from resourcesync.ports.engines import FileExchange, UnitOutcome
 from resourcesync.ports.mirror import MirrorStateStore
 from resourcesync.ports.tables import TablePart, Tables
 

@@ -42,8 +42,7 @@ from resourcesync.distributed.units import (
 from resourcesync.errors import ResourceSyncError, StorageError, UnexpectedDocumentError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, CopyRemoval, Fetcher
-from resourcesync.ports.engines import UnitOutcome
-from resourcesync.ports.exchanging import FileExchange
+from resourcesync.ports.engines import FileExchange, UnitOutcome
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, Tables, WorkRow
 

@@ -26,7 +26,7 @@ from resourcesync.ports.copies import (
     CopyRemoval,
     StagedCopy,
 )
-from resourcesync.ports.fetching import (
+from resourcesync.ports.fetcher import (
     Fetcher,
     FetchFailure,
     FetchRequest,

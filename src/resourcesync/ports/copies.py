@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.fetching import PartialBody
+from resourcesync.ports.fetcher import PartialBody
 
 _OWN: Final = ".resourcesync"
 _NO_NAMES: Final = frozenset({"", ".", ".."})

@@ -3,9 +3,11 @@
 A unit is one list document, or a slice of what is to be fetched. Its work is a function of a
 module, called with the unit and its share of what may be asked of a host. It is idempotent and
 ends by writing one object: present means done. So an engine may lose a unit and do it again.
+
+What a coordinator and its workers hand each other: files that are written once, by name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 
@@ -99,4 +101,32 @@ class ExecutionEngine(Protocol):
 
     def close(self) -> None:
         """Let go of the engine; what is under way is cancelled as far as it can be."""
+        ...
+
+
+class FileExchange(Protocol):
+    """Files that all of them reach. A name stands for one content: who writes it again, may."""
+
+    def send(self, name: str, file: str) -> None:
+        """Make a file of this machine durable for all, under a name.
+
+        Raises:
+            StorageError: It is not there; nothing of it.
+        """
+        ...
+
+    def receive(self, name: str) -> str | None:
+        """Return a file of this machine with what is there under a name; ``None`` when nothing is.
+
+        Raises:
+            StorageError: It cannot be had.
+        """
+        ...
+
+    def names(self, prefix: str) -> Iterator[str]:
+        """Yield the names that begin so, in no order."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove what is there under a name; it is no error when nothing is."""
         ...

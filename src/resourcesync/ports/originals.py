@@ -1,12 +1,74 @@
-"""Originals that are not files of a folder: what a plug-in for them is given, and gives."""
+"""Originals that are not files of a folder: what a plug-in for them is given, and gives.
+
+The bytes of a Source's resources, for packages.
+
+What tells that originals may have changed, before anybody looks.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import BinaryIO, Protocol, runtime_checkable
 
+from resourcesync.model.links import Link
+from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import Original, Originals
-from resourcesync.ports.contents import OriginalReader
+
+
+class OriginalReader(Protocol):
+    """Originals whose bytes can be read."""
+
+    def open(self, uri: str) -> BinaryIO | None:
+        """Open an original; ``None`` when there is none.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        ...
+
+    def measure(self, original: Original) -> tuple[Resource, str]:
+        """Read the bytes once; return the resource with its digests, and its fingerprint.
+
+        Raises:
+            OriginalChangedError: It changed or vanished meanwhile.
+            StorageError: It cannot be read.
+        """
+        ...
+
+
+class ResourceContents(Protocol):
+    """The bytes of the resources, as far as they can still be had."""
+
+    def contains(self, resource: Resource) -> bool:
+        """Whether the bytes of a former version are kept."""
+        ...
+
+    def open(self, resource: Resource) -> BinaryIO | None:
+        """Open the bytes that a resource had; ``None`` when they are gone.
+
+        They may be those of a later version: who reads them compares length and digests.
+
+        Raises:
+            StorageError: They are there, and cannot be read.
+        """
+        ...
+
+    def open_patch(self, patch: Link) -> BinaryIO | None:
+        """Open a patch that leads to a version from the one before; ``None`` when it is not kept.
+
+        Raises:
+            StorageError: It is there, and cannot be read.
+        """
+        ...
+
+    def measure(self, uri: str) -> Resource | None:
+        """Read what is at a URI now; ``None`` when there is nothing any more.
+
+        Raises:
+            OriginalChangedError: It changed all the time while it was read.
+            StorageError: It cannot be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,3 +108,18 @@ class PrefetchingOriginals(Originals, Protocol):
 
 OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[OpenOriginals]]
 """Opens originals; what it holds is given back when the ``with`` block ends."""
+
+
+class Watcher(Protocol):
+    """Gives hints, never the truth: it may say too much, and it may miss something."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a hint that something changed, no longer than ``seconds``.
+
+        Returns:
+            Whether there was one since the last call; at once if it was there already.
+
+        Raises:
+            StorageError: Nothing can be watched any more.
+        """
+        ...

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from resourcesync.ports.fetching import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports.fetcher import FetchFailure, FetchRequest, FetchResponse
 
 
 class Messenger(Protocol):

@@ -31,7 +31,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_ENTRIES, Capability, Relation
 from resourcesync.ports.catalogue import CatalogueSnapshot
-from resourcesync.ports.contents import ResourceContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
 from resourcesync.server.exchange import (
     Headers,

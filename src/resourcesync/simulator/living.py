@@ -13,7 +13,7 @@ from html import escape
 from math import inf
 from typing import Final
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.network import STORM
 from resourcesync.simulator.scenario import Faults, Scenario, Spans, is_within
@@ -175,7 +175,7 @@ class ScenarioSource:
 
     def _page(self) -> str:
         scenario, clock = self._scenario, self._clock
-        life = f"{wording.span(clock.elapsed)} of {wording.span(scenario.duration)}"
+        life = f"{formatting.span(clock.elapsed)} of {formatting.span(scenario.duration)}"
         over = " All is over: nothing changes or goes wrong any more." if self._has_ended else ""
         played, left = _played(scenario.faults), _not_played(scenario)
         base = escape(self._base)

@@ -23,7 +23,7 @@ from resourcesync.model.digests import Digest, agree, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports.linking import EntryLink
+from resourcesync.ports.mirror import EntryLink
 
 _ABOUT: Final = frozenset({Relation.DESCRIBED_BY, Relation.DESCRIBES})
 _OF_THE_BYTES: Final = frozenset({Relation.PROFILE, "license"})

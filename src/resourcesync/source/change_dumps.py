@@ -18,7 +18,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import CatalogueSnapshot
-from resourcesync.ports.contents import ResourceContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.dump_ledger import PublishedPackage
 from resourcesync.source.packaging import PackageNames, Packager

@@ -10,7 +10,7 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
-from resourcesync.ports.contents import ResourceContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, dump_archives, naming
 from resourcesync.source.change_dumps import PackedUntil, find_lost_changes, pack_changes
 from resourcesync.source.dump_documents import dump_key, package_entry, spanning_header

@@ -24,8 +24,7 @@ from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Original, Originals
-from resourcesync.ports.contents import OriginalReader
-from resourcesync.ports.originals import PrefetchingOriginals
+from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")

@@ -25,7 +25,7 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
-from resourcesync.ports.contents import ResourceContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.checking import read_back_error
 from resourcesync.source.dump_ledger import PublishedPackage
 

@@ -9,7 +9,7 @@ from typing import IO, BinaryIO, Final, cast
 
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import PatchError
-from resourcesync.ports.patching import PatchComputer, Patcher, PatchFormat, PatchMaker
+from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 
 _log = logging.getLogger(__name__)
 _MAX_IN_MEMORY: Final = 1 << 20

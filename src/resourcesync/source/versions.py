@@ -17,7 +17,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock, Original
-from resourcesync.ports.contents import OriginalReader
+from resourcesync.ports.originals import OriginalReader
 from resourcesync.ports.versions import ResourceVersion, VersionIndex, VersionPatch, VersionStore
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.link_rules import ScannableOriginals

@@ -12,7 +12,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount, WritableAccount
-from resourcesync.testing.promises import expect, expect_equal, expect_error, skip_check
+from resourcesync.testing.assertions import expect, expect_equal, expect_error, skip_check
 
 _MAX_BATCH: Final = 10_000
 _SHORT_WAIT: Final = 0.2

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.testing.promises import expect, expect_equal, read_and_close, skip_check
+from resourcesync.testing.assertions import expect, expect_equal, read_and_close, skip_check
 
 _HOSTILE: Final = (
     "../outside.txt",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
 
 from resourcesync.ports import DocumentStore
-from resourcesync.testing.promises import (
+from resourcesync.testing.assertions import (
     expect,
     expect_equal,
     expect_error,

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Final
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Originals
-from resourcesync.ports.contents import OriginalReader
-from resourcesync.ports.originals import PrefetchingOriginals
-from resourcesync.testing.promises import (
+from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
+from resourcesync.testing.assertions import (
     expect,
     expect_equal,
     expect_error,
@@ -35,7 +34,7 @@ class OriginalsSuite(ABC):
     """Whether equal fingerprints mean equal bytes; else they are empty, and all is read always."""
 
     can_be_read: ClassVar[bool] = True
-    """Whether the bytes can be opened too (``ports.contents.OriginalReader``)."""
+    """Whether the bytes can be opened too (``ports.originals.OriginalReader``)."""
 
     many: ClassVar[int] = 1_100
     """How many originals are more than one page of a listing."""

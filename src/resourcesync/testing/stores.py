@@ -1,4 +1,4 @@
-"""What every store must keep (``resourcesync.ports.storing.Store``), as checks."""
+"""What every store must keep (``resourcesync.ports.stores.Store``), as checks."""
 
 import hashlib
 import unicodedata
@@ -9,14 +9,14 @@ from typing import Any, BinaryIO, ClassVar, Final
 
 from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.storing import (
+from resourcesync.ports.stores import (
     ObjectContent,
     ParallelStore,
     ReclaimableStore,
     Store,
     StoredObject,
 )
-from resourcesync.testing.promises import (
+from resourcesync.testing.assertions import (
     expect,
     expect_equal,
     expect_error,

@@ -10,9 +10,14 @@ from typing import Final
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator._telling import at_listed, at_root, without_place
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.summaries import DocumentSummary, ListedResource
+from resourcesync.validator.summaries import (
+    DocumentSummary,
+    ListedResource,
+    at_listed,
+    at_root,
+    without_place,
+)
 
 _OK: Final = 200
 _GONE: Final = frozenset({404, 410})

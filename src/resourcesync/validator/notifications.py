@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl
 
-from resourcesync.discovery.links import find_targets
+from resourcesync.discovery.link_header import find_targets
 from resourcesync.errors import DocumentError, DocumentLimitError, TruncatedDocumentError
-from resourcesync.validator._telling import without_place
 from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.summaries import without_place
 
 LARGEST: Final = 2 * 1024 * 1024
 """Bytes of a recorded message with its answer."""

@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator._telling import at_listed, at_root, at_target, without_place
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.summaries import DocumentSummary, ListedResource, ListedTarget
+from resourcesync.validator.summaries import (
+    DocumentSummary,
+    ListedResource,
+    ListedTarget,
+    at_listed,
+    at_root,
+    at_target,
+    without_place,
+)
 
 MANIFEST: Final = "manifest.xml"
 _MANIFESTS: Final = {

@@ -1,4 +1,7 @@
-"""What one examination learns of a document, for the rules that need several documents."""
+"""What one examination learns of a document, for the rules that need several documents.
+
+Findings at places that a summary remembers.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,7 +9,9 @@ from datetime import datetime
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import Marks
+from resourcesync.validator.rules import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,3 +149,37 @@ class DocumentSummary:
         if time < 0 or self.from_ is None or time < to_microseconds(self.from_):
             return False
         return self.until is None or time <= to_microseconds(self.until)
+
+
+def at_root(rule: str, message: str, document: DocumentSummary) -> RuleFinding:
+    """Return a finding about a document as a whole."""
+    return at_place(rule, message, document.uri, document.place)
+
+
+def at_target(
+    rule: str, message: str, document: DocumentSummary, target: ListedTarget
+) -> RuleFinding:
+    """Return a finding about one document that a document lists."""
+    return at_place(rule, message, document.uri, target.place)
+
+
+def at_listed(rule: str, message: str, listed: ListedResource) -> RuleFinding:
+    """Return a finding about one resource that a document lists."""
+    return at_place(rule, message, listed.document, listed.place)
+
+
+def at_place(rule: str, message: str, uri: str, place: DocumentPlace) -> RuleFinding:
+    """Return a finding at a place of a document."""
+    return RuleFinding(
+        rule=RULES[rule],
+        uri=uri,
+        message=message,
+        line=place.line,
+        column=place.column,
+        length=place.length if place.line else 0,
+    )
+
+
+def without_place(rule: str, message: str, uri: str) -> RuleFinding:
+    """Return a finding about a resource, a package or a message as a whole."""
+    return RuleFinding(rule=RULES[rule], uri=uri, message=message)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 
-from resourcesync.discovery.documents import DocumentProvider, fetch
+from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.documents import reader
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.capabilities import Header

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from resourcesync.discovery.links import find_targets
+from resourcesync.discovery.link_header import find_targets
 from resourcesync.websub import leases
 
 FORM: Final = "application/x-www-form-urlencoded"

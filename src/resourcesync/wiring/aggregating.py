@@ -31,8 +31,7 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
-from resourcesync.ports.linking import EntryLink
-from resourcesync.ports.mirror import Copy, MirrorStateStore
+from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
 from resourcesync.source.aggregation import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import catalogues, mirrors, publishing, states, stores

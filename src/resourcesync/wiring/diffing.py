@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.uris import normalise
-from resourcesync.discovery.accounts import (
+from resourcesync.discovery.listing import (
     ListingComparison,
     ListingReader,
     ListingRow,

@@ -8,7 +8,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import CatalogueStore, Clock, DocumentStore
-from resourcesync.ports.contents import ResourceContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dumps import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming

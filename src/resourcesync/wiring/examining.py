@@ -24,7 +24,7 @@ from resourcesync.adapters.probing import probe
 from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
-from resourcesync.ports.fetching import Purpose
+from resourcesync.ports.fetcher import Purpose
 from resourcesync.wiring import states
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.wiring.mirrors import Network, origin_of

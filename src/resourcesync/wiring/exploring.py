@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
-from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.search import DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.errors import ConfigurationError

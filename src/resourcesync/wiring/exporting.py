@@ -22,7 +22,7 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.exporting import Exporter, ExportOptions
+from resourcesync.ports.exporters import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, PendingTask
 from resourcesync.wiring import plugins, states, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror_error

@@ -7,7 +7,7 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.contents import OriginalReader
+from resourcesync.ports.originals import OriginalReader
 from resourcesync.source.contents import OpenOriginal
 from resourcesync.source.dump_ledger import read_dumps
 from resourcesync.source.ledger import read_plan

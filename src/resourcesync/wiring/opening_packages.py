@@ -9,7 +9,7 @@ from resourcesync.documents.packages.reader import ManifestMember as PackedMembe
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.resources import Change
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import (

@@ -14,7 +14,7 @@ from resourcesync import __version__
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.documents.patches.limits import MAX_BYTES
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.patching import PatchFormat, PatchMaker
+from resourcesync.ports.patches import PatchFormat, PatchMaker
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

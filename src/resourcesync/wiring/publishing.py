@@ -31,7 +31,7 @@ from resourcesync.wiring.versioning import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.ports.contents import OriginalReader, ResourceContents
+    from resourcesync.ports.originals import OriginalReader, ResourceContents
     from resourcesync.source.dumps import DumpOutcome
     from resourcesync.wiring.dumping import DumpRequest
     from resourcesync.wiring.notifying import Notified

@@ -22,7 +22,7 @@ from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror import folder as mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import SyncState
-from resourcesync.discovery.documents import DocumentFetcher
+from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (
     ConfigurationError,
     LockedError,

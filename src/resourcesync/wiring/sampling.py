@@ -13,7 +13,7 @@ from resourcesync.model.digests import ALGORITHMS
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.pages import MOST_READ
+from resourcesync.validator.page_links import MOST_READ
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _MOST: Final = 100_000

@@ -26,7 +26,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import MirrorStateStore, StateTransaction
-from resourcesync.ports.storing import ObjectContent, Store
+from resourcesync.ports.stores import ObjectContent, Store
 
 BACKUP_KEY: Final = ".resourcesync/memory.db.gz"
 """Where it is in the store."""

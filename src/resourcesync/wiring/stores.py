@@ -20,7 +20,7 @@ from resourcesync.adapters.mirror.looking import FolderCopyInspector
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock
-from resourcesync.ports.storing import Store, StoreFactory
+from resourcesync.ports.stores import Store, StoreFactory
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def open_store(address: str) -> Store:
         raise ConfigurationError(
             f"the plug-in for {scheme} gives something that is no store",
             evidence=(("lacks", ", ".join(missing)),),
-            hint="see resourcesync.ports.storing for what a store promises",
+            hint="see resourcesync.ports.stores for what a store promises",
             code="bad-plugin",
         )
     return cast("Store", store)

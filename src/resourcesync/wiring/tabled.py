@@ -21,7 +21,7 @@ from resourcesync.distributed.slices import SliceQueue
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit
-from resourcesync.ports.storing import Store
+from resourcesync.ports.stores import Store
 from resourcesync.ports.tables import TablePart
 from resourcesync.wiring import engines, states, store_memory, stores, units
 from resourcesync.wiring.engines import Workers

@@ -14,7 +14,7 @@ from resourcesync.ports import Clock, Fetcher, Reporter
 from resourcesync.wiring import plugins
 
 if TYPE_CHECKING:
-    from resourcesync.ports.transporting import TransportFactory
+    from resourcesync.ports.transports import TransportFactory
 
 _LONGEST_NAMED: Final = 2_592_000.0
 _OURS: Final = ("http", "https", "")
@@ -92,7 +92,7 @@ def _add_traffic(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int
 
 
 def _open_plugin(scheme: str, settings: FetchSettings, clock: Clock) -> Fetcher:
-    from resourcesync.ports.transporting import TransportOptions  # noqa: PLC0415 - seldom
+    from resourcesync.ports.transports import TransportOptions  # noqa: PLC0415 - seldom
 
     factory: TransportFactory = plugins.load(plugins.TRANSPORTS, scheme)
     options = TransportOptions(

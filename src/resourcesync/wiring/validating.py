@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.local_documents import find_documents
-from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.search import DocumentProvider, Search, fetch, use_first
 from resourcesync.errors import (
     ConfigurationError,
@@ -21,8 +21,9 @@ from resourcesync.errors import (
 )
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, Fetcher, Purpose
+from resourcesync.validator.cross_document import judge_announced, judge_reread, judge_together
 from resourcesync.validator.delivery import DeliveredResponse, judge_document_response
-from resourcesync.validator.examining import validate_document
+from resourcesync.validator.examination import validate_document
 from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.notifications import (
@@ -34,7 +35,6 @@ from resourcesync.validator.notifications import (
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
-from resourcesync.validator.together import judge_announced, judge_reread, judge_together
 from resourcesync.wiring.exploring import (
     is_web_address,
     network_documents,

@@ -7,7 +7,7 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import CatalogueStore
-from resourcesync.ports.contents import OriginalReader, ResourceContents
+from resourcesync.ports.originals import OriginalReader, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_ledger import read_dumps

@@ -8,7 +8,7 @@ from pathlib import Path
 from resourcesync.adapters.watching import FolderWatcher
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
-from resourcesync.ports.watching import Watcher
+from resourcesync.ports.originals import Watcher
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import robots
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest, publish_tree

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
-from resourcesync.discovery.links import find_target
+from resourcesync.discovery.link_header import find_target
 from resourcesync.discovery.pages import named_sitemaps
 from resourcesync.discovery.search import DocumentProvider, fetch
 from resourcesync.errors import (
@@ -16,9 +16,9 @@ from resourcesync.errors import (
 )
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
-from resourcesync.validator.examining import is_full, validate_document
+from resourcesync.validator.examination import is_full, validate_document
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.validator.pages import MOST_READ, is_page, page_links
+from resourcesync.validator.page_links import MOST_READ, is_page, page_links
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
 from resourcesync.wiring.sampling import Unreached

@@ -19,7 +19,7 @@ from resourcesync.adapters.elastic.positions import (
 )
 from resourcesync.adapters.elastic.views import Hit, PointInTimeView, check_complete
 from resourcesync.errors import BadResponseError, DiscontinuityError
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -180,8 +180,8 @@ class IndexChangeLog:
         """Say how many changes are held back, for how long and why."""
         if not held:
             return ()
-        seconds = wording.duration(self._window / _MILLI)
-        changes = wording.counted(held, "change")
+        seconds = formatting.duration(self._window / _MILLI)
+        changes = formatting.counted(held, "change")
         why = "what they did cannot be seen there yet"
         return (("held-back", f"{changes} held back for up to {seconds}: {why}"),)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from resourcesync.adapters.http.head import ResponseHead
 from resourcesync.ports import PartialBody
-from resourcesync.ports.fetching import age_when_served
+from resourcesync.ports.fetcher import age_when_served
 
 MIN_RESUMED_BYTES: Final = 16 * 1024
 """Bytes below which a body is quicker fetched anew than continued."""

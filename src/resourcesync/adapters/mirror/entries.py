@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from resourcesync.adapters.mirror.change_log import log_touched
-from resourcesync.ports.linking import EntryRow
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.ports.mirror import EntryRow, StateTransaction
 
 _PAGE: Final = 1_000
 _PUT_ENTRY: Final = """

@@ -7,8 +7,7 @@ does any more.
 import sqlite3
 from collections.abc import Iterator
 
-from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import StateTransaction
+from resourcesync.ports.mirror import PatchRow, StateTransaction
 
 _PAGE = 1_000
 _DROP = "INSERT OR REPLACE INTO link SELECT uri, '', generation FROM link WHERE via = ?"

@@ -9,8 +9,7 @@ from typing import Any
 
 from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
 from resourcesync.ports.changes import Arrival, LoggedChange
-from resourcesync.ports.linking import PatchRow
-from resourcesync.ports.mirror import ProcessedDocument, RunRow, TrashRow
+from resourcesync.ports.mirror import PatchRow, ProcessedDocument, RunRow, TrashRow
 
 
 class MirrorLogs(ABC):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from resourcesync.adapters.mirror.schema import PATH_NOT_IN_URI
-from resourcesync.ports.naming import folders_of
+from resourcesync.ports.mirror import folders_of
 
 _PATH_TABLES: Final = (("copy", ""), ("pending", " AND task = 'fetch'"))
 # A path that is the end of its URI is found by that; others by an index of their own.
@@ -26,7 +26,7 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 def find_path_conflicts(
     db: sqlite3.Connection, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the URIs and paths of what some new paths would meet; see ``ports.naming.near``."""
+    """Yield the URIs and paths of what some new paths would meet; see ``ports.mirror.near``."""
     folders = {folder for path in paths for folder in folders_of(path)}
     for query, named in ((_SAME_PATH, {*paths, *folders}), (_LOWER_PATHS, set(paths))):
         for path in sorted(named):

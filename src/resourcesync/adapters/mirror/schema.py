@@ -83,7 +83,7 @@ CREATE TABLE entry (
 _TABLES: Final = "CREATE TABLE tabled (uri TEXT PRIMARY KEY) WITHOUT ROWID;"
 
 # Before, dates and validators were remembered that a later change may share: see
-# ``model.timestamps.end_of_lastmod`` and ``ports.fetching.validators_of``.
+# ``model.timestamps.end_of_lastmod`` and ``ports.fetcher.validators_of``.
 _PROVING: Final = """
 UPDATE copy SET lastmod = NULL WHERE listed = '' AND lastmod >= 0 AND installed < lastmod +
     CASE WHEN lastmod % 86400000000 = 0 THEN 129600000000

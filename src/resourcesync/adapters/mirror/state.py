@@ -29,6 +29,7 @@ from resourcesync.adapters.mirror.schema import (
 from resourcesync.errors import DiskFullError, StateError, StorageError
 from resourcesync.ports.mirror import (
     Copy,
+    PathKey,
     Pending,
     PendingTask,
     ProcessedDocument,
@@ -36,8 +37,8 @@ from resourcesync.ports.mirror import (
     RunRow,
     StateTransaction,
     TrashRow,
+    conflicting_paths,
 )
-from resourcesync.ports.naming import PathKey, conflicting_paths
 
 # Its own constructor is Python code; these are made by the million.
 _new_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)

@@ -20,8 +20,7 @@ import msgspec
 from resourcesync.adapters.mirror import proofs
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.errors import StateError
-from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
-from resourcesync.ports.naming import PathKey
+from resourcesync.ports.mirror import Copy, PathKey, Pending, PendingTask, StateTransaction
 from resourcesync.ports.tables import DoneRow, TablePart, Tables
 
 TABLES_NOTE: Final = "tables"

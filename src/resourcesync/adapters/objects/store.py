@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 from resourcesync.adapters.objects.bucket import ABSENT, Bucket
 from resourcesync.adapters.objects.lease import LEASE_KEY, LEASE_SECONDS, Lease
 from resourcesync.errors import StorageError
-from resourcesync.ports.storing import ObjectContent, StoredObject
+from resourcesync.ports.stores import ObjectContent, StoredObject
 
 TEMPORARY: Final = ".resourcesync/tmp/"
 """Below it is what is on its way; whoever holds the store removes what others left there."""

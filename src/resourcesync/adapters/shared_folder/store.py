@@ -21,7 +21,7 @@ from resourcesync.adapters.shared_folder.places import (
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import ConfigurationError, DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.storing import ObjectContent, StoredObject
+from resourcesync.ports.stores import ObjectContent, StoredObject
 
 PATIENCE: Final = 60.0
 """Seconds to wait for somebody who replaces or moves the same key at the same moment."""

@@ -14,7 +14,7 @@ from resourcesync.adapters.sitemap.measuring import METHODS, Measurer
 from resourcesync.adapters.sitemap.memory import MeasurementStore
 from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
-from resourcesync.discovery.documents import FetchedDocument
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.pages import MAX_SITEMAPS, named_sitemaps
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import (
     PAGES,
     advice,
@@ -63,7 +63,7 @@ def explore_page(it: DocumentTree, menu: Sequence[tuple[str, str]] = PAGES) -> s
         card(_tree_level(deque(it.found), 1, it.address), title="Documents") if it.found else None
     )
     said = f"{it.summary}. " if it.summary else ""
-    read = f"Read {wording.moment(it.read_at)}."
+    read = f"Read {formatting.moment(it.read_at)}."
     return page(
         f"Explore {it.name or it.address}",
         head,

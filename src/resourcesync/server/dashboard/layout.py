@@ -6,7 +6,7 @@ from typing import Final
 
 from resourcesync import __version__
 from resourcesync.destination.reports import MirrorState
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 
 PAGES: Final = (
@@ -63,7 +63,7 @@ def page(
             "div",
             tag("strong", "resourcesync"),
             tag("nav", links, aria_label="Pages"),
-            tag("time", wording.moment(now), datetime=wording.stamp(now)),
+            tag("time", formatting.moment(now), datetime=formatting.stamp(now)),
         ),
     )
     skip = tag("a", "To the content", href="#content", class_="skip")

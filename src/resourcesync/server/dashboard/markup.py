@@ -9,7 +9,7 @@ from html import escape
 from typing import Final, TypeAlias
 from urllib.parse import urlencode
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 
 _VOID: Final = frozenset({"input", "link", "meta"})
 
@@ -70,4 +70,4 @@ def _text(value: str | float) -> str:
 
 
 def _escape(text: str) -> str:
-    return escape(wording.escape(text))
+    return escape(formatting.escape(text))

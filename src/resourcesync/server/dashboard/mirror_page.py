@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.mirrors_page import share
@@ -74,21 +74,21 @@ def _source(it: MirrorSummary) -> Piece:
 
 def _numbers(it: MirrorDetail, days: int) -> Markup:
     brief, status = it.summary, it.summary.status
-    lag = "-" if brief.lag is None else wording.age(brief.lag)
-    since = "never in sync" if status.in_sync_at is None else wording.moment(status.in_sync_at)
+    lag = "-" if brief.lag is None else formatting.age(brief.lag)
+    since = "never in sync" if status.in_sync_at is None else formatting.moment(status.in_sync_at)
     waits = _latencies(it)
-    late = f"95 % within {wording.duration(_p95(waits))}" if waits else "no dated change came"
+    late = f"95 % within {formatting.duration(_p95(waits))}" if waits else "no dated change came"
     cost = sum(ran.report.received for ran in it.runs if ran.report is not None)
-    listed = f"{wording.count(brief.listed)} listed"
+    listed = f"{formatting.count(brief.listed)} listed"
     shown = (
         ("In sync", share(brief), ", ".join(_waiting(status))),
         ("Lag", lag, f"in sync at {since}" if status.in_sync_at else since),
-        ("Resources", wording.count(status.resources), listed if status.is_counted else ""),
-        ("Latency, median", wording.duration(median(waits)) if waits else "-", late),
+        ("Resources", formatting.count(status.resources), listed if status.is_counted else ""),
+        ("Latency, median", formatting.duration(median(waits)) if waits else "-", late),
         (
             "Received" if days > 1 else "Received, 24 h",
-            wording.size(cost),
-            f"in {wording.counted(len(it.runs), 'pull')}",
+            formatting.size(cost),
+            f"in {formatting.counted(len(it.runs), 'pull')}",
         ),
     )
     return tag(
@@ -108,10 +108,10 @@ def _numbers(it: MirrorDetail, days: int) -> Markup:
 def _waiting(status: MirrorStatus) -> Iterator[str]:
     """Say what keeps it from being in sync: what is not as listed, and what is listed no more."""
     if status.pending or not status.held:
-        yield f"{wording.count(status.pending)} not here as listed"
+        yield f"{formatting.count(status.pending)} not here as listed"
     if status.held:
         word = "held" if status.state is MirrorState.STOPPED else "not done"
-        yield f"{wording.counted(status.held, 'deletion')} {word}"
+        yield f"{formatting.counted(status.held, 'deletion')} {word}"
 
 
 def _latencies(it: MirrorDetail) -> list[float]:
@@ -151,7 +151,7 @@ def _plots(it: MirrorDetail, days: int) -> Iterator[Markup]:
         for kind in ("created", "updated", "deleted")
     ]
     made = plot(
-        f"Changes per {interval_name(days)}", lambda value: wording.count(round(value)), *kinds
+        f"Changes per {interval_name(days)}", lambda value: formatting.count(round(value)), *kinds
     )
     yield bars(replace(made, marks=integer_marks))
     yield _bytes(it, days)
@@ -179,7 +179,9 @@ def _latency(it: MirrorDetail, plot: Callable[..., Plot], group: _Grouped) -> Ma
     middle = Series(name="median", values=tuple(median(one) if one else None for one in found))
     late = Series(name="95 % within", values=tuple(_p95(one) if one else None for one in found))
     drawn = replace(
-        plot("Latency of changes", wording.duration, middle, late), marks=_marks_of_time, axis=_time
+        plot("Latency of changes", formatting.duration, middle, late),
+        marks=_marks_of_time,
+        axis=_time,
     )
     # A bar of days above minutes would hide what is to be seen.
     most = max((value for value in late.values if value is not None), default=0.0)
@@ -261,7 +263,7 @@ def _bytes(it: MirrorDetail, days: int) -> Markup:
             since=since,
             step=step,
             series=series,
-            form=lambda value: wording.size(round(value)),
+            form=lambda value: formatting.size(round(value)),
         )
     )
 
@@ -275,10 +277,10 @@ def _causes(it: MirrorDetail) -> Markup | None:
 
 def _cause(it: MirrorDetail, cause: PendingCause) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
-    yield wording.count(cause.count)
+    yield formatting.count(cause.count)
     yield cause.reason
     rests = cause.due is not None and cause.due > it.until
-    yield f"from {wording.moment(cause.due)} on" if rests and cause.due else "by the next pull"
+    yield f"from {formatting.moment(cause.due)} on" if rests and cause.due else "by the next pull"
     place = address("resource", name=it.summary.name, resource=cause.uri)
     yield tag("a", cause.uri, href=place)
 
@@ -304,9 +306,9 @@ def _runs(it: MirrorDetail) -> Markup:
 
 def _run(it: MirrorDetail, ran: EndedPull) -> Iterator[Piece]:
     place = address("run", name=it.summary.name, run=ran.run)
-    yield tag("a", wording.moment(ran.ended), href=place)
+    yield tag("a", formatting.moment(ran.ended), href=place)
     yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
     yield pull_summary(ran).partition("; ")[2] or pull_summary(ran)
-    yield "-" if ran.report is None else wording.count(ran.report.requests)
-    yield "-" if ran.report is None else wording.size(ran.report.received)
-    yield wording.duration((ran.ended - ran.started).total_seconds())
+    yield "-" if ran.report is None else formatting.count(ran.report.requests)
+    yield "-" if ran.report is None else formatting.size(ran.report.received)
+    yield formatting.duration((ran.ended - ran.started).total_seconds())

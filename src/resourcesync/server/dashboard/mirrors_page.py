@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import outcome, page, pill, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
 from resourcesync.server.dashboard.plots import spark
@@ -67,7 +67,7 @@ def _summary(mirrors: Sequence[MirrorSummary]) -> str:
     counts = Counter(it.status.state for it in mirrors if not it.error)
     parts = [f"{number} {state.value}" for state in _ORDER if (number := counts[state])]
     parts = [f"{unread} cannot be read", *parts] if unread else parts
-    return f"{wording.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
+    return f"{formatting.counted(len(mirrors), 'mirror')}: {', '.join(parts)}." if parts else ""
 
 
 def _rows(it: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
@@ -95,14 +95,14 @@ def _cells(it: MirrorSummary, now: datetime) -> Iterator[Piece]:
     yield tag("a", tag("strong", it.name), href=address("mirror", name=it.name))
     yield pill(status.state)
     yield share(it)
-    lag = "-" if it.lag is None else wording.age(it.lag)
+    lag = "-" if it.lag is None else formatting.age(it.lag)
     is_late = it.max_lag is not None and (it.lag is None or it.lag > it.max_lag)
     yield tag("span", lag, class_="state bad") if is_late else lag
-    yield wording.count(status.resources)
-    yield wording.count(status.pending)
+    yield formatting.count(status.resources)
+    yield formatting.count(status.pending)
     yield spark(it.days, "Changes of the last 7 days")
     ran = status.last_run
-    yield "never" if ran is None else f"{wording.age((now - ran).total_seconds())} ago"
+    yield "never" if ran is None else f"{formatting.age((now - ran).total_seconds())} ago"
 
 
 def share(it: MirrorSummary) -> str:
@@ -110,4 +110,4 @@ def share(it: MirrorSummary) -> str:
     every = it.listed + it.status.held
     is_given = not it.status.absent + it.status.skipped
     is_known = every > 0 or (it.status.state is MirrorState.IN_SYNC and is_given)
-    return wording.share(it.right, every) if is_known and it.status.is_counted else "-"
+    return formatting.share(it.right, every) if is_known and it.status.is_counted else "-"

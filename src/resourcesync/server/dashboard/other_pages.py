@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import (
     card,
     command,
@@ -51,7 +51,7 @@ _COUNTS: Final = (
 def resource_page(name: str, it: ExplainedResource, now: datetime) -> str:
     """Return the page that explains one resource of a mirror."""
     said = fact_table((label, command(text)) for label, text in it.lines)
-    rows = [row(_HISTORY_HEADS, [wording.moment(one.time), one.kind]) for one in it.history]
+    rows = [row(_HISTORY_HEADS, [formatting.moment(one.time), one.kind]) for one in it.history]
     past = card(table(_HISTORY_HEADS, rows), title="Changes here") if rows else None
     return page(it.uri, _up(name), tag("h1", it.uri), card(said), past, now=now, here="Mirrors")
 
@@ -61,13 +61,13 @@ def run_page(name: str, it: EndedPull, now: datetime) -> str:
     report = it.report
     state = MirrorState.FAILING if report is None else report.state
     times: list[tuple[str, Piece]] = [
-        ("Began", wording.moment(it.started)),
-        ("Ended", wording.moment(it.ended)),
-        ("Took", wording.duration((it.ended - it.started).total_seconds())),
+        ("Began", formatting.moment(it.started)),
+        ("Ended", formatting.moment(it.ended)),
+        ("Took", formatting.duration((it.ended - it.started).total_seconds())),
         ("Pull", it.run),
     ]
     title = tag(
-        "div", tag("h1", f"Pull of {wording.moment(it.ended)}"), pill(state), class_="title"
+        "div", tag("h1", f"Pull of {formatting.moment(it.ended)}"), pill(state), class_="title"
     )
     if report is None:
         failed = it.failed
@@ -87,15 +87,15 @@ def run_page(name: str, it: EndedPull, now: datetime) -> str:
 def _counts(report: RunReport) -> list[tuple[str, Piece]]:
     pairs: list[tuple[str, Piece]] = [("How", report.mode.value)]
     if report.as_of is not None:
-        pairs.append(("The Source as of", wording.moment(report.as_of)))
+        pairs.append(("The Source as of", formatting.moment(report.as_of)))
     pairs += [
-        (label, wording.count(number))
+        (label, formatting.count(number))
         for label, name in _COUNTS
         if (number := getattr(report, name)) or name in {"listed", "requests"}
     ]
     useful = min(report.useful, report.received)
-    pairs.append(("Received", wording.size(report.received)))
-    pairs.append(("Of that, content", wording.size(useful)))
+    pairs.append(("Received", formatting.size(report.received)))
+    pairs.append(("Of that, content", formatting.size(useful)))
     return pairs
 
 
@@ -112,13 +112,15 @@ def _audit(it: EndedAudit) -> list[Piece]:
     report = it.report
     wrong = report.listed - report.accurate + report.extra + report.refused
     return [
-        tag("a", wording.moment(it.ended), href=address("audit", name=it.mirror, run=report.run)),
+        tag(
+            "a", formatting.moment(it.ended), href=address("audit", name=it.mirror, run=report.run)
+        ),
         tag("a", it.mirror, href=address("mirror", name=it.mirror)),
         outcome(is_good=report.in_sync, word="in sync" if report.in_sync else "not in sync"),
-        "-" if report.is_begun else wording.share(report.present, report.listed),
-        "-" if report.accuracy is None else wording.share(report.accurate, report.present),
-        wording.count(wrong),
-        wording.count(report.absent + report.skipped),
+        "-" if report.is_begun else formatting.share(report.present, report.listed),
+        "-" if report.accuracy is None else formatting.share(report.accurate, report.present),
+        formatting.count(wrong),
+        formatting.count(report.absent + report.skipped),
         it.method,
     ]
 
@@ -129,7 +131,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         row(
             _EVENT_HEADS,
             [
-                wording.moment(it.time),
+                formatting.moment(it.time),
                 tag("a", it.mirror, href=address("mirror", name=it.mirror)),
                 it.kind,
                 outcome(is_good=not it.exit, word="good" if not it.exit else f"exit {it.exit}"),
@@ -138,7 +140,7 @@ def events_page(count: int, ended: Sequence[EndedRun], now: datetime) -> str:
         )
         for it in ended
     ]
-    more = f"{wording.counted(count, 'run')} ended since this service began."
+    more = f"{formatting.counted(count, 'run')} ended since this service began."
     body = card(table(_EVENT_HEADS, rows, id_="ended"))
     return page(
         "Events",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 from typing import Final
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.markup import Markup, join_markup, tag
 
 WIDTH: Final = 520
@@ -168,7 +168,7 @@ def spark(values: Sequence[int], what: str) -> Markup:
     drawn = [
         tag(
             "rect",
-            tag("title", f"{_day(len(values) - index - 1)}: {wording.count(value)}"),
+            tag("title", f"{_day(len(values) - index - 1)}: {formatting.count(value)}"),
             x=index * 12 + 1,
             y=24 - max(22 * value / most, 1.0),
             width=9,
@@ -177,7 +177,7 @@ def spark(values: Sequence[int], what: str) -> Markup:
         )
         for index, value in enumerate(values)
     ]
-    label = f"{what}: {', '.join(map(wording.count, values))}"
+    label = f"{what}: {', '.join(map(formatting.count, values))}"
     return tag(
         "svg",
         drawn,

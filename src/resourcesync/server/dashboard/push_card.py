@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import card, row, sentence, table
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.dashboard.views import PushStatus
@@ -65,13 +65,13 @@ def _subscription_rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup
         said.append(f"{it.reason}.".replace("?.", "?"))
     if it.refused:
         faults = [
-            f"{wording.count(number)} {_FAULTS[fault]}"
+            f"{formatting.count(number)} {_FAULTS[fault]}"
             for fault, number in it.refusals
             if fault in _FAULTS
         ]
         said.append(f"refused: {', '.join(faults)}.")
     if it.late:
-        said.append(f"{wording.count(it.late)} came to a former callback, as after a renewal.")
+        said.append(f"{formatting.count(it.late)} came to a former callback, as after a renewal.")
     drawn = [tag("span", sentence(note), " ") for note in said]
     yield tag("tr", tag("td", drawn, colspan=len(_PUSH_HEADS)), class_="note")
 
@@ -79,7 +79,7 @@ def _subscription_rows(it: SubscriptionReport, now: datetime) -> Iterator[Markup
 def _subscription_cells(it: SubscriptionReport, now: datetime) -> Iterator[Piece]:
     yield tag("strong", it.topic)
     yield _status_pill(it.status)
-    yield "-" if it.until is None else wording.moment(it.until)
-    yield "none" if it.last is None else f"{wording.age((now - it.last).total_seconds())} ago"
-    yield wording.count(it.accepted)
-    yield wording.count(it.refused)
+    yield "-" if it.until is None else formatting.moment(it.until)
+    yield "none" if it.last is None else f"{formatting.age((now - it.last).total_seconds())} ago"
+    yield formatting.count(it.accepted)
+    yield formatting.count(it.refused)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.explore_page import explore_page
@@ -65,11 +65,11 @@ def _numbers(it: SourceView) -> Markup:
     written = max((one.written for one in it.documents), default=None)
     ago = None if written is None else (it.now - written).total_seconds()
     shown = (
-        ("Resources", "-" if overview.resources is None else wording.count(overview.resources)),
-        ("Changes", "-" if overview.changes is None else wording.count(overview.changes)),
-        ("Published", "never" if ago is None else f"{wording.age(ago)} ago"),
-        ("Documents", wording.count(len(it.documents))),
-        ("Their size", wording.size(sum(one.size for one in it.documents))),
+        ("Resources", "-" if overview.resources is None else formatting.count(overview.resources)),
+        ("Changes", "-" if overview.changes is None else formatting.count(overview.changes)),
+        ("Published", "never" if ago is None else f"{formatting.age(ago)} ago"),
+        ("Documents", formatting.count(len(it.documents))),
+        ("Their size", formatting.size(sum(one.size for one in it.documents))),
     )
     return tag(
         "dl",
@@ -88,7 +88,7 @@ def _rate(it: SourceView) -> Markup:
         since=it.since,
         step=INTERVALS[it.days],
         series=tuple(series),
-        form=lambda value: wording.count(round(value)),
+        form=lambda value: formatting.count(round(value)),
         marks=integer_marks,
     )
     return bars(plot)
@@ -99,7 +99,9 @@ def _subscribers(it: SourceView) -> Markup | None:
         return None
     rows = [row(_LISTENING_HEADS, list(_listening(one))) for one in it.subscribers]
     more = it.subscribed - len(it.subscribers)
-    rest = tag("p", f"And {wording.counted(more, 'other')}.", class_="muted") if more > 0 else None
+    rest = (
+        tag("p", f"And {formatting.counted(more, 'other')}.", class_="muted") if more > 0 else None
+    )
     body: Piece = (table(_LISTENING_HEADS, rows), rest) if rows else "Nobody is subscribed."
     return card(body, title="Subscribers")
 
@@ -107,9 +109,9 @@ def _subscribers(it: SourceView) -> Markup | None:
 def _listening(it: TopicSubscriber) -> Iterator[Piece]:
     yield tag("strong", it.origin)
     yield it.topic.rpartition("/")[2] or it.topic
-    yield wording.moment(from_microseconds(it.expires))
+    yield formatting.moment(from_microseconds(it.expires))
     if it.attempts:
-        failed = wording.counted(it.attempts, "delivery", "deliveries")
+        failed = formatting.counted(it.attempts, "delivery", "deliveries")
         yield outcome(is_good=False, word=f"{failed} failed")
     elif it.has_pending_delivery:
         yield tag("span", "is being told", class_="state calm")
@@ -126,9 +128,9 @@ def _judged(it: ValidationStatus) -> Iterator[Piece]:
         word = outcome(is_good=it.is_good, word="no error" if it.is_good else "not good")
         yield word, f" {it.error or it.summary}"
         stale = " The documents have changed since." if it.is_stale else ""
-        yield f"Judged {wording.moment(it.ended)}.{stale}"
+        yield f"Judged {formatting.moment(it.ended)}.{stale}"
     if it.is_running:
-        many = wording.counted(it.documents, "document")
+        many = formatting.counted(it.documents, "document")
         yield (
             f"The documents are being judged: {many} so far. ",
             tag("a", "Look again", href="validate"),
@@ -148,9 +150,9 @@ def _link(text: str) -> Markup:
 
 def _document(one: DocumentFile, it: SourceView) -> Iterator[Piece]:
     yield one.name
-    yield wording.size(one.size)
-    yield wording.age((it.now - one.written).total_seconds())
-    yield wording.moment(one.written)
+    yield formatting.size(one.size)
+    yield formatting.age((it.now - one.written).total_seconds())
+    yield formatting.moment(one.written)
 
 
 def _figures(it: SourceView) -> Iterator[tuple[str, Piece]]:
@@ -159,5 +161,5 @@ def _figures(it: SourceView) -> Iterator[tuple[str, Piece]]:
             named = ", ".join(f"{name} {text}" for name, text in labels)
             yield (
                 figure.help_text + (f" ({named})" if named else ""),
-                f"{value:,.6g}" if value % 1 else (wording.count(int(value))),
+                f"{value:,.6g}" if value % 1 else (formatting.count(int(value))),
             )

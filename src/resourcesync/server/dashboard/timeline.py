@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.model import wording
+from resourcesync.model import formatting
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.plots import days_between
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail
@@ -91,7 +91,7 @@ def _resource_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterato
         if report is None or report.mode != "baseline" or report.as_of is None:
             continue
         begin, end = x(report.as_of), x(ran.ended)
-        text = f"Resource List of {wording.moment(report.as_of)}, read {wording.moment(ran.ended)}"
+        text = f"Resource List of {formatting.moment(report.as_of)}, read {formatting.moment(ran.ended)}"
         yield tag(
             "rect",
             tag("title", text),
@@ -114,10 +114,10 @@ def _change_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[
         if end < it.since or span.since > it.until:
             continue
         begin, width = x(start), max(x(end) - x(start), 2.0)
-        until = "open" if span.until is None else wording.moment(span.until)
+        until = "open" if span.until is None else formatting.moment(span.until)
         yield tag(
             "rect",
-            tag("title", f"Change List {wording.moment(span.since)} to {until}: {span.uri}"),
+            tag("title", f"Change List {formatting.moment(span.since)} to {until}: {span.uri}"),
             x=begin,
             y=y - 9,
             width=width,
@@ -155,8 +155,8 @@ def _dots(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]:
     shifts = {"created": -7, "updated": 0, "deleted": 7}
     for (place, kind), found in list(groups.items())[:_MOST]:
         made, came = found[0]
-        waited = wording.duration(max((came - made).total_seconds(), 0.0))
-        text = f"{wording.counted(len(found), 'resource')} {kind} {wording.moment(made)};"
+        waited = formatting.duration(max((came - made).total_seconds(), 0.0))
+        text = f"{formatting.counted(len(found), 'resource')} {kind} {formatting.moment(made)};"
         yield tag(
             "circle",
             tag("title", f"{text} here after {waited}"),
@@ -171,7 +171,7 @@ def _awaited(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Marku
     y = _LANES["source"]
     for change in it.awaited[:_MOST]:
         begin = x(change.dated)
-        title = tag("title", f"Not here yet, made {wording.moment(change.dated)}: {change.uri}")
+        title = tag("title", f"Not here yet, made {formatting.moment(change.dated)}: {change.uri}")
         yield tag(
             "g",
             title,
@@ -185,7 +185,7 @@ def _notices(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Marku
     y = _LANES["notices"]
     for moment in it.notices[:_MOST]:
         at = x(moment)
-        title = tag("title", f"Notification {wording.moment(moment)}")
+        title = tag("title", f"Notification {formatting.moment(moment)}")
         yield tag("path", title, d=f"M{at - 4:.1f} {y - 7}h8l-4 8z", class_="s1")
 
 
@@ -200,7 +200,7 @@ def _pulls(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterator[Markup]
         ran = max(runs, key=lambda one: (_badness(one), one.changes))
         bad, tall = _badness(ran), 12 if ran.changes or _badness(ran) else 6
         more = f" (and {len(runs) - 1} more)" if len(runs) > 1 else ""
-        text = f"Pull {wording.moment(ran.ended)}: {pull_summary(ran)}{more}"
+        text = f"Pull {formatting.moment(ran.ended)}: {pull_summary(ran)}{more}"
         mark = tag(
             "rect",
             tag("title", text),
@@ -228,14 +228,14 @@ def pull_summary(ran: EndedPull) -> str:
     if ran.report is None:
         return ran.outcome
     parts = [
-        wording.counted(number, kind, kind)
+        formatting.counted(number, kind, kind)
         for kind in _KINDS
         if (number := getattr(ran.report, kind))
     ]
     if ran.report.failed:
-        parts.append(f"{wording.count(ran.report.failed)} failed")
+        parts.append(f"{formatting.count(ran.report.failed)} failed")
     if ran.report.held:
-        parts.append(f"{wording.counted(ran.report.held, 'deletion')} held")
+        parts.append(f"{formatting.counted(ran.report.held, 'deletion')} held")
     return f"{ran.report.state.value}; {', '.join(parts) or 'nothing new'}"
 
 
@@ -271,12 +271,12 @@ def _row(it: MirrorDetail, number: int) -> Markup:
     change = it.changes[number]
     waited = ""
     if change.dated is not None:
-        waited = wording.duration(max((change.time - change.dated) / timedelta(seconds=1), 0.0))
+        waited = formatting.duration(max((change.time - change.dated) / timedelta(seconds=1), 0.0))
     place = address("resource", name=it.summary.name, resource=change.uri)
     return tag(
         "tr",
-        tag("td", "" if change.dated is None else wording.moment(change.dated)),
-        tag("td", wording.moment(change.time)),
+        tag("td", "" if change.dated is None else formatting.moment(change.dated)),
+        tag("td", formatting.moment(change.time)),
         tag("td", waited),
         tag("td", change.kind),
         tag("td", tag("a", change.uri, href=place)),

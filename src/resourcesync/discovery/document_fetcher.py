@@ -19,7 +19,7 @@ from resourcesync.ports import (
     served_at,
     validators_of,
 )
-from resourcesync.ports.fetching import CacheValidators
+from resourcesync.ports.fetcher import CacheValidators
 
 Scratch = Callable[[], BinaryIO]
 """Opens a nameless temporary file."""

@@ -10,13 +10,22 @@ from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
-from resourcesync.validator._entries import ParsedEntry, is_rs, read_entry
-from resourcesync.validator._header import RootChecks
-from resourcesync.validator._kinds import EntryChecks
-from resourcesync.validator._links import DescriptionLinks, check_links
-from resourcesync.validator._nodes import ElementNode, Spot
-from resourcesync.validator._parsing import ElementParser, StopError
-from resourcesync.validator._subject import DOCUMENTS, DocumentKind, ExaminedDocument, capability_of
+from resourcesync.validator._elements import ElementNode, ElementParser, Spot, StopError
+from resourcesync.validator._entry_checks import (
+    DescriptionLinks,
+    ParsedEntry,
+    check_links,
+    is_rs,
+    read_entry,
+)
+from resourcesync.validator._examined_document import (
+    DOCUMENTS,
+    DocumentKind,
+    ExaminedDocument,
+    capability_of,
+)
+from resourcesync.validator._kind_checks import EntryChecks
+from resourcesync.validator._root_checks import RootChecks
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.marks import Marks, MarkStore
 from resourcesync.validator.rule import RuleProfile

@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
-from resourcesync.validator._nodes import ByteWindow, ElementNode, Spot
+from resourcesync.validator._elements import ByteWindow, ElementNode, Spot
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.rules import RULES

@@ -12,22 +12,22 @@ from resourcesync.model.vocabulary import (
     Capability,
     Dialect,
 )
-from resourcesync.validator._nodes import ElementNode, Spot
-from resourcesync.validator._subject import (
-    OLD_NAMESPACES,
-    SNAPSHOTS,
-    DocumentKind,
-    ExaminedDocument,
-    capability_of,
-    kind_of,
-)
-from resourcesync.validator._values import (
+from resourcesync.validator._attribute_checks import (
     MD_NAMES,
     check_link,
     check_names,
     check_pairs,
     check_places,
     check_values,
+)
+from resourcesync.validator._elements import ElementNode, Spot
+from resourcesync.validator._examined_document import (
+    OLD_NAMESPACES,
+    SNAPSHOTS,
+    DocumentKind,
+    ExaminedDocument,
+    capability_of,
+    kind_of,
 )
 from resourcesync.validator.summaries import DocumentPlace
 
