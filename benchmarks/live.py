@@ -14,7 +14,7 @@ from pathlib import Path
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.source.policy import Policy

@@ -12,7 +12,7 @@ import pytest
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import __version__
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run_units as run_units
 from resourcesync.errors import EngineError

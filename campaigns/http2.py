@@ -8,7 +8,7 @@ import trustme
 
 from campaigns.generated import installed
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.wiring.mirrors import Network, open_destination

@@ -15,8 +15,8 @@ from campaigns.generated import (
 )
 from campaigns.measured import Measured, command
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.memory import SyncState
 from resourcesync.ports.mirror import Copy, Fixity, StateTransaction
 

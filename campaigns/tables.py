@@ -21,7 +21,7 @@ import duckdb
 
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.tables import ParquetTables
-from resourcesync.adapters.tables.merging import Cutter
+from resourcesync.adapters.tables.table_merge import Cutter
 from resourcesync.ports.mirror import Copy
 from resourcesync.ports.tables import DoneRow, JoinResult, TablePart, WorkRow
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import ServerThread, find_tree
 from tests.support.commands import environment, files_of, free_port

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import database
-from resourcesync.adapters.hub import followers, subscriptions
+from resourcesync.adapters.hub import follower_store, hub_store
 from resourcesync.adapters.mirror import schema
 from resourcesync.validator.rule import Level
 from resourcesync.validator.rules import FAMILIES, RULES
@@ -75,7 +75,7 @@ def test_the_title_of_a_decision_begins_with_the_number_of_its_file() -> None:
     [
         ("state-schema", [*schema.MIGRATIONS]),
         ("catalogue-schema", [*database._MIGRATIONS]),
-        ("push-schema", [*subscriptions._SCHEMA, *followers._SCHEMA]),
+        ("push-schema", [*hub_store._SCHEMA, *follower_store._SCHEMA]),
     ],
 )
 def test_every_table_and_column_of_a_store_is_explained(page: str, scripts: list[str]) -> None:

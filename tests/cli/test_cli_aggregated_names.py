@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring.serving import LateApplication, find_tree

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Resource

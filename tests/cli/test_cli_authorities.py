@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 import resourcesync
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.command_line import Said, rows

@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.configured import MirrorConfiguration, load
 from resourcesync.cli.main import run
 from resourcesync.cli.status import status_table

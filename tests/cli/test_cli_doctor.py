@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trustme
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror import examining
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror import mirror_folder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
 from tests.support.settings_file import AUTH, museum, put
@@ -200,8 +200,8 @@ def test_a_name_that_is_there_already_is_no_second_file(here: Path) -> None:
     # As on a file system that does not tell case: what was not made is there all the same.
     (here / "A").touch()
 
-    assert not examining._are_two(here, "a", "A")
-    assert examining._are_two(here, "a", "B")
+    assert not mirror_folder._are_two(here, "a", "A")
+    assert mirror_folder._are_two(here, "a", "B")
     assert [it.name for it in here.iterdir()] == ["A"]
 
 

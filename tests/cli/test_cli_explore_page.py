@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.configured import load
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run

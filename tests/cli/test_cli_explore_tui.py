@@ -17,7 +17,7 @@ pytest.importorskip("textual", reason="the extra is not installed: pip install '
 from textual.pilot import Pilot
 from textual.widgets import Input, Static, Tree
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.explore_tui import ExplorerApp
 from resourcesync.cli.explore_walk import BackgroundWalk, Step
 from resourcesync.discovery.tree import SourceNode

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.json_output import JsonScreen
 from resourcesync.cli.output import (

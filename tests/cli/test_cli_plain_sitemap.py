@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run
 from resourcesync.wiring import serving
 from tests.support.asgi import ask

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.job import Job, render_nothing
 from resourcesync.cli.output import (
     CommandOutcome,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.cli.publish_words import conclude
 from resourcesync.source.publisher import Publication
@@ -180,7 +180,7 @@ def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> Non
     code = (
         "import sys; from pathlib import Path\n"
         "from resourcesync.adapters.catalogue import FileCatalogue\n"
-        "from resourcesync.adapters.clock import SystemClock\n"
+        "from resourcesync.adapters.system import SystemClock\n"
         "held = FileCatalogue(Path(sys.argv[1]), SystemClock()); print('held', flush=True)\n"
         "sys.stdin.read()"
     )

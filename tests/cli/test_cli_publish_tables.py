@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.server.running import ServerThread
 from resourcesync.wiring.documents import documents_at

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree

@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.serve_pages import ServePages, Validation
 from resourcesync.server.dashboard.windows import WINDOWS
 from resourcesync.wiring import publishing

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.set_folders import read_sets
+from resourcesync.adapters.mirror.mirror_folder import read_sets
 from resourcesync.cli.main import run
 from tests.support.command_line import LATER, Said, rows
 from tests.support.commands import files_of

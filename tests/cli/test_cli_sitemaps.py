@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource

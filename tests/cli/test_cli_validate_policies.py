@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring.publishing import PublishRequest, publish_tree

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.event_schema import event_schema
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_words import render_event

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.memory import ManualClock, MemoryCatalogue
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue
 from resourcesync.testing import CatalogueSuite
 
 

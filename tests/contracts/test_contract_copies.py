@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.adapters.stored_copies import StoredCopies

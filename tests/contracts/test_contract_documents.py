@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.testing import DocumentStoreSuite
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from resourcesync.adapters.elastic.account import IndexAccount
 from resourcesync.adapters.elastic.client import SearchServer
-from resourcesync.adapters.elastic.layout import CHANGE_FIELDS
+from resourcesync.adapters.elastic.documents import CHANGE_FIELDS
 from resourcesync.adapters.elastic.settings import parse_settings
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync.testing import AccountSuite

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.plan import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError

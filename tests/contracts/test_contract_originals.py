@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.memory import ManualClock, MemoryOriginals
+from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from resourcesync.testing import OriginalsSuite
 from tests.support import trees
 

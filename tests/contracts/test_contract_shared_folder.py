@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.shared_folder import FolderStore, locks, open_store
+from resourcesync.adapters.shared_folder import FolderStore, open_store, store
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -150,7 +150,7 @@ def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
     store: FolderStore,
 ) -> None:
     with store.lock("us"):
-        locks._close_in_child()  # as in a forked process
+        store._close_in_child()  # as in a forked process
         own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
     os.close(own)
 

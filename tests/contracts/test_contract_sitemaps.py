@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.sitemap import open_account
-from resourcesync.adapters.sitemap.memory import MeasurementStore
+from resourcesync.adapters.sitemap.measurements import MeasurementStore
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,

@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.elastic import client
 from resourcesync.adapters.elastic.account import IndexAccount
-from resourcesync.adapters.elastic.layout import CHANGE_FIELDS, RESOURCE_FIELDS
+from resourcesync.adapters.elastic.documents import CHANGE_FIELDS, RESOURCE_FIELDS
 from resourcesync.cli.main import run
 from resourcesync.errors import (
     BadResponseError,

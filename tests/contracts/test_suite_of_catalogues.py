@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.memory import (
+from resourcesync.adapters.in_memory import (
     MemoryCatalogue,
     MemoryEntry,
     MemoryRecording,

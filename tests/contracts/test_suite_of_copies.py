@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folders import OpenFolders
-from resourcesync.adapters.mirror.staged import StagedFile
+from resourcesync.adapters.mirror.open_folders import OpenFolders
+from resourcesync.adapters.mirror.staged_file import StagedFile
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import StorageError
 from resourcesync.testing import DocumentStoreSuite
 from tests.support.breaking import checks_of, finds

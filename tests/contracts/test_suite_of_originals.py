@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock, MemoryOriginals
+from resourcesync.adapters.in_memory import ManualClock, MemoryOriginals
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original

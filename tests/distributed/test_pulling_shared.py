@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror
-from resourcesync.adapters.exchange import StoredExchange
+from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.cli.main import run
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.plan import as_unknown

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror import change_log
-from resourcesync.adapters.mirror.consumers import ConsumerFiles
-from resourcesync.adapters.mirror.folder import STATE_FILE
+from resourcesync.adapters.mirror.change_log import ConsumerFiles
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.options import PullOptions

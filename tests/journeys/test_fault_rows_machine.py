@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.ports import CopyInstallation, CopyRemoval, FetchRequest

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from campaigns.wikipedia import Wiki
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.feeds import streams, telling
+from resourcesync.adapters.feeds import change_feed, event_feeds
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.server.running import ServerThread
@@ -27,8 +27,8 @@ QUICK = {"quiet": "0.2"}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_FIRST_PAUSE", 0.05)
-    monkeypatch.setattr(telling, "_LONGEST", 0.05)
+    monkeypatch.setattr(event_feeds, "_FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(change_feed, "_LONGEST", 0.05)
 
 
 def pull(folder: Path, url: str) -> None:
@@ -101,13 +101,13 @@ def test_the_changes_of_another_source_are_followed(tmp_path: Path) -> None:
             SystemClock(), mounts={theirs.events_path: theirs.events(10)}
         )
         address = f"sse:{server.uri.rstrip('/')}{theirs.events_path}"
-        with streams.open_own(options(address, **QUICK)) as account:
+        with event_feeds.open_own(options(address, **QUICK)) as account:
             position = list(account.changes(account.position(), 0))[-1].position
         (tree / "b.txt").write_text("b")
         (tree / "a.txt").unlink()
         publish_tree(tree, {}, clock=SystemClock())
 
-        with streams.open_own(options(address, **QUICK)) as account:
+        with event_feeds.open_own(options(address, **QUICK)) as account:
             told: list[ChangeBatch] = []
             until = time.monotonic() + 5
             while not names(told) and time.monotonic() < until:
@@ -135,7 +135,7 @@ def test_a_stream_of_nginx_with_nchan_is_gone_on_with_without_a_gap(tmp_path: Pa
         position, told = "", list[str]()
         tell("before")
         for number in range(4):
-            with streams.open_own(options(f"sse:{origin}/stream", **QUICK)) as account:
+            with event_feeds.open_own(options(f"sse:{origin}/stream", **QUICK)) as account:
                 for lot in account.changes(position or account.position(), 10):
                     told += names([lot])
                     position = lot.position

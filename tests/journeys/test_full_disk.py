@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.processes import command
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c

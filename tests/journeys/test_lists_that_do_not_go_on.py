@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import StateTransaction

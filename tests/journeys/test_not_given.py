@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of

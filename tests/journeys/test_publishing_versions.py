@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.wiring import serving
 from tests.support.command_line import Said, rows

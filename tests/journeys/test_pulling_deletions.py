@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit

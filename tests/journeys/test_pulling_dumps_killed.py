@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError

@@ -19,7 +19,7 @@ RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 def republish(world: World) -> None:
     """A Source that starts anew: a newer Resource List, and Change Lists from there only."""
-    from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+    from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 
     world.catalogue = MemoryCatalogue()
     world.documents = MemoryDocuments()

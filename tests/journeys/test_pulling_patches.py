@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError

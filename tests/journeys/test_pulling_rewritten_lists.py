@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
 from resourcesync.source.policy import PublicationStep

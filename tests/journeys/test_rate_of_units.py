@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run_units
 from resourcesync.wiring.engines import open_engine

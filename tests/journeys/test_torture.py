@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.commands import Ran, resourcesync
 from tests.support.torture import TortureSource

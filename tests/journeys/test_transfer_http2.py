@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.wiring.mirrors import Network, open_destination

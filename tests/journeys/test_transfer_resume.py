@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.adapters.mirror.parts import MAX_PARTS
-from resourcesync.adapters.mirror.staged import MIN_SAVED_BYTES
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES
+from resourcesync.adapters.mirror.staging import MAX_PARTS
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.reports import MirrorState
 from tests.support.hostile_server import CLOSE, Asked, Step, answer
 from tests.support.scripted_source import ScriptedSource, cut_at, serve
@@ -227,7 +227,7 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pass
     tmp = root / ".resourcesync/tmp"
     plant(tmp, 5)
-    monkeypatch.setattr("resourcesync.adapters.mirror.parts.MAX_PART_BYTES", 3 * MIN_SAVED_BYTES)
+    monkeypatch.setattr("resourcesync.adapters.mirror.staging.MAX_PART_BYTES", 3 * MIN_SAVED_BYTES)
     with MirrorFolder(root, SystemClock()):
         assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {
             "a-0",

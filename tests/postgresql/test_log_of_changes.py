@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from resourcesync.adapters.postgres import log
+from resourcesync.adapters.postgres import change_log
 from resourcesync.errors import (
     ConfigurationError,
     DiscontinuityError,
@@ -145,14 +145,14 @@ def test_what_is_pruned_while_it_is_read_is_told(
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
-    check = log.readable_snapshot
+    check = change_log.readable_snapshot
 
     def check_and_prune(*asked: Any) -> str:
         found = check(*asked)
         assert records.run(f"SELECT {LOG}_prune('0')") == [(2,)]
         return found
 
-    monkeypatch.setattr(log, "readable_snapshot", check_and_prune)
+    monkeypatch.setattr(change_log, "readable_snapshot", check_and_prune)
 
     assert uris(list(opened.changes(position, 0))) == {"b"}
 

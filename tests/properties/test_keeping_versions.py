@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher

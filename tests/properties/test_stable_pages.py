@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.files import ServedFolder
 from tests.support.asgi import CANARY, ask

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import read
 from resourcesync.documents.packages.planning import PackageSize

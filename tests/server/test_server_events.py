@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.catalogue import FileChangeLog
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind

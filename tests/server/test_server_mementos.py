@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.server import mementos
 from resourcesync.server.conditions import format_http_date, parse_http_date
 from resourcesync.wiring import mementos as wired

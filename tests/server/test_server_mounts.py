@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import Application, ServedSource, create_app
 from resourcesync.server.mounting import run_lifespan

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.figures import Metric, write_metrics

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.server.running import ConnectionLimits, ServerThread
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree

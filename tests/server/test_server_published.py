@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.catalogue import notes
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.catalogue import database
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StateError, StorageError
 from resourcesync.wiring.publishing import NOTE, publish_tree
 from resourcesync.wiring.serving import find_tree
@@ -107,11 +107,11 @@ def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(tmp_path:
     served(tmp_path, exclude=("*.key",))
     path = tmp_path / ".resourcesync/catalogue.db"
 
-    note = notes._read_unchanging(path, NOTE)
+    note = database._read_unchanging(path, NOTE)
 
     assert note is not None
-    assert note == notes.read_note(path, NOTE)
-    assert notes._read_unchanging(path, "nothing") is None
+    assert note == database.read_note(path, NOTE)
+    assert database._read_unchanging(path, "nothing") is None
 
 
 @pytest.mark.parametrize(

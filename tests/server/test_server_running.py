@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.running import ConnectionLimits, ServerThread, serve_forever
@@ -341,7 +341,7 @@ def test_a_failure_to_announce_ends_the_server(app: ASGIApp) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import Served, create_app
 from resourcesync.server.running import serve_forever
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.living import MOMENT, ScenarioSource

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
 from resourcesync.wiring import accounts, catalogues

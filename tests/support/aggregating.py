@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource

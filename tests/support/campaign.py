@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Filters
 from resourcesync.destination.plan import DeletionLimit

@@ -4,7 +4,7 @@ import hashlib
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.memory import (
+from resourcesync.adapters.in_memory import (
     ManualClock,
     MemoryCatalogue,
     MemoryDocuments,

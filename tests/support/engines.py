@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.engines.executors import ExecutorEngine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import run_units
 from resourcesync.ports.engines import ExecutionEngine, UnitOutcome

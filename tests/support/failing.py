@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.commands import environment, files_of
 

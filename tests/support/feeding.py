@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.wiring.exploring import open_fetcher
 from resourcesync.wiring.mirrors import Network

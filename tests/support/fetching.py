@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 

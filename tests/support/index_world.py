@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from resourcesync.adapters.elastic.account import IndexAccount
 from resourcesync.adapters.elastic.client import SearchServer
 from resourcesync.adapters.elastic.settings import parse_settings
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.resources import Change
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions

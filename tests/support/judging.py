@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.validating import ValidationEvent, ValidationOptions, Validator

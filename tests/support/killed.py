@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.names import RELOCATED
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent

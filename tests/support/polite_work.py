@@ -3,8 +3,8 @@
 from random import Random
 from typing import NamedTuple
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import FetchRequest, FetchResponse
 from resourcesync.ports.engines import HostShare, UnitOutcome
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folders import OpenFolders
+from resourcesync.adapters.mirror.open_folders import OpenFolders
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import MOVING, SyncState
 

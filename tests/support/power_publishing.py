@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
 from resourcesync.source.paging import PageLimits

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
+from resourcesync.adapters.system import SystemClock
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.policy import ChangeLists, Policy

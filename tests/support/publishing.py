@@ -8,7 +8,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.memory import (
+from resourcesync.adapters.in_memory import (
     ManualClock,
     MemoryCatalogue,
     MemoryDocuments,

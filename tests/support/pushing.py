@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.hub import FileFollowers
+from resourcesync.adapters.system import SystemClock
 from resourcesync.server.callbacks import CallbackApplication
 from resourcesync.server.running import ServerThread
 from resourcesync.websub.subscriber import Subscriber

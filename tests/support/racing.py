@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Self
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.wiring.mirrors import Network, open_destination

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import ServedSource, create_app
 
 LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"

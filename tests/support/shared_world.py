@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled import TabledState
+from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.tables import ParquetTables
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from resourcesync.adapters.memory import (
+from resourcesync.adapters.in_memory import (
     ManualClock,
     MemoryCatalogue,
     MemoryDocuments,
     MemoryOriginals,
 )
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mappers import MapperFactory
 from resourcesync.destination.memory import SyncState

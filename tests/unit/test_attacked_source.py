@@ -13,9 +13,9 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.catalogue.posting import PostedCatalogue
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.adapters.catalogue.posted_catalogue import PostedCatalogue
+from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
+from resourcesync.adapters.system import SystemClock
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream

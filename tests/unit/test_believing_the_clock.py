@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.catalogue.lock import PublishLock
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.catalogue.database import PublishLock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.recording import NOW, TICK, changes, record_first, resource
 
@@ -76,7 +76,7 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib\n"
         "from resourcesync.adapters.catalogue import FileCatalogue\n"
-        "from resourcesync.adapters.memory import ManualClock\n"
+        "from resourcesync.adapters.in_memory import ManualClock\n"
         "with FileCatalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"

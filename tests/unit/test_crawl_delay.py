@@ -2,9 +2,9 @@
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
+from resourcesync.adapters.system import SystemClock
 from resourcesync.config import parse_rate
 from resourcesync.wiring.transports import open_fetcher
 from tests.support.fetching import request

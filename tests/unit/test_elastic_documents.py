@@ -17,7 +17,7 @@ from resourcesync.adapters.elastic.documents import (
     resource_document,
 )
 from resourcesync.adapters.elastic.settings import IndexSettings, parse_settings
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.elastic import positions
-from resourcesync.adapters.elastic.positions import (
+from resourcesync.adapters.elastic import change_log
+from resourcesync.adapters.elastic.change_log import (
     LogPosition,
     ReportedEntry,
     advance_position,
@@ -73,12 +73,12 @@ def test_what_is_held_back_is_seen_again(events: list[Event], start: int, held: 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 20))
 def test_no_more_are_remembered_than_there_is_room_for(times: list[int], start: int) -> None:
     known = [ReportedEntry(str(number), at) for number, at in enumerate(times)]
-    most, positions_most = 10, positions.MAX_REMEMBERED
+    most, positions_most = 10, change_log.MAX_REMEMBERED
     try:
-        setattr(positions, "MAX_REMEMBERED", most)  # noqa: B010 - it is final elsewhere
+        setattr(change_log, "MAX_REMEMBERED", most)  # noqa: B010 - it is final elsewhere
         moment = narrow_start(known, start)
     finally:
-        setattr(positions, "MAX_REMEMBERED", positions_most)  # noqa: B010 - it is final elsewhere
+        setattr(change_log, "MAX_REMEMBERED", positions_most)  # noqa: B010 - it is final elsewhere
 
     assert sum(it.logged >= moment for it in known) <= most
     assert moment == start or sum(it.logged >= start for it in known) > most

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.feeds import files
-from resourcesync.adapters.feeds.files import GrowingFile
+from resourcesync.adapters.feeds import line_feeds
+from resourcesync.adapters.feeds.line_feeds import GrowingFile
+from resourcesync.adapters.system import SystemClock
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, DiscontinuityError, StateError, StorageError
 from resourcesync.ports.accounts import ChangeBatch
@@ -83,7 +83,7 @@ class Reader:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(line_feeds, "_POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_reader_that_was_away_for_two_rotations_misses_nothing(path: Path) -> 
 def test_what_is_written_to_a_renamed_file_soon_after_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_LATE_WRITE_SECONDS", 0.8)
+    monkeypatch.setattr(line_feeds, "_LATE_WRITE_SECONDS", 0.8)
     reader = Reader(path)
     add(path, line("a"))
     reader.read()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from resourcesync.adapters.feeds import redis_streams
+from resourcesync.adapters.feeds import redis_feed
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -49,7 +49,7 @@ def client(address: str) -> Iterator["Redis"]:
 
 @contextmanager
 def stream(address: str, **values: str) -> Iterator[ResourceAccount]:
-    with redis_streams.open_stream(options(address, stream=STREAM, **values)) as account:
+    with redis_feed.open_stream(options(address, stream=STREAM, **values)) as account:
         yield account
 
 
@@ -129,8 +129,8 @@ def test_what_says_nothing_is_left_out(address: str, client: "Redis") -> None:
 def test_an_entry_that_is_too_long_is_left_out_and_never_fetched(
     address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_streams, "_MOST_BYTES", 10_000)
-    monkeypatch.setattr(redis_streams, "_MUCH_BYTES", 20_000)
+    monkeypatch.setattr(redis_feed, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(redis_feed, "_MUCH_BYTES", 20_000)
     add(client, "a")
     client.xadd(STREAM, {"json": "x" * 3_000_000})
     for name in "bcdefg":
@@ -148,7 +148,7 @@ def test_an_entry_that_is_too_long_is_left_out_and_never_fetched(
 def test_who_may_run_no_scripts_there_reads_all_the_same(
     address: str, client: "Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_streams, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(redis_feed, "_MOST_BYTES", 10_000)
     add(client, "a")
     client.xadd(STREAM, {"json": "x" * 30_000})
     add(client, "b")
@@ -275,7 +275,7 @@ def test_a_server_that_is_not_there_or_refuses_is_an_error(
 def test_what_cannot_work_is_told(where: str, values: dict[str, str]) -> None:
     with (
         pytest.raises(ConfigurationError) as refused,
-        redis_streams.open_stream(options(where, **values)),
+        redis_feed.open_stream(options(where, **values)),
     ):
         raise AssertionError("it was opened")
     assert "hush" not in refused.value.message

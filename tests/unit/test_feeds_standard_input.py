@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.feeds import standard_input
-from resourcesync.adapters.feeds.standard_input import StandardInput
+from resourcesync.adapters.feeds import line_feeds
+from resourcesync.adapters.feeds.line_feeds import StandardInput
+from resourcesync.adapters.system import SystemClock
 from resourcesync.documents.ndjson import MAX_LINE
 from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.feeding import line, names, omissions
@@ -103,7 +103,7 @@ def test_who_waits_is_told_in_time_that_nothing_came(pipe: Pipe) -> None:
 def test_a_line_that_is_too_long_is_passed_over(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standard_input, "_GATHER", 0.01)
+    monkeypatch.setattr(line_feeds, "_GATHER", 0.01)
 
     def write() -> None:
         pipe.write(line("a"))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.feeds import streams, telling
-from resourcesync.adapters.http import streaming
+from resourcesync.adapters.feeds import change_feed, event_feeds
+from resourcesync.adapters.http import fetcher
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -28,16 +28,18 @@ from tests.support.feeding import line, names, omissions, options
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
-    monkeypatch.setattr(streams, "_FIRST_PAUSE", 0.1)
-    monkeypatch.setattr(telling, "_LONGEST", 0.02)
-    monkeypatch.setattr(streaming, "_TURN", 0.02)
+    monkeypatch.setattr(event_feeds, "_FIRST_PAUSE", 0.1)
+    monkeypatch.setattr(change_feed, "_LONGEST", 0.02)
+    monkeypatch.setattr(fetcher, "_TURN", 0.02)
     with EventServer() as running:
         yield running
 
 
 @contextmanager
 def own(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
-    with streams.open_own(options(f"sse:{server.url}", **{"quiet": "0.25", **values})) as account:
+    with event_feeds.open_own(
+        options(f"sse:{server.url}", **{"quiet": "0.25", **values})
+    ) as account:
         yield account
 
 
@@ -288,7 +290,7 @@ def test_a_reader_that_is_slow_holds_the_server_up_and_no_memory(
 ) -> None:
     with own(server) as account:
         position = begun(account, server)
-        monkeypatch.setattr(telling, "_LONGEST", 5.0)
+        monkeypatch.setattr(change_feed, "_LONGEST", 5.0)
         for number in range(1_100):
             server.tell(line(f"n{number}", type="t" * 2_000).rstrip(), "updated")
         told = []
@@ -324,7 +326,7 @@ def test_what_cannot_work_is_told_before_anything_is_asked(
 ) -> None:
     with (
         pytest.raises(ConfigurationError) as refused,
-        streams.open_own(options(address, **values)),
+        event_feeds.open_own(options(address, **values)),
     ):
         raise AssertionError("it was opened")
     assert "hush" not in refused.value.message
@@ -354,7 +356,7 @@ def event(title: str, moment: datetime, **more: object) -> bytes:
 @contextmanager
 def wikimedia(server: EventServer, **values: str) -> Iterator[ResourceAccount]:
     asked: AccountOptions = options(f"eventstreams:{server.url}", **{"quiet": "0.25", **values})
-    with streams.open_wikimedia(asked) as account:
+    with event_feeds.open_wikimedia(asked) as account:
         yield account
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Original

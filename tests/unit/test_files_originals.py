@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, folders, tree
-from resourcesync.adapters.files.media_types import media_type
-from resourcesync.adapters.files.names import to_name, to_names, to_segment
+from resourcesync.adapters.files.names import media_type, to_name, to_names, to_segment
 from tests.support.trees import originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(

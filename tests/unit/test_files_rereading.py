@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files import RereadSchedule
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.wiring.publishing import PublicationResult, publish_tree
 
 DAY = 24 * 3_600 * 1_000_000

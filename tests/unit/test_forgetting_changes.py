@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.adapters.catalogue import file as catalogue_file
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.catalogue import sqlite_catalogue as catalogue_file
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports import CatalogueStore

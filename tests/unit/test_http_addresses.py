@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.http.addresses import host_of, origin_of, parse_address, without_query
+from resourcesync.adapters.http.addresses import (
+    crosses_origin,
+    follow_redirect,
+    host_of,
+    origin_of,
+    parse_address,
+    without_query,
+)
 from resourcesync.adapters.http.egress import is_ambiguous_number, is_public
-from resourcesync.adapters.http.redirects import crosses_origin, follow_redirect
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 PRIVATE = [

@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.coding import GzipDecoder
-from resourcesync.adapters.http.head import LARGEST, ResponseHead, parse_head, parse_retry_after
+from resourcesync.adapters.http.response_head import (
+    LARGEST,
+    ResponseHead,
+    parse_head,
+    parse_retry_after,
+)
 from resourcesync.adapters.http.robots import (
     READ_AT_MOST,
     EnoughReadError,
@@ -18,6 +22,7 @@ from resourcesync.adapters.http.robots import (
     parse_rules,
     rules_after_failure,
 )
+from resourcesync.adapters.http.transfer import GzipDecoder
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from tests.support.fetching import KeepingSink, kept, quick_fetcher

@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.http.head import parse_head
-from resourcesync.adapters.http.ranges import MIN_RESUMED_BYTES, is_remainder, validator_of
+from resourcesync.adapters.http.response_head import (
+    MIN_RESUMED_BYTES,
+    is_remainder,
+    parse_head,
+    validator_of,
+)
 from resourcesync.ports import FetchRequest, PartialBody, Purpose
 from tests.support.fetching import (
     KeepingSink,

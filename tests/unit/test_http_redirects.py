@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.robots import NoKnownRules
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     BadResponseError,
     SourceRefusedError,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from resourcesync import __version__
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     BadResponseError,
     ResourceMissingError,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     SourceUnavailableError,
 )

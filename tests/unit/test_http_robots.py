@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.adapters.http.engine import CurlEngine
-from resourcesync.adapters.http.streaming import StreamRun, StreamSink
+from resourcesync.adapters.http.curl_engine import CurlEngine
+from resourcesync.adapters.http.fetcher import StreamRun, StreamSink
 from resourcesync.errors import (
     ResourceMissingError,
     SourceRefusedError,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.link_log import _ORPHANS
 from resourcesync.adapters.mirror.schema import APPLICATION_ID, LINKS_SINCE, MIGRATIONS
 from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.adapters.mirror.state_logs import _ORPHANS
 from resourcesync.ports.mirror import Copy, LinkRow, PatchRow, StateTransaction
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)

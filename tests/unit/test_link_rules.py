@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryOriginals
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource

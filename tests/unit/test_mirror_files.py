@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.adapters.mirror.staged import storage_error
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.staged_file import storage_error
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     DiskFullError,
     StorageError,

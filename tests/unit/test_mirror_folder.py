@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     LockedError,
     MirrorChangedError,

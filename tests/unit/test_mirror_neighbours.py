@@ -7,8 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.mirror.neighbours import find_path_conflicts
-from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS
+from resourcesync.adapters.mirror.schema import APPLICATION_ID, MIGRATIONS, find_path_conflicts
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import (
     Copy,

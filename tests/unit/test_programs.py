@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters import programs
-from resourcesync.adapters.programs import run_program
+from resourcesync.adapters import consumer_programs
+from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.errors import ConfigurationError, StoppedError
 
 
@@ -62,7 +62,7 @@ def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
 def test_what_heeds_no_signal_is_ended_too_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "_PATIENCE", 3)
+    monkeypatch.setattr(consumer_programs, "_PATIENCE", 3)
     ready, late = tmp_path / "ready", tmp_path / "late"
     script = f"(trap '' TERM; touch {ready}; sleep 1; touch {late}) & wait"
 

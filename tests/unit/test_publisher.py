@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c

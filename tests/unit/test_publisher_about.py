@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.source import about, naming
 from resourcesync.source.foreign import refuse_foreign

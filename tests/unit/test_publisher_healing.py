@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryDocuments
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryDocuments
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits

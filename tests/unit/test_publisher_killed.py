@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.memory import ManualClock, MemoryDocuments
+from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.ports import Omission, Original

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryOriginals
+from resourcesync.adapters.in_memory import MemoryOriginals
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher, Publication

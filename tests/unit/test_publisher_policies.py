@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import ledger, naming, policy

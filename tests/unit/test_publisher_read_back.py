@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue, PostedCatalogue
-from resourcesync.adapters.memory import ManualClock, MemoryDocuments
+from resourcesync.adapters.in_memory import ManualClock, MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource

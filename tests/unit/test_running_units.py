@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.distributed.politeness import HostLimits
 from resourcesync.distributed.running import TRIES, run_units
 from resourcesync.errors import EngineError

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock, MemoryCatalogue, MemoryOriginals
+from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, MemoryOriginals
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.errors import StorageError

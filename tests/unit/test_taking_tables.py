@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from resourcesync.adapters.inventory import files
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
+from resourcesync.adapters.inventory import table_files
 from resourcesync.errors import ConfigurationError, StorageError
 from tests.support.table_world import BASE, Row, TableWorld
 
@@ -167,12 +167,12 @@ def test_a_text_that_is_no_moment_is_a_fault_of_its_row(world: TableWorld) -> No
 def test_rows_are_written_in_groups_of_one_size_whatever_pieces_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "GROUP", 4)
-    monkeypatch.setattr(files, "_BUFFERED_ROWS", 8)
+    monkeypatch.setattr(table_files, "GROUP", 4)
+    monkeypatch.setattr(table_files, "_BUFFERED_ROWS", 8)
     batches = pa.table({"number": range(23)}).to_batches(max_chunksize=3)
 
-    with files.atomic_write(tmp_path / "rows.parquet") as stream:
-        writer = files.RowGroupWriter(stream, batches[0].schema)
+    with table_files.atomic_write(tmp_path / "rows.parquet") as stream:
+        writer = table_files.RowGroupWriter(stream, batches[0].schema)
         for batch in batches:
             writer.add(batch)
         writer.close()

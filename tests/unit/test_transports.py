@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.transports import Transports
+from resourcesync.adapters.transport_router import Transports
 from resourcesync.errors import (
     DiskFullError,
     ResourceMissingError,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.catalogue import FileCatalogue, FileVersionReader, FileVersions
-from resourcesync.adapters.memory import ManualClock
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

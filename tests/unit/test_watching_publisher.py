@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.memory import ManualClock
-from resourcesync.adapters.watching import FolderWatcher
+from resourcesync.adapters.folder_watcher import FolderWatcher
+from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.policy import PublicationStep
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, PublishRequest

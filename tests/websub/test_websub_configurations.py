@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
 from resourcesync.adapters.hub import FileFollowers
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
 from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState

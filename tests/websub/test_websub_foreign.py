@@ -17,7 +17,7 @@ from flask_websub.subscriber import (
 )
 from werkzeug.serving import make_server
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.wiring.publishing import publish_tree

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.subscriptions import FollowerState

@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync import Publisher
 from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.adapters.clock import SystemClock
+from resourcesync.adapters.system import SystemClock
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry, DocumentChange

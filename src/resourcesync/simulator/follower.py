@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, cast
 
-from resourcesync.adapters.mirror.folder import MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport

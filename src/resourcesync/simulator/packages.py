@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.memory import MemoryDocuments
+from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import StorageError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import BinaryIO, Final
 from zlib import crc32
 
-from resourcesync.adapters.memory import MemoryCatalogue
+from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import DiskFullError, ResourceSyncError
 from resourcesync.model.digests import Digest

@@ -14,10 +14,9 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.catalogue import read_note
-from resourcesync.adapters.files.media_types import media_type
-from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mappers import NAMES

@@ -6,8 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.catalogue import FileCatalogue, aside
-from resourcesync.adapters.catalogue.aside import BadRow
+from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
+from resourcesync.adapters.catalogue.bad_rows import BadRow
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
@@ -52,7 +52,7 @@ def find_bad_rows(path: Path) -> Iterator[BadRow]:
     """
     if not path.is_file():
         raise ConfigurationError(f"there is no catalogue {path}")
-    yield from aside.find_bad_rows(path, _fault_of)
+    yield from bad_rows.find_bad_rows(path, _fault_of)
 
 
 def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
@@ -69,5 +69,5 @@ def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
         raise ConfigurationError(f"there is no catalogue {path}")
     with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
         while rows := list(islice(find_bad_rows(path), ROW_BATCH)):
-            aside.quarantine_rows(path, rows, clock.now(), _fault_of)
+            bad_rows.quarantine_rows(path, rows, clock.now(), _fault_of)
             yield from rows

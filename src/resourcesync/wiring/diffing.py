@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.ordering import ExternalSorter

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.adapters.stored_files import StoredDocuments
 from resourcesync.ports import DocumentStore
 from resourcesync.wiring import plugins, stores
 

@@ -15,12 +15,12 @@ from typing import Final
 import pycurl
 
 from resourcesync import __version__, config
-from resourcesync.adapters.http.authorities import authorities_fault
+from resourcesync.adapters.http.certificate_authorities import authorities_fault
 from resourcesync.adapters.http.robots import parse_rules
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.examining import count_temporary_files, probe_file_system
-from resourcesync.adapters.probing import probe
+from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
+from resourcesync.adapters.server_probe import probe
 from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock

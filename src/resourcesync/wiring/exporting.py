@@ -11,8 +11,8 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.export_files import NewExport
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE
-from resourcesync.adapters.mirror.looking import FolderCopyInspector
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoreCopyInspector
 from resourcesync.destination.memory import SyncState

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
-from resourcesync.adapters.programs import run_program
+from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.wiring import mirrors

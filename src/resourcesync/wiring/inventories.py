@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.catalogue.lock import PublishLock
+from resourcesync.adapters.catalogue.database import PublishLock
 from resourcesync.adapters.inventory import (
     COLUMN_NAMES,
     InventoryFolder,

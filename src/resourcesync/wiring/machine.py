@@ -3,8 +3,7 @@
 import secrets
 
 from resourcesync import config
-from resourcesync.adapters.clock import SystemClock
-from resourcesync.adapters.supervision import Supervisor
+from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 

@@ -22,6 +22,6 @@ def postgres_migration(values: Mapping[str, str]) -> str:
 
 def elasticsearch_indices() -> str:
     """Return the requests that make the two indices of an account, called ``INDEX-…``."""
-    from resourcesync.adapters.elastic import layout  # noqa: PLC0415 - seldom needed
+    from resourcesync.adapters.elastic import documents  # noqa: PLC0415 - seldom needed
 
-    return layout.mapping_requests("INDEX")
+    return documents.mapping_requests("INDEX")

@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.looking import FolderCopyInspector
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.explaining import Explanation, load_recorded
 from resourcesync.destination.mappers import uris_at

@@ -13,14 +13,12 @@ from typing import Any, Final, Literal
 
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.authorities import check_authorities
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.http.certificate_authorities import check_authorities
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
-from resourcesync.adapters.mirror.consumers import ConsumerFiles
+from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.examining import probe_file_system
-from resourcesync.adapters.mirror.folder import MirrorFolder
-from resourcesync.adapters.mirror.set_folders import read_sets
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system, read_sets
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import SyncState
 from resourcesync.errors import ConfigurationError, StateError, StorageError

@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.adapters.catalogue import read_note
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, is_mirror
 from resourcesync.destination.mappers import NAMES
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.owners import owner_of

@@ -287,7 +287,7 @@ def _catalogue(root: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue
         with closing(FileCatalogue(path, clock)) as catalogue:
             yield ReadOnlyCatalogue(catalogue)
     else:
-        from resourcesync.adapters.memory import MemoryCatalogue  # noqa: PLC0415 - seldom needed
+        from resourcesync.adapters.in_memory import MemoryCatalogue  # noqa: PLC0415 - seldom needed
 
         yield MemoryCatalogue()
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher

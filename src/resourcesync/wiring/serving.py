@@ -11,8 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.catalogue import FileChangeLog
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
-from resourcesync.adapters.files.media_types import media_type
-from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part

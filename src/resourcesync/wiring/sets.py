@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.mirror.set_folders import (
+from resourcesync.adapters.mirror.mirror_folder import (
     MAX_SETS,
     FollowedSet,
     FollowedSets,

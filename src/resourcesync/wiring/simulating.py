@@ -18,12 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync import __version__
-from resourcesync.adapters.engines.process_pool import (
-    end_pool,
-    new_pool,
-    processors,
-    run_in_worker,
-)
+from resourcesync.adapters.engines.processes import end_pool, new_pool, processors, run_in_worker
 from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measurement

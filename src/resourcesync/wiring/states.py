@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.snapshot import StateSnapshot
-from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled import TABLES_NOTE, TabledState
+from resourcesync.adapters.mirror.state import SqliteMirrorState, StateSnapshot
+from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
 from resourcesync.ports.tables import Tables
 
 TABLE_NOTE: Final = TABLES_NOTE

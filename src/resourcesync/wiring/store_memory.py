@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.snapshot import copy_state, detach_state
-from resourcesync.adapters.mirror.tabled import TabledState
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.state import copy_state, detach_state
+from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.stored_copies import guard_store
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import LockedError, StateError

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from resourcesync import config
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.folder import MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.looking import FolderCopyInspector
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.ports import Clock

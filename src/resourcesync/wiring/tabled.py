@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.adapters.mirror.tabled import TABLES_NOTE, TabledState
+from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
+from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.crew import WorkerContext

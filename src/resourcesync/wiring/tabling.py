@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder, is_mirror
-from resourcesync.adapters.mirror.tabled import TabledState
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
+from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.tables import TablePart

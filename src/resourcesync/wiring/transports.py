@@ -65,7 +65,7 @@ def open_fetcher(
         if not is_of_others:
             yield http, by_http
             return
-        from resourcesync.adapters.transports import Transports  # noqa: PLC0415 - seldom
+        from resourcesync.adapters.transport_router import Transports  # noqa: PLC0415 - seldom
 
         def open_other(other: str) -> Fetcher:
             return _open_plugin(other, settings, clock)

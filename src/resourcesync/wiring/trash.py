@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.scope import fits_path, parse_glob

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from resourcesync.adapters.exchange import StoredExchange
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.robots import NoKnownRules
 from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
+from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.distributed import package_work, work
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.engines import HostShare, UnitOutcome

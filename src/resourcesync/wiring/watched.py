@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resourcesync.adapters.mirror import folder as mirror_folder
+from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.destination.memory import SyncState
 from resourcesync.destination.proving import AuditRolling

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from resourcesync.adapters.watching import FolderWatcher
+from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Watcher

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.adapters.mirror.folder import STATE_FILE, MirrorFolder
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.memory import SyncState
 from resourcesync.ports import Clock, Reporter

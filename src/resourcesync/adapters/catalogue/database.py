@@ -14,18 +14,26 @@ Tables, for those who read it with other tools (open it read-only):
 - ``content``: what the store of versions holds, and how many rows of ``version`` need it.
 
 Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@hash``.
+
+One publisher at a time: an advisory lock that a crash gives back by itself.
+
+Look at a catalogue's notes while somebody else may hold it.
 """
 
+import fcntl
+import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from resourcesync import durable_folders
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
 
 # Some file systems have no way to sync a folder; they say so with one of these.
@@ -243,3 +251,98 @@ def note_of(connection: sqlite3.Connection, key: str) -> str | None:
 def write_notes(connection: sqlite3.Connection, notes: Mapping[str, str]) -> None:
     """Store values of the publisher's own bookkeeping, in the transaction that is open."""
     connection.executemany("INSERT OR REPLACE INTO note VALUES (?,?)", notes.items())
+
+
+_MODE: Final = 0o600
+_MOST: Final = 1_024
+
+
+class PublishLock:
+    """Held from construction to ``close``, or to the end of the process however that comes.
+
+    Args:
+        path: The lock's file; it tells who holds it and stays behind, empty, when nobody does.
+        clock: Tells since when.
+
+    Raises:
+        LockedError: Another run holds it.
+        StorageError: The file cannot be made.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, _MODE)
+        except OSError as error:
+            raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            content = os.pread(self._descriptor, _MOST, 0)
+            os.close(self._descriptor)
+            raise LockedError(
+                f"another run is publishing this tree: {_describe(content)}",
+                evidence=(("lock", str(path)), ("kept", "nothing was changed")),
+                hint="wait for it to end",
+            ) from error
+        holder = {
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "since": format_w3c(clock.now()),
+        }
+        with suppress(OSError):  # on a full disk the lock is held all the same
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+
+    def close(self) -> None:
+        """Give the lock back, also when a signal comes just now."""
+        try:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
+
+
+def _describe(content: bytes) -> str:
+    try:
+        known = json.loads(content)
+        return f"process {known['pid']} on {known['host']} since {known['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "it did not say which"
+
+
+def read_note(path: Path, key: str) -> str | None:
+    """Return a note of the catalogue in a file; ``None`` when there is no such note, or no file.
+
+    Args:
+        path: The file; it is neither made nor changed.
+        key: The note's name.
+
+    Raises:
+        StateError: The file is damaged.
+        StorageError: It cannot be read.
+    """
+    try:
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {path}: {error.strerror}", hint="run as the user who publishes"
+        ) from error
+    try:
+        with open_reading(path) as connection:
+            return note_of(connection, key)
+    except StateError:
+        raise
+    except StorageError:
+        if path.with_name(path.name + "-wal").exists():
+            raise
+    return _read_unchanging(path, key)
+
+
+def _read_unchanging(path: Path, key: str) -> str | None:
+    """Read a file where nothing can be written, not even beside it: nobody changes it either."""
+    address = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    with guarded(path), closing(sqlite3.connect(address, uri=True)) as connection:
+        return note_of(connection, key)

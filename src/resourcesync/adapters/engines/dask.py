@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from resourcesync import __version__
-from resourcesync.adapters.engines.performing import run_unit
+from resourcesync.adapters.engines.executors import run_unit
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 

@@ -1,16 +1,115 @@
-"""Units in processes of this machine: the engine that needs nothing."""
+"""Units in processes of this machine: the engine that needs nothing.
 
-from resourcesync.adapters.engines.executors import submit_unit
-from resourcesync.adapters.engines.performing import run_unit
-from resourcesync.adapters.engines.process_pool import (
-    MAX_PROCESSES,
-    end_pool,
-    new_pool,
-    processors,
-    run_in_worker,
-)
+Processes of this machine that end when they are told to, and with their parent.
+
+Each begins as a new interpreter, so threads and open files of this program are of no matter.
+Ctrl-C is for the parent, which ends them; what one is doing is given up, and tidies up after
+itself.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import Final, ParamSpec, TypeVar
+
+from resourcesync.adapters.engines.executors import run_unit, submit_unit
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_PROCESSES: Final = 1_024
+_PATIENCE: Final = 5.0
+"""Seconds for which a process that was told to end may take its time."""
+
+
+def new_pool(workers: int) -> ProcessPoolExecutor:
+    """Return an executor whose work is to be handed on by `run_in_worker`; end it by `end_pool`."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare_worker)
+
+
+def end_pool(executor: ProcessPoolExecutor) -> None:
+    """End all processes; what is under way is given up, and tidies up after itself."""
+    # There is no public way to them before Python 3.14.
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        with suppress(ValueError, OSError):  # it has ended
+            process.terminate()
+    patience = _PATIENCE
+    for process in processes:
+        with suppress(ValueError, OSError):
+            process.join(patience)
+            if process.is_alive():
+                patience = 0.0  # the others have had theirs meanwhile
+                process.kill()
+                process.join()
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return min(MAX_PROCESSES, len(os.sched_getaffinity(0)))
+
+
+@dataclass(slots=True)
+class _WorkerState:
+    """What a process is at.
+
+    Attributes:
+        busy: It does a unit.
+        ended: It was told to end.
+    """
+
+    busy: bool = False
+    is_ending: bool = False
+
+
+_worker_state: Final = _WorkerState()
+"""Of this process, if it is one of a pool's: a signal has no other way to find it."""
+
+
+def run_in_worker(function: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+    """Call a function in one of the processes, so that it can be given up."""
+    _worker_state.busy = True
+    try:
+        return function(*arguments, **named)
+    finally:
+        _worker_state.busy = False
+        if _worker_state.is_ending:
+            os._exit(0)  # nobody waits for more, and whoever died may hold the lock of the queue
+
+
+def _prepare_worker() -> None:
+    """Prepare a process: Ctrl-C is for the parent, which ends it, alive or dead."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _on_terminate)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _on_terminate(_number: int, _frame: object) -> None:
+    """Have the unit that is under way tidy up, as if it had failed."""
+    if not _worker_state.busy:
+        os._exit(0)
+    if not _worker_state.is_ending:
+        _worker_state.is_ending = True
+        raise SystemExit
+
+
+def _exit_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_PATIENCE)
+    os._exit(1)
 
 
 class ProcessEngine:

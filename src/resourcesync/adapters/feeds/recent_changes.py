@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from resourcesync.adapters.feeds.change_feed import DecodedEvent, gap_error, printable
 from resourcesync.adapters.feeds.event_stream import ServerSentEvent
-from resourcesync.adapters.feeds.telling import DecodedEvent, gap_error, printable
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c

@@ -1,6 +1,12 @@
-"""A folder's files as the originals of a Source: the ``Originals`` port."""
+"""A folder's files as the originals of a Source: the ``Originals`` port.
+
+Digests of an open file's bytes, all computed while they are read once.
+
+Files that are opened one after the other: the folder of the last one stays open.
+"""
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -8,28 +14,156 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
-from resourcesync.adapters.files.digesting import Digester
 from resourcesync.adapters.files.folders import (
     GONE,
     FolderStack,
+    LinkNotFollowedError,
     ScannedFolder,
     listing_error,
     open_below,
     open_root,
+    resolve_link,
     sorted_keys,
 )
-from resourcesync.adapters.files.links import LinkNotFollowedError, resolve_link
-from resourcesync.adapters.files.media_types import media_type
-from resourcesync.adapters.files.names import MAX_URI, to_name, to_names, to_segment, uri_fault
-from resourcesync.adapters.files.nearby import FILE_FLAGS, FileOpener, SiblingCache
-from resourcesync.adapters.files.rereading import RereadSchedule
-from resourcesync.adapters.files.selection import LEFT_OUT, FileSelection, PathFilter
-from resourcesync.errors import OriginalChangedError, StorageError
+from resourcesync.adapters.files.names import (
+    MAX_URI,
+    media_type,
+    to_name,
+    to_names,
+    to_segment,
+    uri_fault,
+)
+from resourcesync.adapters.files.selection import (
+    LEFT_OUT,
+    FileSelection,
+    PathFilter,
+    RereadSchedule,
+)
+from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
+from resourcesync.model.digests import ALGORITHMS, Digest
 from resourcesync.model.resources import Resource, plain_resource
 from resourcesync.model.timestamps import EPOCH, to_microseconds
 from resourcesync.ports import Clock, Omission, Original
+
+_CHUNK: Final = 262_144
+_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
+
+
+class Digester:
+    """Reads files and computes their digests.
+
+    Args:
+        algorithms: Which, the strongest first; at least one.
+
+    Raises:
+        ConfigurationError: One of them cannot be published.
+    """
+
+    def __init__(self, algorithms: Sequence[str]) -> None:
+        self._hashes = tuple((name, _hash_constructor(name)) for name in algorithms or ("",))
+        self._first, self._start = self._hashes[0]
+        self._is_alone = len(self._hashes) == 1
+
+    def read(self, descriptor: int, size: int) -> tuple[int, tuple[Digest, ...]]:
+        """Read a file of ``size`` bytes to its end; return the bytes read and their digests.
+
+        A file that has grown meanwhile is not followed: it is enough to notice that it did.
+        """
+        chunk = os.read(descriptor, min(size + 1, _CHUNK))
+        length = len(chunk)
+        if self._is_alone and length >= size:  # nearly every file
+            return length, (_digest((self._first, self._start(chunk).hexdigest())),)
+        hashes = [(name, new(chunk)) for name, new in self._hashes]
+        while chunk and length < size:
+            chunk = os.read(descriptor, _CHUNK)
+            length += len(chunk)
+            for _, running in hashes:
+                running.update(chunk)
+        return length, tuple([Digest(name, running.hexdigest()) for name, running in hashes])
+
+
+def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
+    """Return what starts a running digest; its own type is private to ``hashlib``."""
+    if algorithm not in ALGORITHMS:
+        raise ConfigurationError(
+            f"{algorithm!r} is not a hash algorithm that can be published",
+            evidence=(("known", ", ".join(ALGORITHMS)),),
+        )
+    return partial(getattr(hashlib, algorithm.replace("-", "")), usedforsecurity=False)
+
+
+FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+"""How a file is opened that may be anything by now."""
+
+FileOpener = Callable[[str], BinaryIO | None]
+
+
+class SiblingCache:
+    """Opens files by their URIs, quickly where one lies beside the one before; for one thread.
+
+    Whatever is not plain goes the slow way: links, names that stand for nothing, what is gone.
+
+    Args:
+        root: A descriptor of the tree's root; it stays the caller's.
+        base: The URI of the root.
+        judge: Tells what is published.
+        slowly: Opens any file.
+    """
+
+    def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
+        self._root = root
+        self._base = base
+        self._judge = judge
+        self._slowly = slowly
+        self._folder: str | None = None
+        self._path, self._descriptor = "", -1
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._folder is not None:
+            os.close(self._descriptor)
+            self._folder = None
+
+    def __call__(self, uri: str) -> BinaryIO | None:
+        """Open a published file for reading; ``None`` when the URI stands for none.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        folder, _, segment = uri.rpartition("/")
+        if folder != self._folder and not self._open_folder(folder):
+            return self._slowly(uri)
+        name = to_name(segment)
+        if name is None or self._judge.exclusion_of_file(self._path, name) is not None:
+            return None
+        try:
+            descriptor = os.open(name, FILE_FLAGS, dir_fd=self._descriptor)
+        except OSError:
+            return self._slowly(uri)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return os.fdopen(descriptor, "rb", buffering=0)
+        os.close(descriptor)
+        return None
+
+    def _open_folder(self, folder: str) -> bool:
+        """Open a folder instead of the last one; return whether it is there and published."""
+        self.close()
+        if not f"{folder}/".startswith(self._base):
+            return False
+        path = folder[len(self._base) :]
+        names = to_names(path) if path else ()
+        if names is None or self._judge.exclusion_of_target(names) is not None:
+            return False
+        try:
+            self._descriptor = open_below(self._root, names)
+        except OSError:
+            return False
+        self._folder = folder
+        self._path = "".join(name + "/" for name in names)
+        return True
+
 
 _MAX_OMISSIONS: Final = 10_000
 _TRIES: Final = 3

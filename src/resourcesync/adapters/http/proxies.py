@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pycurl
 
-from resourcesync.adapters.http.verdicts import transport_error
+from resourcesync.adapters.http.transfer_errors import transport_error
 from resourcesync.errors import Evidence, SourceError, SourceRefusedError, SourceUnavailableError
 
 NEEDS_SECRET: Final = 407

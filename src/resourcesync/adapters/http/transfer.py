@@ -1,19 +1,63 @@
-"""One transfer on one easy handle: takes the head and the body, and holds them to the limits."""
+"""One transfer on one easy handle: takes the head and the body, and holds them to the limits.
+
+One layer of gzip, taken off step by step under a budget. Pure.
+"""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pycurl
 
-from resourcesync.adapters.http import proxies, verdicts
-from resourcesync.adapters.http.coding import GzipDecoder
-from resourcesync.adapters.http.errand import RequestState
-from resourcesync.adapters.http.head import ResponseHead, parse_head, parse_retry_after, printable
-from resourcesync.adapters.http.ranges import MIN_RESUMED_BYTES, is_remainder, validator_of
+from resourcesync.adapters.http import proxies, transfer_errors
+from resourcesync.adapters.http.request_state import RequestState
+from resourcesync.adapters.http.response_head import (
+    MIN_RESUMED_BYTES,
+    ResponseHead,
+    is_remainder,
+    parse_head,
+    parse_retry_after,
+    printable,
+    validator_of,
+)
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.ports import Clock, PartialBody, Purpose
+
+_STEP = 65_536
+_GZIP_WBITS = zlib.MAX_WBITS | 16
+
+
+class GzipDecoder:
+    """Decodes a gzip stream, which may have several members (RFC 1952 §2.2).
+
+    No step gives more than 64 KiB, whatever the input claims, so that the caller can stop it.
+    """
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(_GZIP_WBITS)
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what the next bytes hold.
+
+        Raises:
+            zlib.error: They are no gzip.
+        """
+        while chunk:
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_WBITS)
+            self._begun = True
+            piece = self._member.decompress(chunk, _STEP)
+            if piece:
+                yield piece
+            chunk = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+
+    @property
+    def complete(self) -> bool:
+        """Whether the stream ended where a member ends; an empty body is complete."""
+        return self._member.eof or not self._begun
+
 
 MAX_DISCARDED = 64 * 1024
 """Bytes of a body that nobody wants which are read, so that the connection can be kept."""
@@ -107,7 +151,7 @@ class HttpTransfer:
         self._limit = 0
 
     def _stop(self, code: str, message: str, got: str) -> int:
-        self.error = verdicts.bad_response_error(self.errand.uri, code, message, got)
+        self.error = transfer_errors.bad_response_error(self.errand.uri, code, message, got)
         return _STOP
 
     def _accept_head(self) -> bool:
@@ -167,7 +211,7 @@ class HttpTransfer:
         if coding in _GZIP and request.purpose is not Purpose.RESOURCE:
             self._decoder = GzipDecoder()
         elif coding not in _IDENTITY:
-            self.error = verdicts.bad_response_error(
+            self.error = transfer_errors.bad_response_error(
                 self.errand.uri,
                 "encoding",
                 "the response has a coding that was not asked for",
@@ -177,7 +221,7 @@ class HttpTransfer:
         limit = request.limit
         self._limit = self._settings.body_limits[request.purpose] if limit is None else limit
         if head.length is not None and self.received + head.length > self._limit:
-            self.error = verdicts.too_big_error(
+            self.error = transfer_errors.too_big_error(
                 self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
             )
         self._write = request.sink.write
@@ -208,7 +252,7 @@ class HttpTransfer:
         return None
 
     def _overrun(self) -> int:
-        self.error = verdicts.too_big_error(
+        self.error = transfer_errors.too_big_error(
             self.errand.uri, self._limit, f"at least {self._limit + 1} bytes"
         )
         return _STOP
@@ -240,7 +284,7 @@ class HttpTransfer:
             return
         if self._write is not None:
             if self._decoder is not None and not self._decoder.complete:
-                self.error = verdicts.truncated_error(
+                self.error = transfer_errors.truncated_error(
                     self.errand.uri, "a gzip stream without its end"
                 )
             return
@@ -255,25 +299,29 @@ class HttpTransfer:
             return proxies.proxy_refusal(
                 head.status, uri, (("got", head.status_line), ("proxy", proxy))
             )
-        return proxies.with_proxy_evidence(verdicts.status_error(head, uri, self.wait), proxy)
+        return proxies.with_proxy_evidence(
+            transfer_errors.status_error(head, uri, self.wait), proxy
+        )
 
     def _is_expected(self, status: int) -> bool:
         if self.errand.request.purpose is Purpose.MESSAGE:
             return True
         if status == _OK and self.errand.request.is_head:
             return True
-        return status in verdicts.REDIRECTS or (status == _NOT_MODIFIED and self.errand.conditional)
+        return status in transfer_errors.REDIRECTS or (
+            status == _NOT_MODIFIED and self.errand.conditional
+        )
 
     def _failure(self, number: int, text: str) -> SourceError:
         if self.head is None and self._blocked:
-            return verdicts.blocked_error(self.errand.uri, self._blocked)
+            return transfer_errors.blocked_error(self.errand.uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
-            return verdicts.truncated_error(self.errand.uri, "a head without its end")
+            return transfer_errors.truncated_error(self.errand.uri, "a head without its end")
         if self._settings.proxy:
             return proxies.proxy_failure(
                 self.curl, number, text, uri=self.errand.uri, proxy=self._settings.proxy
             )
-        return verdicts.transport_error(number, text, self.errand.uri)
+        return transfer_errors.transport_error(number, text, self.errand.uri)
 
     def part(self) -> PartialBody | None:
         """Return what the sink holds, if the rest of it may be asked for."""
@@ -307,7 +355,7 @@ class HttpTransfer:
             if now - self.began > self._settings.deadline + size / self._settings.deadline_rate:
                 got = f"{self.wire} bytes in {now - self.began:.0f} s"
         if got and self.error is None:
-            error = verdicts.too_slow_error(self.errand.uri, got)
+            error = transfer_errors.too_slow_error(self.errand.uri, got)
             self.error = proxies.with_proxy_evidence(error, self._settings.proxy)
         return self.error is not None
 

@@ -1,6 +1,6 @@
 """What hubs and subscribers remember, in SQLite."""
 
-from resourcesync.adapters.hub.followers import FileFollowers
-from resourcesync.adapters.hub.subscriptions import FileHub
+from resourcesync.adapters.hub.follower_store import FileFollowers
+from resourcesync.adapters.hub.hub_store import FileHub
 
 __all__ = ["FileFollowers", "FileHub"]

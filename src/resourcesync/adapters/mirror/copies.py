@@ -6,6 +6,8 @@ hostile list nor somebody who plants links in the mirror can lead a write out of
 The order of an installation is: temporary file in ``.resourcesync/tmp`` (same file system),
 write and hash, fsync, rename, fsync of the folders; only then may the state be committed. Each
 step is needed: see ``docs/explanation/crash-order.md``.
+
+What was set aside because it is not what we put there, and the notes that tell where it was.
 """
 
 import os
@@ -15,25 +17,83 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.mirror import quarantine
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS, OpenFolders
-from resourcesync.adapters.mirror.looking import READ_FLAGS, FolderCopyInspector
-from resourcesync.adapters.mirror.staged import (
+from resourcesync.adapters.mirror.open_folders import (
+    FOLDER_FLAGS,
+    READ_FLAGS,
+    FolderCopyInspector,
+    OpenFolders,
+)
+from resourcesync.adapters.mirror.staged_file import (
     StagedFile,
     digest_of,
     is_regular,
     signature_of,
     storage_error,
 )
-from resourcesync.adapters.mirror.staging import Staging
-from resourcesync.adapters.mirror.syncing import FileSyncer
+from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 
-OWN_FOLDER: Final = ".resourcesync"
 _LEAF: Final = 100
+_NOTE: Final = ".note"
+_ORIGINAL_PATH: Final = "was at: "
+_MOST_NOTES: Final = 100_000
+_MOST_BYTES: Final = 1 << 16
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
+    """Move a file to the quarantine, with a note of where it was; return its name there.
+
+    Args:
+        folder: Descriptor of the folder that it is in.
+        leaf: Its name there.
+        path: Its path in the mirror.
+        quarantine: Descriptor of the quarantine.
+
+    Raises:
+        OSError: It could not be moved; it is where it was.
+    """
+    place = f"{secrets.token_hex(8)}-{leaf[:_LEAF]}"
+    note = os.open(f"{place}{_NOTE}", _WRITE, 0o600, dir_fd=quarantine)
+    with os.fdopen(note, "w", encoding="utf-8") as stream:
+        stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
+    os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
+    sync_folder(quarantine)
+    return place
+
+
+def quarantined_from(quarantine: int, path: str) -> list[str]:
+    """Return the names in the quarantine of what was set aside from a path, the newest last."""
+    found: list[tuple[int, str]] = []
+    with suppress(OSError), os.scandir(quarantine) as entries:
+        for number, entry in enumerate(entries):
+            if number >= _MOST_NOTES:
+                break
+            if entry.name.endswith(_NOTE) and _names_path(quarantine, entry.name, path):
+                moment = entry.stat(follow_symlinks=False).st_mtime_ns
+                found.append((moment, entry.name.removesuffix(_NOTE)))
+    return [name for _, name in sorted(found)]
+
+
+def _names_path(quarantine: int, note: str, path: str) -> bool:
+    try:
+        file = os.open(note, _READ, dir_fd=quarantine)
+    except OSError:
+        return False
+    try:
+        text = os.read(file, _MOST_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return text.startswith(f"{_ORIGINAL_PATH}{path}\n".encode())
+
+
+OWN_FOLDER: Final = ".resourcesync"
 
 
 class FileTreeCopies:
@@ -187,7 +247,7 @@ class FileTreeCopies:
             staged = _file(installation)
             if info.st_size == staged.length and self._equal(folder, leaf, staged.digests):
                 return
-        place = quarantine.move_to_quarantine(folder, leaf, installation.path, self._quarantine)
+        place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))
 
     def newly_quarantined(self) -> list[tuple[str, str]]:
@@ -227,7 +287,7 @@ class FileTreeCopies:
             folder, leaf = folders.locate(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
             if removal.is_altered and is_regular(info):
-                place = quarantine.move_to_quarantine(folder, leaf, removal.path, self._quarantine)
+                place = move_to_quarantine(folder, leaf, removal.path, self._quarantine)
                 self._made_way.append((removal.path, place))
                 folders.mark_changed(removal.path)
                 return ""
@@ -308,9 +368,7 @@ class FileTreeCopies:
             return
         if os.path.samestat(info, ours):  # where A is a, the old name may be this one too
             return
-        self._made_way.append(
-            (path, quarantine.move_to_quarantine(folder, leaf, path, self._quarantine))
-        )
+        self._made_way.append((path, move_to_quarantine(folder, leaf, path, self._quarantine)))
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
         folders = {path.rpartition("/")[0] for path in paths} - {""}
@@ -378,7 +436,7 @@ class FileTreeCopies:
 
     def quarantined(self, path: str) -> list[str]:
         """Return the names in the quarantine of what was set aside from ``path``, newest last."""
-        return quarantine.quarantined_from(self._quarantine, path)
+        return quarantined_from(self._quarantine, path)
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every file in the mirror, in no order, its own folder left out."""

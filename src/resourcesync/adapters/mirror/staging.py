@@ -1,18 +1,229 @@
-"""A folder in which bytes wait that are on their way: to a place beside it, or to a store."""
+"""A folder in which bytes wait that are on their way: to a place beside it, or to a store.
 
+Large copies that broke off: kept beside the mirror for the next run, with what they are of.
+
+A part is a temporary file with a note beside it. Whatever else lies there is what a killed run
+left, and is removed. Nothing here is synced: after a power cut a part may hold wrong bytes. It is
+kept only for what a strong digest of the whole will prove.
+
+A nameless temporary file of the mirror whose failures are errors of ours.
+
+Make a group of staged files durable: one after the other, or several at a time on a slow disk.
+
+File systems with a journal write it once for all who wait for it. Where one ``fsync`` takes two
+milliseconds, four threads get through a group more than ten times as fast; where it takes two
+microseconds, as in memory, threads only cost.
+"""
+
+import io
+import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from resourcesync.adapters.mirror.folders import FOLDER_FLAGS
-from resourcesync.adapters.mirror.parts import Parts
-from resourcesync.adapters.mirror.scratch import open_scratch
-from resourcesync.adapters.mirror.staged import StagedFile, storage_error
+from resourcesync.adapters.mirror.open_folders import FOLDER_FLAGS
+from resourcesync.adapters.mirror.staged_file import (
+    MIN_SAVED_BYTES,
+    StagedFile,
+    is_regular,
+    storage_error,
+)
+from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
+from resourcesync.ports import CopyInstallation
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+
+MAX_PARTS: Final = 64
+MAX_PART_BYTES: Final = 16 << 30
+
+PART_NOTE: Final = ".part"
+"""The end of the name of the note beside a part."""
+
+_LONGEST_VALIDATOR: Final = 1024
+_LARGEST_NOTE: Final = 32 * 1024
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NOTE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPart:
+    """A part that a run left.
+
+    Attributes:
+        name: Its file in the folder of temporary files.
+        validator: What tells the server which body it is the beginning of.
+        length: Bytes.
+        written: When it was last written, seconds since 1970.
+    """
+
+    name: str
+    validator: str
+    length: int
+    written: float
+
+
+class Parts:
+    """The parts in a folder of temporary files, at most 64 of them and 16 GiB.
+
+    Args:
+        folder: Descriptor of the folder; it stays the caller's.
+    """
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._saved: dict[str, SavedPart] = {}
+        self._noted: set[str] = set()
+
+    def clear(self, oldest: float) -> None:
+        """Remove all temporary files but the parts that were written since ``oldest``."""
+        found: list[tuple[str, SavedPart]] = []
+        with os.scandir(self._folder) as entries:
+            names = {entry.name for entry in entries}
+        for name in names:
+            part = self._read(name) if name.endswith(PART_NOTE) else None
+            if part is not None and part[1].written >= oldest:
+                found.append(part)
+        self._saved = self._choose(found)
+        good = {part.name for part in self._saved.values()}
+        for name in names:
+            if name.removesuffix(PART_NOTE) not in good:
+                self._unlink(name)
+        self._noted = good
+
+    def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
+        """Return the newest parts that there is room for, by what they are of."""
+        chosen: dict[str, SavedPart] = {}
+        room = MAX_PART_BYTES
+        for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):
+            if of not in chosen and part.length <= room and len(chosen) < MAX_PARTS:
+                chosen[of] = part
+                room -= part.length
+        return chosen
+
+    def _read(self, note: str) -> tuple[str, SavedPart] | None:
+        try:
+            file = os.open(note, _READ_FLAGS, dir_fd=self._folder)
+            try:
+                if not is_regular(os.fstat(file)):
+                    return None
+                text = os.read(file, _LARGEST_NOTE)
+            finally:
+                os.close(file)
+            told = json.loads(text)
+            name = note.removesuffix(PART_NOTE)
+            info = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+            of, validator = told["of"], told["validator"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        if not (isinstance(of, str) and isinstance(validator, str) and is_regular(info)):
+            return None
+        if info.st_size < MIN_SAVED_BYTES or not is_validator(validator):
+            return None
+        return of, SavedPart(name, validator, info.st_size, info.st_mtime)
+
+    def take(self, of: str) -> SavedPart | None:
+        """Return the part of something, which is the caller's from now on; ``None`` for none."""
+        return self._saved.pop(of, None)
+
+    def note(self, name: str, of: str, validator: str) -> bool:
+        """Write down what a temporary file is the beginning of; whether that was done."""
+        if len(self._noted) >= MAX_PARTS or not is_validator(validator):
+            return False
+        text = json.dumps({"of": of, "validator": validator}).encode()
+        if len(text) >= _LARGEST_NOTE:
+            return False
+        try:
+            file = os.open(f"{name}{PART_NOTE}", _NOTE_FLAGS, 0o600, dir_fd=self._folder)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(text)
+        except OSError:
+            self.forget(name)
+            return False  # the copy goes on all the same
+        self._noted.add(name)
+        return True
+
+    def forget(self, name: str) -> None:
+        """Forget what a temporary file is the beginning of."""
+        self._noted.discard(name)
+        self._unlink(f"{name}{PART_NOTE}")
+
+    def _unlink(self, name: str) -> None:
+        with suppress(OSError):
+            os.unlink(name, dir_fd=self._folder)
+
+
+def is_validator(text: str) -> bool:
+    """Whether a text can be sent as a validator."""
+    return 0 < len(text) <= _LONGEST_VALIDATOR and text.isascii() and text.isprintable()
+
+
+_BUFFER: Final = 64 * 1024
+
+
+class _ScratchFile(io.FileIO):
+    """A file whose failures are ``StorageError``, wherever the bytes are needed."""
+
+    def readinto(self, buffer: Any) -> int | None:
+        with _guard_scratch("reading"):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes | None:  # type: ignore[override]  # as its own documentation says
+        with _guard_scratch("reading"):
+            return super().readall()
+
+    def write(self, data: Any) -> int | None:  # type: ignore[override]  # the same
+        with _guard_scratch("writing"):
+            return super().write(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        with _guard_scratch("reading"):
+            return super().seek(offset, whence)
+
+    def truncate(self, size: int | None = None) -> int:
+        with _guard_scratch("writing"):
+            return super().truncate(size)
+
+
+@contextmanager
+def _guard_scratch(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, f"{doing} a temporary file") from error
+
+
+def open_scratch(name: str, folder: int) -> BinaryIO:
+    """Open a temporary file to write and read; it has no name any more when it is returned.
+
+    Args:
+        name: A name of its own.
+        folder: Descriptor of the folder it is made in.
+
+    Raises:
+        StorageError: It cannot be made.
+    """
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        file = os.open(name, flags, 0o600, dir_fd=folder)
+        try:
+            os.unlink(name, dir_fd=folder)
+            raw = _ScratchFile(file, "r+b")
+        except BaseException:
+            os.close(file)
+            raise
+    except OSError as error:
+        raise storage_error(error, "making a temporary file") from error
+    return cast("BinaryIO", io.BufferedRandom(raw, _BUFFER))
+
 
 SMALL: Final = 32 << 10
 """Bytes that wait in memory on their way to a store; what is larger has a file."""
@@ -128,3 +339,66 @@ class _StagedBytes(StagedFile):
         self._small = b""
         if self._file >= 0:
             super().discard()
+
+
+_PROBED: Final = 8
+_SLOW: Final = 50e-6
+_THREADS: Final = 4
+_WORTH: Final = 16
+
+SyncFailure = StorageError | None
+
+
+class FileSyncer:
+    """Makes staged files durable.
+
+    Args:
+        monotonic: Seconds that never go back; tells how slow the disk is.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._pool: ThreadPoolExecutor | None = None
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def sync(self, batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
+        """Make each file of a batch durable; return for each its error or ``None``.
+
+        When it returns, no file is being written to any more.
+        """
+        started = self._monotonic()
+        done = _sync_all(batch[:_PROBED])
+        rest = batch[_PROBED:]
+        if len(rest) < _WORTH or self._monotonic() - started < _SLOW * _PROBED:
+            return done + _sync_all(rest)
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - on slow disks only
+
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="fsync")
+        share = -(-len(rest) // _THREADS)
+        parts = [rest[start : start + share] for start in range(0, len(rest), share)]
+        return done + list(chain.from_iterable(self._pool.map(_sync_all, parts)))
+
+
+def _sync_all(batch: Sequence[CopyInstallation]) -> list[SyncFailure]:
+    return [_sync(installation) for installation in batch]
+
+
+def _sync(installation: CopyInstallation) -> SyncFailure:
+    staged = installation.staged
+    assert isinstance(staged, StagedFile), "copies install only what they staged"
+    try:
+        staged.sync(installation.lastmod)
+    except StorageError as error:
+        staged.discard()
+        return error
+    except OSError as error:
+        # After a failed fsync the kernel may call the lost pages clean: never try it again.
+        staged.discard()
+        return storage_error(error, "making a copy durable")
+    return None

@@ -2,11 +2,13 @@
 
 WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes.
 Readers of the mirror's state by other programs should open the file read-only.
+
+A mirror's memory as it was at one moment: read for long, or copied to be kept elsewhere.
 """
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import chain, starmap
@@ -15,17 +17,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from resourcesync.adapters.mirror import change_log, entries, link_log, proofs
-from resourcesync.adapters.mirror.logs import MirrorLogs
-from resourcesync.adapters.mirror.neighbours import find_path_conflicts
+from resourcesync.adapters.mirror import change_log, state_logs
 from resourcesync.adapters.mirror.schema import (
     APPLICATION_ID,
     DATES_SINCE,
     ENTRIES_SINCE,
     LINKS_SINCE,
     SCHEMA_VERSION,
+    find_path_conflicts,
     migration,
 )
+from resourcesync.adapters.mirror.state_logs import MirrorLogs
 from resourcesync.errors import DiskFullError, StateError, StorageError
 from resourcesync.ports.mirror import (
     Copy,
@@ -353,7 +355,7 @@ class SqliteMirrorState(MirrorLogs):
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Remember that copies were proven."""
         with self._transaction() as db:
-            proofs.store_proofs(db, uris, moment)
+            state_logs.store_proofs(db, uris, moment)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -378,14 +380,14 @@ class SqliteMirrorState(MirrorLogs):
         with self._transaction() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            entries.write_entries(db, step)
+            state_logs.write_entries(db, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             if settled and db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
                 db.executemany("DELETE FROM pending WHERE uri = ?", settled)
             db.executemany(_PUT_PENDING, step.pending)
             db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
-            link_log.write_links(db, step)
+            state_logs.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
             db.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes)
@@ -436,3 +438,57 @@ def _put_documents(db: sqlite3.Connection, documents: Sequence[ProcessedDocument
     )
     # A list that was reset or replaced is never asked for again: only the newest rows matter.
     db.execute("DELETE FROM document WHERE read <= ?", (tick + len(documents) - _MAX_DOCUMENTS,))
+
+
+_OF_ITS_FOLDER: Final = ("marker",)
+
+
+class StateSnapshot(SqliteMirrorState):
+    """A ``MirrorState`` for reading, in one transaction from its opening to its closing.
+
+    A pull may go on meanwhile and is not seen. Its write-ahead log grows until this is closed.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StateError: The file is damaged, is not a mirror's state, or was written by a newer version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, read_only=True)
+        with self._guard():
+            self._db.execute("BEGIN")
+            self._db.execute("SELECT count(*) FROM note").fetchone()  # now it has its moment
+
+
+def copy_state(path: Path, to: Path) -> None:
+    """Copy a mirror's memory as it is at this moment, compact and whole; nothing is at ``to``.
+
+    Raises:
+        StorageError: It cannot be read, or not be written there.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            db.execute("VACUUM INTO ?", (str(to),))
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"the mirror's memory cannot be copied: {error}",
+            evidence=(("file", str(path)), ("kept", "all copies, and the memory")),
+            hint="make room, then run the same command",
+        ) from error
+
+
+def detach_state(path: Path) -> None:
+    """Make a copied memory one that any folder can have; it is checked first.
+
+    Raises:
+        StateError: It is damaged, is no mirror's memory, or is from a newer version.
+    """
+    with SqliteMirrorState(path) as state:
+        state.check()
+    try:
+        with closing(sqlite3.connect(path)) as db, db:
+            db.executemany("DELETE FROM note WHERE key = ?", [(it,) for it in _OF_ITS_FOLDER])
+    except sqlite3.Error as error:
+        raise StateError(f"the mirror's memory is damaged: {error}") from error

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.oai.endpoint import (
+from resourcesync.adapters.oai.options import OaiOptions
+from resourcesync.adapters.oai.provider import (
     BAD_ARGUMENT,
     BAD_TOKEN,
     Provider,
@@ -16,9 +17,8 @@ from resourcesync.adapters.oai.endpoint import (
     ProviderReply,
     sent_evidence,
 )
-from resourcesync.adapters.oai.memory import RepositoryState, write_note
-from resourcesync.adapters.oai.options import OaiOptions
 from resourcesync.adapters.oai.records import PageCounts, RecordStore
+from resourcesync.adapters.oai.repository_state import RepositoryState, write_note
 from resourcesync.documents.oai.records import DAY, ListToken, parse_datestamp
 from resourcesync.errors import BadResponseError, SourceUnavailableError
 from resourcesync.model.timestamps import format_w3c

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from resourcesync.adapters.oai.memory import RepositoryState, Row
-from resourcesync.adapters.oai.naming import file_name, path_of
+from resourcesync.adapters.oai.metadata_files import file_name, path_of
 from resourcesync.adapters.oai.options import OaiOptions
+from resourcesync.adapters.oai.repository_state import RepositoryState, Row
 from resourcesync.documents.oai.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
 from resourcesync.documents.oai.records import OaiRecord, RecordHeader, parse_datestamp
 from resourcesync.errors import DocumentError

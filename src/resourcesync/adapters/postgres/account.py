@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from resourcesync.adapters.postgres import change_log, statements
 from resourcesync.adapters.postgres import layout as layouts
-from resourcesync.adapters.postgres import log, statements
-from resourcesync.adapters.postgres.connecting import PostgresSession, ReadTransaction
+from resourcesync.adapters.postgres.change_log import PostgresPosition
 from resourcesync.adapters.postgres.layout import TableLayout
-from resourcesync.adapters.postgres.positions import PostgresPosition
 from resourcesync.adapters.postgres.rows import Row, RowDecoder, moment_of
+from resourcesync.adapters.postgres.session import PostgresSession, ReadTransaction
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
@@ -63,7 +63,7 @@ class PostgresAccount:
             return ""
         with self._session.snapshot() as reading:
             self._rows(reading)  # a column that is not there is told as that
-            found = log.start_position(reading, self._layout)
+            found = change_log.start_position(reading, self._layout)
         return "" if found is None else found.text
 
     def resources(self) -> Iterator[Resource]:
@@ -101,7 +101,7 @@ class PostgresAccount:
         if self._is_warned:
             return ()
         self._is_warned = True
-        return log.log_warnings(reading, self._layout)
+        return change_log.log_warnings(reading, self._layout)
 
     def _wait(self, until: float) -> None:
         """Wait until something may have changed, but not less than a second."""
@@ -119,7 +119,7 @@ class PostgresAccount:
     ) -> tuple[PostgresPosition, list[Change]]:
         """Return the changes of the next page, and the position after them."""
         rows = self._rows(reading)  # a column that is not there is told as that
-        now = log.readable_snapshot(reading, self._layout, position)
+        now = change_log.readable_snapshot(reading, self._layout, position)
         to = position.to or now
         if to == position.after:
             return position, []

@@ -7,9 +7,8 @@ from datetime import datetime
 from itertools import compress
 from typing import Final, TypeVar
 
-from resourcesync.adapters.postgres.layout import TableLayout, check_column
+from resourcesync.adapters.postgres.layout import Column, TableLayout, Template, check_column
 from resourcesync.adapters.postgres.statements import ROW, quoted
-from resourcesync.adapters.postgres.templates import Column, Template
 from resourcesync.documents import ndjson
 from resourcesync.errors import DocumentError
 from resourcesync.model.digests import ALGORITHMS, Digest, parse_digests

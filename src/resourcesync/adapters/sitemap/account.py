@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from resourcesync.adapters.sitemap.listing import Listing, SitemapEntry
-from resourcesync.adapters.sitemap.measuring import METHODS, Measurer
-from resourcesync.adapters.sitemap.memory import MeasurementStore
+from resourcesync.adapters.sitemap.measurements import (
+    METHODS,
+    Listing,
+    MeasurementStore,
+    Measurer,
+    SitemapEntry,
+)
 from resourcesync.discovery import DocumentFetcher, offered_sets
 from resourcesync.discovery.addresses import origin_of
 from resourcesync.discovery.document_fetcher import FetchedDocument

@@ -1,0 +1,224 @@
+"""Rows that cannot be published: found, and set aside so that the others can be.
+
+Whoever writes past the view ``post`` may leave a row that says nothing, or the opposite of time.
+Such a row is kept in the table ``set_aside``, and what the table ``resource`` says of its URI is
+told as a change of now. So no change is lost, and nothing is told that nobody said.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from resourcesync.adapters.catalogue.database import guarded, open_reading, open_writing
+from resourcesync.adapters.catalogue.rows import Row, change_from_row, check_types, from_row
+from resourcesync.adapters.catalogue.sqlite_catalogue import FileRecording
+from resourcesync.errors import StateError
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+
+Fault = Callable[[Sequence[Resource] | Sequence[Change]], str]
+"""Says why some entries of one kind cannot be published as they are; nothing when they can."""
+
+_RUN: Final = 512
+_CHANGES: Final = """
+SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more FROM change
+ORDER BY seq
+"""
+_RESOURCES: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM resource ORDER BY uri
+"""
+_RESOURCE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource
+WHERE uri = CAST(? AS TEXT)
+"""
+_QUARANTINE_CHANGE: Final = """
+INSERT INTO set_aside (taken_us, reason, seq, change, datetime_us, uri, lastmod_us, length, hash,
+    media_type, more)
+SELECT ?, ?, seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
+FROM change WHERE seq = ?
+"""
+_QUARANTINE_RESOURCE: Final = """
+INSERT INTO set_aside (taken_us, reason, uri, lastmod_us, length, hash, media_type, more)
+SELECT ?, ?, uri, lastmod_us, length, hash, media_type, more FROM resource
+WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
+"""
+_DROP_CHANGE: Final = "DELETE FROM change WHERE seq = ?"
+_DROP_RESOURCE: Final = """
+DELETE FROM resource WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
+"""
+_DROP_EDIT: Final = "DELETE FROM edit WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END"
+_CLEAR_RESOURCE: Final = """
+UPDATE resource SET lastmod_us = NULL, length = NULL, hash = '', media_type = '', more = '',
+    fingerprint = '' WHERE uri = CASE WHEN ? THEN CAST(? AS TEXT) ELSE ? END
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A row that cannot be published.
+
+    Attributes:
+        table: Where it stands.
+        number: The number of a change; 0 of a resource.
+        uri: What it is about, as far as that is text.
+        reason: Why.
+        is_text: Whether the URI is text in the table too; the bytes of one are another thing.
+    """
+
+    table: Literal["change", "resource"]
+    number: int = 0
+    uri: str
+    reason: str
+    is_text: bool = True
+
+
+def find_bad_rows(path: Path, fault: Fault) -> Iterator[BadRow]:
+    """Yield the rows of a catalogue that cannot be published; nothing is written.
+
+    Args:
+        path: The catalogue.
+        fault: Judges what rows say.
+
+    Raises:
+        StateError: The file is damaged.
+    """
+    with open_reading(path) as connection:
+        connection.text_factory = _text
+        yield from _bad_changes(connection, fault)
+        yield from _bad_resources(connection, fault)
+
+
+def quarantine_rows(path: Path, rows: Iterable[BadRow], now: datetime, fault: Fault) -> None:
+    """Move rows to the table ``set_aside``, and tell what is known of their URIs; all or nothing.
+
+    A resource whose row cannot be published is there all the same: of its row nothing but the URI
+    stays. A change whose row cannot be published happened all the same: the resource as it is now
+    is told as updated, or as deleted when there is none.
+
+    Args:
+        path: The catalogue; nobody publishes it meanwhile.
+        rows: The rows.
+        now: The present moment.
+        fault: Judges what rows say.
+
+    Raises:
+        DiskFullError: No space is left; nothing was moved.
+        StateError: The file is damaged.
+    """
+    moment, uris = to_microseconds(now), dict[str, None]()
+    with guarded(path), closing(open_writing(path)) as connection:
+        connection.text_factory = _text
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for row in rows:
+                is_known = row.is_text and not fault([Resource(uri=row.uri)])
+                _move(connection, row, moment, is_known=is_known)
+                if is_known:
+                    uris[row.uri] = None
+            _record_again(connection, uris, moment, fault)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _move(connection: sqlite3.Connection, row: BadRow, moment: int, *, is_known: bool) -> None:
+    reason = row.reason.encode("utf-8", "backslashreplace").decode()
+    if row.table == "change":
+        connection.execute(_QUARANTINE_CHANGE, (moment, reason, row.number))
+        connection.execute(_DROP_CHANGE, (row.number,))
+        return
+    uri = row.uri.encode("utf-8", "surrogateescape")
+    key = (row.is_text, uri, uri)
+    connection.execute(_QUARANTINE_RESOURCE, (moment, reason, *key))
+    connection.execute(_CLEAR_RESOURCE if is_known else _DROP_RESOURCE, key)
+    if not is_known:
+        connection.execute(_DROP_EDIT, key)
+
+
+def _record_again(
+    connection: sqlite3.Connection, uris: Iterable[str], moment: int, fault: Fault
+) -> None:
+    recording = FileRecording(connection, moment)
+    for uri in uris:
+        row = connection.execute(_RESOURCE, (uri.encode(),)).fetchone()
+        if row is None:
+            recording.deleted(Resource(uri=uri))
+        elif not _fault_of(row[:6], fault):  # if it has one, its own row is set aside later
+            recording.updated(from_row(row), row[6])
+    recording.finish()
+
+
+def _text(value: bytes) -> str:
+    """Read text that is not UTF-8 too."""
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _bad_changes(connection: sqlite3.Connection, fault: Fault) -> Iterator[BadRow]:
+    last: int | None = None
+    cursor = connection.execute(_CHANGES)
+    while rows := cursor.fetchmany(_RUN):
+        sound: list[tuple[Row, Change]] = []
+        for row in rows:
+            found = _change_of(row, last)
+            if isinstance(found, str):
+                yield _bad_change(row, found)
+            else:
+                last = row[2]
+                sound.append((row, found))
+        if fault([change for _, change in sound]):
+            for row, change in sound:
+                if reason := fault([change]):
+                    yield _bad_change(row, reason)
+
+
+def _change_of(row: Row, last: int | None) -> Change | str:
+    """Return the change of a row, or why there is none."""
+    try:
+        check_types(row[3:])
+        change = change_from_row(row[0], row[1], row[2], row[3:])
+    except StateError as error:
+        return error.message
+    if last is not None and row[2] <= last:
+        return "it is not later than the change before it"
+    return change
+
+
+def _bad_change(row: Row, reason: str) -> BadRow:
+    return BadRow(table="change", number=row[0], uri=_uri(row[3]), reason=reason)
+
+
+def _bad_resources(connection: sqlite3.Connection, fault: Fault) -> Iterator[BadRow]:
+    cursor = connection.execute(_RESOURCES)
+    while rows := cursor.fetchmany(_RUN):
+        if not _has_fault(rows, fault):
+            continue
+        for row in rows:
+            if reason := _fault_of(row, fault):
+                is_text = isinstance(row[0], str)
+                yield BadRow(table="resource", uri=_uri(row[0]), reason=reason, is_text=is_text)
+
+
+def _has_fault(rows: Sequence[Row], fault: Fault) -> bool:
+    try:
+        for row in rows:
+            check_types(row)
+        return bool(fault([from_row(row) for row in rows]))
+    except StateError:
+        return True
+
+
+def _fault_of(row: Row, fault: Fault) -> str:
+    try:
+        check_types(row)
+        return fault([from_row(row)])
+    except StateError as error:
+        return error.message
+
+
+def _uri(value: Any) -> str:
+    return _text(value) if isinstance(value, bytes) else str(value)

@@ -1,0 +1,346 @@
+"""A catalogue that other programs tell of their resources: no folder is looked at."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from resourcesync.adapters.catalogue.database import (
+    guarded,
+    make_folder,
+    note_of,
+    open_reading,
+    open_writing,
+    write_notes,
+)
+from resourcesync.adapters.catalogue.rows import from_row, to_row
+from resourcesync.adapters.catalogue.sqlite_catalogue import (
+    FORGOTTEN_NOTE,
+    FileRecording,
+    FileSnapshot,
+)
+from resourcesync.errors import (
+    ConfigurationError,
+    DiscontinuityError,
+    StateError,
+)
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.catalogue import Posted
+
+MIN_ALLOWED_LOSS: Final = 10
+"""So many resources may be gone at once, however few there are."""
+_BATCH: Final = 2_000
+_ACCOUNT: Final = """
+CREATE TEMP TABLE account (
+    uri TEXT NOT NULL, lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,
+    media_type TEXT NOT NULL, more TEXT NOT NULL
+)
+"""
+_ONE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM main.resource WHERE uri = ?
+"""
+_DUPLICATE: Final = "SELECT uri FROM account GROUP BY uri HAVING count(*) > 1 ORDER BY uri LIMIT 1"
+_FILL: Final = """
+INSERT INTO resource SELECT uri, lastmod_us, length, hash, media_type, more, '' FROM account
+ORDER BY uri
+"""
+_DIFFERENCES: Final = """
+CREATE TEMP TABLE difference AS
+SELECT CASE
+        WHEN known.uri IS NULL THEN 'created'
+        WHEN account.hash <> known.hash OR account.length IS NOT known.length THEN 'updated'
+        WHEN account.hash = '' AND account.lastmod_us IS NOT known.lastmod_us THEN 'updated'
+        ELSE 'touched'
+    END AS kind, account.*
+FROM account LEFT JOIN main.resource AS known USING (uri)
+WHERE known.uri IS NULL OR account.lastmod_us IS NOT known.lastmod_us
+    OR account.length IS NOT known.length OR account.hash <> known.hash
+    OR account.media_type <> known.media_type OR account.more <> known.more
+"""
+_GONE: Final = """
+INSERT INTO difference (kind, uri, hash, media_type, more)
+SELECT 'deleted', uri, '', '', '' FROM main.resource
+WHERE uri NOT IN (SELECT uri FROM account)
+"""
+
+
+class LossLimit(NamedTuple):
+    """How much of what was known may be gone, over several lots of changes.
+
+    Attributes:
+        known: How many resources were known.
+        gone: How many fewer there are now.
+        most: How many fewer there may be.
+    """
+
+    resources: int
+    gone: int
+    limit: int
+
+
+class PostedCatalogue:
+    """A catalogue, open for programs that tell what became of their resources.
+
+    Several may do so at a time, also while it is published: each transaction waits for the one
+    before it.
+
+    Args:
+        path: The file; it and its folder are made when they are not there.
+
+    Raises:
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        make_folder(path.parent)
+        self._connection = open_writing(path)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        with guarded(self._path):
+            return note_of(self._connection, key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, and nothing else.
+
+        Raises:
+            DiskFullError: No space is left; nothing was stored.
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                write_notes(self._connection, notes)
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def count(self) -> int:
+        """Return how many resources there are."""
+        found: int = self._connection.execute("SELECT count(*) FROM main.resource").fetchone()[0]
+        return found
+
+    def has_records(self) -> bool:
+        """Whether anything was ever recorded of a resource."""
+        query = "SELECT EXISTS (SELECT 1 FROM main.resource) OR EXISTS (SELECT 1 FROM main.change)"
+        return bool(self._connection.execute(query).fetchone()[0])
+
+    def post(
+        self,
+        changes: Iterable[Change],
+        now: datetime,
+        *,
+        notes: Mapping[str, str] | None = None,
+        keeps_times: bool = False,
+        loss: LossLimit | None = None,
+    ) -> Posted:
+        """Record what became of some resources: the rows and the changes, all or nothing.
+
+        What is told twice is recorded once more, but never wrongly: a creation of what is known is
+        an update, an update of what is not known a creation, and what is not known cannot be
+        deleted. The catalogue gives each change its time.
+
+        Args:
+            changes: The changes, in order.
+            now: The present moment.
+            notes: Notes to store in the same transaction.
+            keeps_times: Whether a change keeps its own time, where that is later than all that
+                was recorded before and not after ``now``.
+            loss: What is gone already, and how much may be; ``None`` for whatever is told.
+
+        Raises:
+            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: The file is damaged.
+        """
+        counts: Counter[str] = Counter()
+        with self._recording(now, notes) as recording:
+            recent: dict[str, bool] = {}
+            for change in changes:
+                uri = change.uri
+                is_known = recent[uri] if uri in recent else self._has_resource(uri)
+                if keeps_times and change.time is not None:
+                    recording.dated(change.time)
+                if change.kind is not ChangeKind.DELETED:
+                    kind = ChangeKind.UPDATED if is_known else ChangeKind.CREATED
+                    record = recording.updated if is_known else recording.created
+                    record(change.resource, "")
+                elif is_known:
+                    kind = ChangeKind.DELETED
+                    recording.deleted(change.resource)
+                else:
+                    continue
+                recent[uri] = kind is not ChangeKind.DELETED
+                counts[kind.value] += 1
+                if len(recent) >= _BATCH:
+                    recording.flush()
+                    recent.clear()
+            gone = counts["deleted"] - counts["created"]
+            if loss is not None and gone > 0 and loss.gone + gone > loss.limit:
+                raise _many_gone(loss.gone + gone, loss.resources)
+        return Posted(**counts)
+
+    def fill(
+        self,
+        resources: Iterable[Resource],
+        now: datetime,
+        *,
+        is_all: bool = True,
+        notes: Mapping[str, str] | None = None,
+        most_gone: float = 1.0,
+    ) -> Posted:
+        """Record the resources as they are, all or nothing; order does not matter.
+
+        The first time no changes are logged: the Resource List will tell of it all.
+
+        Args:
+            resources: The resources.
+            now: A moment before the first of them was looked at.
+            is_all: Whether known resources that are not among them are gone.
+            notes: Notes to store in the same transaction.
+            most_gone: The largest part of what is known that may be gone at once, 0 to 1; so many
+                as `FEW` always may.
+
+        Raises:
+            ConfigurationError: More are gone; nothing was recorded (code ``many-gone``).
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: A resource is told twice, or the file is damaged.
+        """
+        with self._recording(now, notes) as recording, self._temporary_table(resources):
+            twice = self._connection.execute(_DUPLICATE).fetchone()
+            if twice is not None:
+                raise StateError(
+                    f"{twice[0]} is told twice", evidence=(("kept", "what was recorded before"),)
+                )
+            if recording.is_first:
+                return Posted(created=self._connection.execute(_FILL).rowcount)
+            self._connection.execute(_DIFFERENCES)
+            if is_all:
+                self._check_gone(self._connection.execute(_GONE).rowcount, most_gone)
+            return self._record_differences(recording)
+
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        with self._snapshot() as snapshot:
+            if snapshot is not None:
+                yield from snapshot.resources(start, end)
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(number, change)`` in order of time, those after number ``after``.
+
+        Raises:
+            DiscontinuityError: Some of those after ``after`` are forgotten; 0 takes what is there.
+        """
+        forgotten = int(self.note(FORGOTTEN_NOTE) or 0)
+        if 0 < after < forgotten:
+            raise DiscontinuityError(
+                f"the changes up to number {forgotten} are forgotten",
+                evidence=(("asked", f"after number {after}"),),
+                hint="read all resources again, then go on from the last change there is",
+                code="changes-lost",
+            )
+        with self._snapshot() as snapshot:
+            if snapshot is not None:
+                yield from snapshot.changes(after)
+
+    def find(self, uri: str) -> Resource | None:
+        """Return what is recorded of a resource; ``None`` when nothing is."""
+        row = self._connection.execute(_ONE, (uri,)).fetchone()
+        return None if row is None else from_row(row)
+
+    def _has_resource(self, uri: str) -> bool:
+        query = "SELECT 1 FROM resource WHERE uri = ?"
+        return self._connection.execute(query, (uri,)).fetchone() is not None
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[FileSnapshot | None]:
+        """Open a view; ``None`` when nothing was recorded yet."""
+        with open_reading(self._path) as connection:
+            is_begun = connection.execute("SELECT 1 FROM moment").fetchone()
+            yield None if is_begun is None else FileSnapshot(connection)
+
+    def _check_gone(self, gone: int, most: float) -> None:
+        """Refuse that most of what is known is gone at once: whoever tells may be half empty."""
+        if gone <= MIN_ALLOWED_LOSS:
+            return
+        known = self.count()
+        if gone <= known * most:
+            return
+        raise _many_gone(gone, known)
+
+    @contextmanager
+    def _recording(
+        self, now: datetime, notes: Mapping[str, str] | None = None
+    ) -> Iterator[FileRecording]:
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                recording = FileRecording(self._connection, to_microseconds(now))
+                yield recording
+                recording.finish()
+                if notes:
+                    write_notes(self._connection, notes)
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _temporary_table(self, resources: Iterable[Resource]) -> Iterator[None]:
+        """Hold the resources in a table of their own, which is on disk when it is large."""
+        self._connection.execute(_ACCOUNT)
+        self._connection.executemany(
+            "INSERT INTO account VALUES (?,?,?,?,?,?)", map(to_row, resources)
+        )
+        self._connection.execute("CREATE INDEX temp.account_uri ON account (uri)")
+        yield  # what fails is rolled back, with this table
+        self._connection.execute("DROP TABLE IF EXISTS temp.difference")
+        self._connection.execute("DROP TABLE temp.account")
+
+    def _record_differences(self, recording: FileRecording) -> Posted:
+        counts: Counter[str] = Counter()
+        records = {
+            "created": recording.created,
+            "updated": recording.updated,
+            "touched": recording.touched,
+        }
+        for kind, *row in self._connection.execute("SELECT * FROM difference ORDER BY uri"):
+            resource = from_row(tuple(row))
+            if kind == "deleted":
+                recording.deleted(resource)
+            else:
+                records[kind](resource, "")
+            counts[kind] += 1
+        return Posted(**counts)
+
+
+def _many_gone(gone: int, known: int) -> ConfigurationError:
+    return ConfigurationError(
+        f"{gone:,} of {known:,} resources would be gone",
+        evidence=(("kept", "what was recorded before"),),
+        hint="see that what tells of them is whole; if it is meant: --allow-empty",
+        code="many-gone",
+    )

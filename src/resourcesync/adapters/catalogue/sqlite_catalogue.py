@@ -1,0 +1,500 @@
+"""The Source's memory in one SQLite file: the ``Catalogue`` port.
+
+WAL and ``synchronous=FULL``: what a commit stored survives a power cut. One connection writes,
+each reader has its own and sees one moment.
+
+Look at the changes in a catalogue while somebody else may hold it.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from resourcesync.adapters.catalogue.database import (
+    PublishLock,
+    guarded,
+    make_folder,
+    note_of,
+    open_reading,
+    open_writing,
+    write_notes,
+)
+from resourcesync.adapters.catalogue.rows import (
+    CataloguedRow,
+    Row,
+    change_from_row,
+    from_row,
+    from_rows,
+    moment_of,
+    to_row,
+)
+from resourcesync.adapters.catalogue.versions import END_OF_VERSIONS, FileVersions
+from resourcesync.errors import StateError
+from resourcesync.model.resources import Change, Resource, without_patches
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import CatalogueEntry, Clock
+from resourcesync.ports.catalogue import BAD_ROW
+
+LOCK_NAME: Final = "publish.lock"
+_USUAL_NAME: Final = "catalogue.db"
+_BATCH: Final = 2_000
+_RUN: Final = 512
+_PUT: Final = "INSERT OR REPLACE INTO resource VALUES (?,?,?,?,?,?,?)"
+_EDIT: Final = "INSERT OR REPLACE INTO edit (uri) VALUES (?)"
+_DELETE: Final = "DELETE FROM resource WHERE uri = ?"
+_LOG: Final = """
+INSERT INTO change (change, datetime_us, uri, lastmod_us, length, hash, media_type, more)
+VALUES (?,?,?,?,?,?,?,?)
+"""
+_ALL: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more, fingerprint FROM resource ORDER BY uri
+"""
+_RANGE: Final = """
+SELECT uri, lastmod_us, length, hash, media_type, more FROM resource
+WHERE uri >= ? {} ORDER BY uri
+"""
+_EDITS: Final = """
+SELECT edit.uri, resource.uri, lastmod_us, length, hash, media_type, more
+FROM edit LEFT JOIN resource USING (uri) ORDER BY edit.uri
+"""
+_CHANGES: Final = """
+SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
+FROM change WHERE seq > ? ORDER BY seq
+"""
+
+
+_OLDEST: Final = "SELECT seq FROM change WHERE seq <= ? ORDER BY seq LIMIT ?"
+FORGOTTEN_NOTE: Final = "changes-forgotten"
+"""The note of the number up to which changes were forgotten."""
+_FORGOTTEN: Final = 10_000
+_BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
+
+
+class FileCatalogue:
+    """A ``Catalogue`` in a SQLite file, held by one run at a time.
+
+    The file and its folder are for their owner alone: they may lie in a tree that a web server
+    serves. Times that are recorded rise strictly whatever the clock does: a clock that steps back
+    gives times a microsecond apart until it has caught up.
+
+    Args:
+        path: The file; it and its folder are made when they are not there.
+        clock: Tells since when this run holds it.
+
+    Raises:
+        LockedError: Another run holds it.
+        StateError: It is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        make_folder(path.parent)
+        name = LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock"
+        self._lock = PublishLock(path.with_name(name), clock)
+        try:
+            self._connection = open_writing(path)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next run have it, also when a signal comes just now."""
+        try:
+            self._connection.close()
+        finally:
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def entries(self) -> Iterator[CatalogueEntry]:
+        """Yield what is recorded, in rising URI order, as it was when the reading began.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with open_reading(self._path) as connection:
+            yield from map(CataloguedRow, connection.execute(_ALL))
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator["FileRecording"]:
+        """Open the one writing transaction; it commits when the block ends without an error.
+
+        The first recording of all logs no changes: the Resource List will tell of it all.
+
+        Raises:
+            DiskFullError: No space is left; nothing was recorded.
+            StateError: The file is damaged.
+        """
+        with self._writing() as connection:
+            recording = FileRecording(connection, to_microseconds(now))
+            yield recording
+            recording.finish()
+
+    @contextmanager
+    def snapshot(self) -> Iterator["FileSnapshot"]:
+        """Open a consistent view: what is recorded meanwhile is not in it.
+
+        Raises:
+            StateError: Nothing was ever recorded, or the file is damaged.
+        """
+        with open_reading(self._path) as connection:
+            yield FileSnapshot(connection)
+
+    def versions(self) -> FileVersions:
+        """Return which versions each resource had; what is written there joins a recording."""
+        return FileVersions(self._connection, self._path)
+
+    def forget_edits(self, last: int) -> None:
+        """Forget the edits up to a number: the published Resource List has them."""
+        with guarded(self._path):
+            self._connection.execute("DELETE FROM edit WHERE number <= ?", (last,))
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget some thousand of the oldest changes, up to a number; return whether more are left.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            numbers = self._connection.execute(_OLDEST, (last, _FORGOTTEN + 1)).fetchall()
+        if not numbers:
+            return False
+        until = numbers[:_FORGOTTEN][-1][0]
+        with self._writing() as connection:
+            connection.execute("DELETE FROM change WHERE seq <= ?", (until,))
+            connection.execute(
+                "INSERT OR REPLACE INTO note VALUES (?,?)", (FORGOTTEN_NOTE, str(until))
+            )
+        return len(numbers) > _FORGOTTEN
+
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away, ``None`` before the first.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with guarded(self._path):
+            latest = latest_moment(self._connection)
+        return None if latest is None else from_microseconds(latest)
+
+    def rewind(self, moment: datetime) -> None:
+        """Forget the changes dated later than a moment; later ones are dated from there again.
+
+        Raises:
+            StateError: The file is damaged.
+        """
+        with self._writing() as connection:
+            until = (to_microseconds(moment),)
+            connection.execute("DELETE FROM change WHERE datetime_us > ?", until)
+            connection.execute("UPDATE moment SET latest_us = ?", until)
+
+    def note(self, key: str) -> str | None:
+        """Return a value of the publisher's own bookkeeping, or ``None``."""
+        with guarded(self._path):
+            return note_of(self._connection, key)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Store values of the publisher's own bookkeeping, all or none, durably."""
+        with self._writing() as connection:
+            write_notes(connection, notes)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction; it commits when the block ends without an error."""
+        with guarded(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+
+def latest_moment(connection: sqlite3.Connection) -> int | None:
+    """Return the latest moment that was given away, ``None`` before the first.
+
+    Raises:
+        StateError: Another program wrote what is no time.
+    """
+    found: object = connection.execute(
+        "SELECT max(latest) FROM (SELECT latest_us AS latest FROM moment"
+        " UNION ALL SELECT max(datetime_us) FROM change)"
+    ).fetchone()[0]
+    return None if found is None else to_microseconds(moment_of(found, "the latest change"))
+
+
+class FileRecording:
+    """The writing half of one transaction, made by ``FileCatalogue.record``."""
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self._connection = connection
+        latest = latest_moment(connection)
+        self.is_first = latest is None
+        self._least = now if latest is None else latest + 1
+        self._moment = self._next = max(now, self._least)
+        self._has_times = False
+        self._puts: list[Row] = []
+        self._deletions: list[Row] = []
+        self._log: list[Row] = []
+        self._wrote = self.is_first
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new resource, and the change unless this is the first recording."""
+        self._put(ChangeKind.CREATED, resource, fingerprint)
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record new bytes of a known resource, and the change."""
+        self._put(ChangeKind.UPDATED, resource, fingerprint)
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record a new fingerprint or ``lastmod`` of equal bytes; that is no change."""
+        self._put(None, resource, fingerprint)
+
+    def deleted(self, resource: Resource) -> None:
+        """Record that a resource is gone, and the change, which tells no more than its URI."""
+        if self._puts:
+            self.flush()
+        self._deletions.append((resource.uri,))
+        self._append(ChangeKind.DELETED, to_row(Resource(uri=resource.uri)))
+
+    def advance_time(self) -> None:
+        """Record that the moment of this recording is over: all later changes are later."""
+        self._wrote = True
+
+    def dated(self, moment: datetime) -> None:
+        """Give the next changes a time of their own, where order and the present permit."""
+        if self._next == self._moment and not self._has_times:
+            self._next = self._least
+        self._has_times = True
+        self._next = max(self._next, min(to_microseconds(moment), self._moment))
+
+    def _put(self, kind: ChangeKind | None, resource: Resource, fingerprint: str) -> None:
+        if self._deletions:
+            self.flush()
+        row = to_row(resource)
+        # A patch belongs to the change: it leads to this version from the one before (§14.4).
+        has_patches = resource.links and resource.patches
+        plain = to_row(without_patches(resource)) if has_patches else row
+        self._puts.append((*plain, fingerprint))
+        if kind is not None and not self.is_first:
+            self._append(kind, row)
+        if len(self._puts) >= _BATCH:
+            self.flush()
+
+    def _append(self, kind: ChangeKind, row: Row) -> None:
+        if self.is_first:
+            return
+        self._log.append((kind.value, self._next, *row))
+        self._next += 1
+
+    def flush(self) -> None:
+        """Hand what was collected to SQLite."""
+        self._wrote = self._wrote or bool(self._puts or self._deletions)
+        self._connection.executemany(_PUT, self._puts)
+        if not self.is_first:
+            self._connection.executemany(_EDIT, [(row[0],) for row in self._puts])
+        self._connection.executemany(_DELETE, self._deletions)
+        ends = [(self._moment, *deletion) for deletion in self._deletions]
+        self._connection.executemany(END_OF_VERSIONS, ends)
+        self._connection.executemany(_LOG, self._log)
+        self._puts.clear()
+        self._deletions.clear()
+        self._log.clear()
+
+    def finish(self) -> None:
+        """Hand over the rest, and the latest moment, so that every later change is later."""
+        self.flush()
+        if self._wrote:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO moment VALUES (1, ?)",
+                (max(self._moment, self._next - 1),),
+            )
+
+
+class FileSnapshot:
+    """One consistent view of the catalogue (``Snapshot``); made by ``FileCatalogue.snapshot``."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        latest = latest_moment(connection)
+        if latest is None:
+            raise StateError(
+                "nothing was recorded yet",
+                hint="record resources first: publish a folder, or `resourcesync catalogue import`",
+            )
+        self._at = from_microseconds(latest)
+
+    @property
+    def at(self) -> datetime:
+        """The moment that this view includes every change up to; all later changes are later."""
+        return self._at
+
+    def resources(self, start: str = "", end: str | None = None) -> Iterator[Resource]:
+        """Yield the resources in rising URI order, those from ``start`` up to before ``end``."""
+        return chain.from_iterable(self.batches(start, end))
+
+    def batches(self, start: str = "", end: str | None = None) -> Iterator[Sequence[Resource]]:
+        """Yield the same, some hundred at a time."""
+        bounds = (start,) if end is None else (start, end)
+        query = _RANGE.format("" if end is None else "AND uri < ?")
+        rows = self._connection.execute(query, bounds)
+        while some := rows.fetchmany(_RUN):
+            yield from_rows(some)
+
+    def edits(self) -> Iterator[tuple[str, Resource | None]]:
+        """Yield each edited URI with its resource, ``None`` when it is gone, in URI order."""
+        for row in self._connection.execute(_EDITS):
+            yield row[0], None if row[1] is None else from_row(row[1:])
+
+    def last_edit(self) -> int:
+        """Return the number up to which the edits of this view may be forgotten."""
+        found: int = self._connection.execute("SELECT ifnull(max(number), 0) FROM edit").fetchone()[
+            0
+        ]
+        return found
+
+    def changes(self, after: int = 0) -> Iterator[tuple[int, Change]]:
+        """Yield ``(sequence number, change)`` in order of time, those after number ``after``."""
+        before = self._connection.execute(_BEFORE, (after,)).fetchone()
+        last: int | None = None if before is None else before[0]
+        for number, kind, moment, *row in self._connection.execute(_CHANGES, (after,)):
+            if last is not None and type(moment) is int and moment <= last:
+                raise StateError(
+                    f"change {number} is not later than the one before it",
+                    evidence=(("uri", row[0]), ("kept", "what was published before")),
+                    code=BAD_ROW,
+                )
+            yield number, change_from_row(number, kind, moment, tuple(row))
+            last = moment
+
+    def count(self, most: int | None = None) -> int:
+        """Return the number of resources, or ``most`` when there are more."""
+        found: int = self._connection.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM resource LIMIT ?)", (-1 if most is None else most,)
+        ).fetchone()[0]
+        return found
+
+    def last_change(self) -> int:
+        """Return the newest change's sequence number, 0 when there is none."""
+        found: int = self._connection.execute("SELECT ifnull(max(seq), 0) FROM change").fetchone()[
+            0
+        ]
+        return found
+
+
+_NEWEST: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
+_TIME: Final = "SELECT datetime_us FROM change WHERE seq = ?"
+_RATES: Final = """
+SELECT (datetime_us - :since) / :width, change, count(*)
+FROM change WHERE datetime_us >= :since GROUP BY 1, 2
+"""
+_AFTER: Final = """
+SELECT seq, change, datetime_us, uri, lastmod_us, length, hash, media_type, more
+FROM change WHERE seq > ? ORDER BY seq LIMIT ?
+"""
+
+
+class FileChangeLog:
+    """The log of changes in a catalogue's file, which is neither held nor written.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def snapshot(self) -> Iterator[FileSnapshot]:
+        """Open a consistent view of the resources.
+
+        Raises:
+            StateError: Nothing was ever recorded, or the file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            yield FileSnapshot(connection)
+
+    def last(self) -> tuple[int, int]:
+        """Return number and time of the newest change, in microseconds; 0 when there is none.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            return _newest_change(connection)
+
+    def has(self, number: int, moment: int) -> bool:
+        """Whether the change of this number is the one of this time.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            found = connection.execute(_TIME, (number,)).fetchone()
+        return moment == (found[0] if found else 0) and (found is not None or number == 0)
+
+    def resources(self) -> int:
+        """Return how many resources there are now.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            return int(connection.execute("SELECT count(*) FROM resource").fetchone()[0])
+
+    def rates(self, since: int, width: int) -> dict[tuple[int, str], int]:
+        """Return how many changes of each kind there were in each interval of time.
+
+        Args:
+            since: When the first interval begins, in microseconds.
+            width: How long each is, in microseconds.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            rows = connection.execute(_RATES, {"since": since, "width": width}).fetchall()
+        return {(number, kind): count for number, kind, count in rows}
+
+    def after(self, number: int, most: int) -> list[tuple[int, Change]] | None:
+        """Return up to ``most`` changes after number ``number``, with their numbers.
+
+        ``None`` when not all of them are known: some are forgotten, or the log was begun anew.
+
+        Raises:
+            StateError: The file is damaged.
+            StorageError: It cannot be read.
+        """
+        with open_reading(self._path) as connection:
+            forgotten = int(note_of(connection, FORGOTTEN_NOTE) or 0)
+            if number < forgotten or number > max(_newest_change(connection)[0], forgotten):
+                return None
+            rows = connection.execute(_AFTER, (number, most)).fetchall()
+        return [(row[0], change_from_row(row[0], row[1], row[2], row[3:])) for row in rows]
+
+
+def _newest_change(connection: sqlite3.Connection) -> tuple[int, int]:
+    found = connection.execute(_NEWEST).fetchone()
+    return (found[0], found[1]) if found else (0, 0)

@@ -1,0 +1,202 @@
+"""libcurl's side of the work: easy handles with their options, and the multi handle's loop."""
+
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import pycurl
+
+from resourcesync import __version__
+from resourcesync.adapters.http import proxies
+from resourcesync.adapters.http.certificate_authorities import system_authorities
+from resourcesync.adapters.http.egress import is_public
+from resourcesync.adapters.http.request_state import RequestState
+from resourcesync.adapters.http.robots import AGENT
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.transfer import HttpTransfer
+from resourcesync.ports import Clock
+
+_HIGHEST_SELECTABLE = 1000
+_BLIND_WAIT = 0.005
+_IDLE_CONNECTIONS = 64
+_SUPPRESS_CONNECT_HEADERS = 265  # CURLOPT_SUPPRESS_CONNECT_HEADERS, which PycURL does not name
+_HTTP = pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS
+
+
+class _SocketAddress(Protocol):
+    """What libcurl wants to connect to."""
+
+    family: int
+    socktype: int
+    protocol: int
+    addr: Any  # a tuple for the Internet families, bytes for any other
+
+
+class CurlEngine:
+    """A multi handle with its connections, driven by one ``fetch`` at a time."""
+
+    def __init__(self, settings: FetchSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_MULTIPLEX)
+        # All hosts by a proxy are one host to libcurl; the lanes hold each of them to its own most.
+        most = settings.jobs if settings.proxy else settings.per_host
+        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, most)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, settings.jobs + _IDLE_CONNECTIONS)
+        self._idle: list[HttpTransfer] = []
+        self._blind = False
+        self._opened: list[socket.socket] = []
+        self.active: dict[Any, HttpTransfer] = {}
+
+    def start(
+        self, errand: RequestState, headers: list[str], now: float, *, private: bool
+    ) -> HttpTransfer:
+        """Send an errand. ``private`` allows it to reach addresses that are not public."""
+        transfer = self._idle.pop() if self._idle else self._new_transfer()
+        transfer.begin(errand, now)
+        transfer.private = private
+        curl = transfer.curl
+        curl.setopt(pycurl.URL, errand.uri)
+        # Over TLS, wait until the origin's first connection says whether it takes many requests at
+        # a time. Plain http never does: each would wait for the whole of the first answer, and by
+        # a proxy, which is one host to libcurl, for that of any origin.
+        curl.setopt(pycurl.PIPEWAIT, int(errand.uri[:6].lower() == "https:"))
+        message, is_head = errand.request.message, errand.request.is_head
+        if message is not None:
+            curl.setopt(pycurl.POSTFIELDS, message.body)
+        elif is_head:
+            curl.setopt(pycurl.NOBODY, 1)
+        elif transfer.is_special:
+            curl.setopt(pycurl.HTTPGET, 1)
+        transfer.is_special = is_head or message is not None
+        if transfer.headers is not headers:
+            curl.setopt(pycurl.HTTPHEADER, headers)
+            transfer.headers = headers
+        self.active[curl] = transfer
+        self._multi.add_handle(curl)
+        return transfer
+
+    def poll(self) -> Iterator[HttpTransfer]:
+        """Move all transfers on; yield those that ended, judged and ready for reuse after it.
+
+        Raises:
+            BaseException: A sink raised what no sink may raise, or the program is interrupted.
+        """
+        self._multi.perform()
+        while self._opened:
+            self._opened.pop().close()  # PycURL made a descriptor of its own
+        while True:
+            queued, good, bad = self._multi.info_read(64)
+            for curl in good:
+                yield self._finish(curl, 0, "")
+            for curl, number, text in bad:
+                yield self._finish(curl, number, text)
+            if not queued:
+                return
+
+    def _finish(self, curl: Any, number: int, text: str) -> HttpTransfer:
+        transfer = self.active.pop(curl)
+        self._multi.remove_handle(curl)
+        self._idle.append(transfer)
+        if transfer.crash is not None:
+            raise transfer.crash
+        transfer.finish(number, text, self._clock)
+        return transfer
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is something to do, at most ``seconds``."""
+        if not self.active:
+            self._clock.sleep(seconds)
+            return
+        own = self._multi.timeout()
+        if 0 <= own < seconds * 1000:
+            seconds = own / 1000
+        if self._blind:
+            seconds = min(seconds, _BLIND_WAIT)
+        started = self._clock.monotonic()
+        if self._multi.select(seconds) or not seconds:
+            return
+        if self._clock.monotonic() - started < seconds / 2:  # libcurl has no socket to wait for
+            self._clock.sleep(min(seconds, _BLIND_WAIT))
+
+    def abort(self, transfer: HttpTransfer) -> None:
+        """Give a transfer up; its connection is closed."""
+        del self.active[transfer.curl]
+        self._multi.remove_handle(transfer.curl)
+        self._idle.append(transfer)
+
+    def abort_all(self) -> None:
+        """Give up all transfers; connections at rest stay open."""
+        for transfer in list(self.active.values()):
+            self.abort(transfer)
+
+    def close(self) -> None:
+        """Give up all transfers and connections."""
+        self.abort_all()
+        for transfer in self._idle:
+            transfer.curl.close()
+        self._idle.clear()
+        self._multi.close()
+
+    def _new_transfer(self) -> HttpTransfer:
+        curl = pycurl.Curl()
+        transfer = HttpTransfer(curl, self._settings)
+        for option, value in self._options():
+            curl.setopt(option, value)
+        if self._settings.ca_file:  # in place of the system's, not besides those of its folder
+            curl.unsetopt(pycurl.CAPATH)
+            curl.unsetopt(pycurl.PROXY_CAPATH)
+        curl.setopt(pycurl.HEADERFUNCTION, transfer.lines.append)
+        curl.setopt(pycurl.WRITEFUNCTION, transfer.on_body)
+        if not self._settings.proxy:
+            curl.setopt(
+                pycurl.OPENSOCKETFUNCTION,
+                lambda purpose, address: self._open_socket(transfer, purpose, address),
+            )
+        return transfer
+
+    def _options(self) -> list[tuple[int, object]]:
+        settings = self._settings
+        contact = f" (+{settings.contact})" if settings.contact else ""
+        options: list[tuple[int, object]] = [
+            (pycurl.NOSIGNAL, 1),
+            (pycurl.PROTOCOLS, _HTTP),
+            (pycurl.FOLLOWLOCATION, 0),
+            (pycurl.PATH_AS_IS, 1),
+            (pycurl.NETRC, pycurl.NETRC_IGNORED),
+            (_SUPPRESS_CONNECT_HEADERS, 1),
+            (pycurl.USERAGENT, f"{AGENT}/{__version__}{contact}"),
+            (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS),
+            (pycurl.BUFFERSIZE, 64 * 1024),
+            (pycurl.CONNECTTIMEOUT_MS, int(settings.connect_timeout * 1000)),
+            (pycurl.SSL_VERIFYPEER, 1),
+            (pycurl.SSL_VERIFYHOST, 2),
+            (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
+        ]
+        options += proxies.proxy_options(settings.proxy, settings.proxy_secret)
+        authorities = settings.ca_file or system_authorities()
+        if settings.bandwidth:
+            options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))
+        if authorities:
+            file = os.fsencode(authorities)
+            options += [(pycurl.CAINFO, file), (pycurl.PROXY_CAINFO, file)]
+        return options
+
+    def _open_socket(
+        self, transfer: HttpTransfer, _purpose: int, address: _SocketAddress
+    ) -> socket.socket | int:
+        """Make the socket that libcurl then connects, unless policy forbids the address."""
+        try:
+            host = address.addr[0]
+            if not transfer.private and not (isinstance(host, str) and is_public(host)):
+                transfer.record_blocked(str(host))
+                return int(pycurl.SOCKET_BAD)
+            made = socket.socket(address.family, address.socktype, address.protocol)
+        except OSError:
+            return int(pycurl.SOCKET_BAD)
+        if made.fileno() >= _HIGHEST_SELECTABLE:
+            self._blind = True
+        self._opened.append(made)
+        return made

@@ -1,0 +1,77 @@
+"""A request on its way: through origins, redirects and tries to its one outcome."""
+
+from resourcesync.adapters.http.addresses import Address, crosses_origin
+from resourcesync.ports import FetchRequest, PartialBody
+
+
+class RequestState:
+    """What is known of a request under way.
+
+    Attributes:
+        request: What the caller asked.
+        uri: Where it is sent now.
+        authority: Scheme, host and port of ``uri``, as written.
+        crossed: Whether a redirect led it to another origin: from then on it carries no secrets.
+        hops: Redirects followed since the last try began.
+        tries: Tries begun.
+        delay: Seconds of the last back-off.
+        probe: Whether this try asks if the origin is back.
+        for_robots: Whether it fetches ``robots.txt`` for ourselves.
+        part: What the sink holds of a body that broke off; ``None`` to begin at the first byte.
+        whole: Whether ranges failed, so that a body which breaks off begins anew.
+    """
+
+    __slots__ = (
+        "authority",
+        "crossed",
+        "delay",
+        "first",
+        "for_robots",
+        "hops",
+        "part",
+        "probe",
+        "request",
+        "tries",
+        "uri",
+        "whole",
+    )
+
+    def __init__(
+        self, request: FetchRequest, address: Address, *, for_robots: bool = False
+    ) -> None:
+        self.request = request
+        self.first = address
+        self.tries = 0
+        self.delay = 0.0
+        self.probe = False
+        self.for_robots = for_robots
+        self.part: PartialBody | None = request.part
+        self.whole = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Go back to the requested address."""
+        self.uri = self.first.uri
+        self.authority = self.first.authority
+        self.crossed = False
+        self.hops = 0
+
+    def request_whole(self) -> None:
+        """Ask for the whole body from now on.
+
+        Raises:
+            StorageError: The sink cannot forget its bytes.
+        """
+        self.part, self.whole = None, True
+        self.request.sink.restart()
+
+    def redirect_to(self, address: Address) -> None:
+        """Follow a redirect."""
+        self.hops += 1
+        self.crossed = self.crossed or crosses_origin(self.authority, address.authority)
+        self.uri, self.authority = address.uri, address.authority
+
+    @property
+    def conditional(self) -> bool:
+        """Whether a 304 may be the answer."""
+        return bool(self.request.etag or self.request.last_modified)

@@ -1,0 +1,170 @@
+"""What the end of a transfer means: which error, and whether another try may help. Pure."""
+
+import pycurl
+
+from resourcesync.adapters.http.addresses import without_query
+from resourcesync.adapters.http.response_head import ResponseHead
+from resourcesync.errors import (
+    BadResponseError,
+    Evidence,
+    ResourceMissingError,
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PUSHBACK = frozenset({429, 503})
+"""Statuses by which a server says that it is asked too much."""
+
+_PASSING = frozenset({408, 429})
+_SERVER_FAULTS = range(500, 600)
+_MISSING = frozenset({404, 410})
+_REFUSED = frozenset({401, 403, 407, 451})
+
+_HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which PycURL does not name
+_TOO_LARGE = 100  # CURLE_TOO_LARGE, which PycURL does not name
+_UNAVAILABLE = {
+    pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "the host's name cannot be resolved now"),
+    pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "the proxy's name cannot be resolved now"),
+    pycurl.E_COULDNT_CONNECT: ("connect", "the host cannot be connected"),
+    pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection was not made in time"),
+    pycurl.E_PARTIAL_FILE: ("truncated", "the response was cut short"),
+    pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without an answer"),
+    pycurl.E_RECV_ERROR: ("reset", "the connection broke while receiving"),
+    pycurl.E_SEND_ERROR: ("reset", "the connection broke while sending"),
+    pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
+    _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
+}
+_LATER = "run the same command again later"
+_HINTS = {
+    "connect": "see that host and port are right and that the server runs, then run it again",
+    "dns": "see that the host is written well and that this machine has a network",
+}
+_UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
+"""The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
+_OWN_AUTHORITY = "if an authority of your own signed it, name its certificate: --ca-file FILE"
+_BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
+
+
+def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> SourceError:
+    """Return the error that a status other than 200 means."""
+    evidence = _evidence(uri, head.status_line)
+    status = head.status
+    if status in _MISSING:
+        return ResourceMissingError(
+            "the server does not have it", uri=uri, status=status, evidence=evidence
+        )
+    if status in _REFUSED:
+        return SourceRefusedError(
+            "the server refuses to give it",
+            uri=uri,
+            status=status,
+            evidence=evidence,
+            hint="check the credentials for this origin" if status in {401, 407} else "",
+        )
+    if status in _PASSING or (status in _SERVER_FAULTS and status not in {501, 505}):
+        return SourceUnavailableError(
+            "the server cannot answer now",
+            uri=uri,
+            status=status,
+            retry_after=retry_after,
+            evidence=evidence,
+        )
+    return BadResponseError(
+        "the server answers with a status that cannot be used",
+        uri=uri,
+        status=status,
+        evidence=evidence,
+    )
+
+
+def transport_error(number: int, text: str, uri: str) -> SourceError:
+    """Return the error for a transfer that libcurl ended with error ``number``."""
+    evidence = _evidence(uri, text)
+    if number == _TOO_LARGE:
+        return bad_response_error(
+            uri, "headers", "the head of the response cannot be used", text or "too long a line"
+        )
+    if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
+        code, message = _UNAVAILABLE[number]
+        return SourceUnavailableError(
+            message, uri=uri, evidence=evidence, hint=_HINTS.get(code, _LATER), code=code
+        )
+    if number in _UNTRUSTED:
+        if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
+            return SourceUnavailableError(
+                "the TLS handshake was cut short", uri=uri, evidence=evidence, code="reset"
+            )
+        return SourceRefusedError(
+            "no trusted TLS connection is possible",
+            uri=uri,
+            evidence=evidence,
+            hint=_OWN_AUTHORITY if _is_of_unknown_authority(text) else "",
+            code="tls",
+        )
+    if number == pycurl.E_URL_MALFORMAT:
+        return SourceRefusedError(
+            "the address cannot be used", uri=uri, evidence=evidence, code="uri"
+        )
+    return BadResponseError(
+        "the server does not speak HTTP as it should", uri=uri, evidence=evidence, code="protocol"
+    )
+
+
+def _is_of_unknown_authority(text: str) -> bool:
+    return "issuer" in text or "self-signed" in text or "self signed" in text
+
+
+def _was_cut(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in _BROKEN_HANDSHAKE)
+
+
+def _evidence(uri: str, got: str) -> Evidence:
+    return (("got", got), ("sent", f"GET {without_query(uri)}"))
+
+
+def too_slow_error(uri: str, got: str) -> SourceUnavailableError:
+    """Return the error for a server that gives less than the minimum."""
+    return SourceUnavailableError(
+        "the server is too slow", uri=uri, evidence=_evidence(uri, got), code="too-slow"
+    )
+
+
+def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
+    """Return the error for a body over its limit, in bytes."""
+    return BadResponseError(
+        "the response is bigger than allowed",
+        uri=uri,
+        status=200,
+        evidence=(("got", got), ("limit", f"{limit} bytes")),
+        code="too-big",
+    )
+
+
+def blocked_error(uri: str, address: str) -> SourceRefusedError:
+    """Return the error for an address that policy forbids."""
+    return SourceRefusedError(
+        "the address is not of the public Internet, and the operator did not name its origin",
+        uri=uri,
+        evidence=(("tried", address),),
+        hint="name the origin, or allow private addresses, if this is meant",
+        code="egress",
+    )
+
+
+def truncated_error(uri: str, got: str) -> SourceUnavailableError:
+    """Return the error for a body that ends before its end."""
+    return SourceUnavailableError(
+        "the response was cut short",
+        uri=uri,
+        status=200,
+        evidence=_evidence(uri, got),
+        code="truncated",
+    )
+
+
+def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
+    """Return the error for an answer that cannot be used."""
+    return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

@@ -1,0 +1,401 @@
+"""One ``fetch``: takes requests, sends them when they may be sent, settles what comes back."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from resourcesync.adapters.http import addresses
+from resourcesync.adapters.http.addresses import parse_address
+from resourcesync.adapters.http.curl_engine import CurlEngine
+from resourcesync.adapters.http.origins import OriginQueue, Origins
+from resourcesync.adapters.http.politeness import decorrelated
+from resourcesync.adapters.http.request_state import RequestState
+from resourcesync.adapters.http.response_head import ResponseHead
+from resourcesync.adapters.http.robots import (
+    NO_LIMIT,
+    RobotsRules,
+    RobotsSink,
+    parse_rules,
+    rules_after_failure,
+)
+from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.transfer import HttpTransfer
+from resourcesync.adapters.http.transfer_errors import PUSHBACK, REDIRECTS
+from resourcesync.errors import (
+    SourceError,
+    SourceRefusedError,
+    SourceUnavailableError,
+    StorageError,
+)
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
+
+FetchOutcome = FetchResponse | FetchFailure
+
+_AHEAD = 16
+_AT_ONCE = 64
+_LONGEST_NAP = 0.5
+_STILL = 0.02
+_SOON = 0.02
+"""Seconds until requests are asked for again, where there are none for the moment."""
+_BURST = 0.05
+_SHARE = 16 * 1024
+_MAX_QUEUES = 2048
+_ROBOTS_RETRIES = 1
+_UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
+"""What no ``robots.txt`` is asked about: the operator, or the Source, named the very address."""
+_OK = 200
+_NOT_MODIFIED = 304
+_CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
+
+
+@dataclass(slots=True)
+class TransferCounts:
+    """Running totals of a fetcher."""
+
+    requests: int = 0
+    received: int = 0
+    quiet_until: float | None = None
+
+
+class TransferRun:
+    """The state of one ``fetch``."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        clock: Clock,
+        random: Random,
+        origins: Origins,
+        engine: CurlEngine,
+        counts: TransferCounts,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._origins = origins
+        self._engine = engine
+        self._counts = counts
+        self._lanes: dict[str, OriginQueue] = {}
+        self._busy: dict[OriginQueue, None] = {}
+        self._done: deque[FetchOutcome] = deque()
+        self._open = 0
+        self._polls_soon = False
+        self._resumed_at = clock.monotonic()
+        self._sweep_at = self._resumed_at
+        self._affordable_at = self._resumed_at
+        self._charged = counts.received
+        self._nap = min(_LONGEST_NAP, settings.timeout / 4)
+        self._jobs = settings.jobs
+        if settings.bandwidth:  # so that each transfer has enough of it not to look stalled
+            self._jobs = min(settings.jobs, max(1, settings.bandwidth // _SHARE))
+
+    def outcomes(self, requests: Iterator[FetchRequest | None]) -> Iterator[FetchOutcome]:
+        """Yield the outcome of every request; ``None`` among them means: ask again soon."""
+        more = True
+        while True:
+            more = more and self._accept_requests(requests)
+            now = self._clock.monotonic()
+            self._exclude_caller_time(now)
+            self._start(now)
+            if self._engine.active:
+                self._drive(now)
+            if self._done:
+                self._resumed_at = self._clock.monotonic()
+                while self._done:
+                    yield self._done.popleft()
+            elif self._open:
+                self._wait(now)
+                self._resumed_at = self._clock.monotonic()
+            elif not more:
+                return
+
+    # --- taking and sending ---------------------------------------------------------------------
+
+    def _accept_requests(self, requests: Iterator[FetchRequest | None]) -> bool:
+        """Take requests ahead of what is in flight; whether there may be more."""
+        self._polls_soon = False
+        while self._open < self._settings.jobs + _AHEAD and len(self._done) < _AT_ONCE:
+            try:
+                request = next(requests)
+            except StopIteration:
+                return False
+            if request is None:
+                self._polls_soon = True
+                break
+            self._open += 1
+            try:
+                errand = RequestState(request, parse_address(request.uri))
+                lane = self._queue_for(errand.authority, errand.uri)
+            except SourceRefusedError as error:
+                self._conclude(FetchFailure(request=request, error=error, tries=0))
+            else:
+                lane.add(errand)
+                self._busy[lane] = None
+        return True
+
+    def _queue_for(self, authority: str, uri: str) -> OriginQueue:
+        lane = self._lanes.get(authority)
+        if lane is None:
+            if len(self._lanes) > _MAX_QUEUES:
+                self._lanes = {key: kept for key, kept in self._lanes.items() if not kept.idle}
+            origin = self._origins.find(authority, uri)
+            lane = self._lanes.get(origin.name) or OriginQueue(origin)
+            self._lanes[origin.name] = self._lanes[authority] = lane
+        return lane
+
+    def _start(self, now: float) -> None:
+        for lane in list(self._busy):
+            if lane.idle:
+                del self._busy[lane]
+            elif self._start_queue(lane, now) and len(self._busy) > 1:
+                del self._busy[lane]  # behind the others, so that each has its turn
+                self._busy[lane] = None
+
+    def _start_queue(self, lane: OriginQueue, now: float) -> bool:
+        """Send what may be sent to one origin; whether that was anything."""
+        politeness = lane.origin.politeness
+        if politeness.must_fail(now):
+            self._fail_waiting(lane, now)
+            return False
+        sent = False
+        while (
+            len(self._engine.active) < self._jobs
+            and lane.in_flight < politeness.allowance
+            and politeness.not_before <= now
+        ):
+            errand = lane.pop(now)
+            if errand is None:
+                break
+            if self._check_rules(lane, errand, now):
+                continue
+            self._send(lane, errand, now)
+            sent = True
+        return sent
+
+    def _check_rules(self, lane: OriginQueue, errand: RequestState, now: float) -> bool:
+        """Whether ``robots.txt`` forbids an errand, or must be asked first."""
+        request = errand.request
+        if self._settings.robots == "ignore" or errand.for_robots:
+            return False
+        if request.is_explicit or request.purpose in _UNRULED:
+            return False
+        origin = lane.origin
+        if origin.rules is not None and now < origin.rules_until:
+            error = origin.rules.refusal(errand.uri, errand.request.purpose)
+            if error is None:
+                return False
+            if not origin.is_recalled:  # else ask: the site may have changed its mind
+                self._fail(errand, error)
+                return True
+        lane.awaits_rules = True
+        lane.add_retry(errand, now)
+        uri = f"{origin.name}/robots.txt"
+        request = FetchRequest(
+            uri=uri, sink=RobotsSink(), purpose=Purpose.DISCOVERY, limit=NO_LIMIT
+        )
+        lane.add_retry(RequestState(request, parse_address(uri), for_robots=True), now)
+        return True
+
+    def _send(self, lane: OriginQueue, errand: RequestState, now: float) -> None:
+        origin = lane.origin
+        errand.probe = origin.politeness.probing
+        if not errand.hops:
+            errand.tries += 1
+        origin.politeness.record_start(now)
+        lane.in_flight += 1
+        self._counts.requests += 1
+        self._engine.start(errand, origin.headers(errand), now, private=origin.private)
+
+    # --- driving --------------------------------------------------------------------------------
+
+    def _drive(self, now: float) -> None:
+        for transfer in self._engine.poll():
+            self._finish_transfer(transfer, now)
+        if now >= self._sweep_at:
+            self._sweep_at = now + self._nap
+            self._sweep(now)
+        if self._settings.bandwidth:
+            self._throttle(self._settings.bandwidth, now)
+
+    def _sweep(self, now: float) -> None:
+        """Give up what is too slow."""
+        active = self._engine.active
+        minimum: float = self._settings.minimum_rate
+        if self._settings.bandwidth:
+            minimum = min(minimum, self._settings.bandwidth / (4 * max(1, len(active))))
+        for transfer in list(active.values()):
+            if transfer.check_slow(now, minimum):
+                self._engine.abort(transfer)
+                self._finish_transfer(transfer, now)
+
+    def _throttle(self, bandwidth: int, now: float) -> None:
+        """Stand still for as long as the bytes just received are worth."""
+        total = self._counts.received + sum(t.wire for t in self._engine.active.values())
+        self._affordable_at = max(self._affordable_at, now) + (total - self._charged) / bandwidth
+        self._charged = total
+        ahead = self._affordable_at - now
+        if ahead > _BURST:
+            self._clock.sleep(ahead)
+
+    def _exclude_caller_time(self, now: float) -> None:
+        """Leave out of account the time in which the caller had the thread."""
+        still = now - self._resumed_at
+        if still > _STILL:
+            for transfer in self._engine.active.values():
+                transfer.exclude_pause(still)
+
+    def _wait(self, now: float) -> None:
+        until = now + (_SOON if self._polls_soon else self._nap)
+        if len(self._engine.active) < self._jobs:
+            for lane in self._busy:
+                wake = lane.wake_at()
+                if wake is not None and wake < until:
+                    until = wake
+        self._engine.wait(max(0.0, until - now))
+
+    # --- settling -------------------------------------------------------------------------------
+
+    def _finish_transfer(self, transfer: HttpTransfer, now: float) -> None:
+        errand = transfer.errand
+        lane = self._lanes[errand.authority]
+        lane.in_flight -= 1
+        self._counts.received += transfer.wire
+        self._update_origin(lane, transfer, now)
+        error, head = transfer.error, transfer.head
+        if transfer.broken_range:
+            self._request_whole(errand, now)
+        elif error is not None:
+            if error.transient and not isinstance(error, StorageError):
+                errand.part = transfer.part()
+                self._retry(lane, errand, error, now)
+            else:
+                self._fail(errand, error)
+        elif head is not None and head.status in REDIRECTS and not _is_message(errand):
+            self._redirect(errand, transfer, head.fields.get("location", ""), now)
+        elif head is not None:
+            self._succeed(errand, head, transfer.received)
+
+    def _update_origin(self, lane: OriginQueue, transfer: HttpTransfer, now: float) -> None:
+        """Draw from a transfer what it says of its origin."""
+        error, politeness = transfer.error, lane.origin.politeness
+        if isinstance(error, SourceUnavailableError):
+            lane.origin.trouble = error
+            if error.status in PUSHBACK:
+                politeness.record_pushback(now, error.retry_after)
+                until = now + (error.retry_after or 0.0)
+                self._counts.quiet_until = max(self._counts.quiet_until or 0.0, until)
+            if error.status in PUSHBACK or error.code in _CROWDED:
+                politeness.record_overload(now, transfer.began)
+            politeness.record_failure(
+                now, probe=transfer.errand.probe, answered=transfer.head is not None
+            )
+        elif transfer.head is not None:
+            politeness.record_answer(transfer.latency(), lane.in_flight + 1)
+
+    def _retry(
+        self, lane: OriginQueue, errand: RequestState, error: SourceError, now: float
+    ) -> None:
+        most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
+        most = 0 if errand.request.purpose is Purpose.STREAM else most
+        if errand.tries > most or lane.origin.politeness.must_fail(now):
+            self._fail(errand, error)
+            return
+        try:
+            if errand.part is None:
+                errand.request.sink.restart()
+        except StorageError as storage:
+            self._fail(errand, storage)
+            return
+        errand.restart()
+        settings = self._settings
+        errand.delay = decorrelated(self._random, settings.backoff, errand.delay, settings.max_wait)
+        again = self._lanes[errand.authority]
+        again.add_retry(errand, now + errand.delay)
+        self._busy[again] = None
+
+    def _request_whole(self, errand: RequestState, now: float) -> None:
+        """Begin at the first byte, since the server does not give the rest as it should."""
+        try:
+            errand.request_whole()
+        except StorageError as error:
+            self._fail(errand, error)
+            return
+        errand.restart()
+        again = self._lanes[errand.authority]
+        again.add_retry(errand, now)
+        self._busy[again] = None
+
+    def _redirect(
+        self, errand: RequestState, transfer: HttpTransfer, location: str, now: float
+    ) -> None:
+        wait = transfer.wait or 0.0
+        try:
+            address = addresses.follow_redirect(
+                errand.uri, location, left=self._settings.redirects - errand.hops
+            )
+            lane = self._queue_for(address.authority, address.uri)
+            if wait > self._settings.max_wait:
+                raise SourceUnavailableError(
+                    "the redirect may not be followed yet", uri=errand.uri, retry_after=wait
+                )
+        except SourceError as error:
+            self._fail(errand, error)
+            return
+        errand.redirect_to(address)
+        lane.add_retry(errand, now + wait)
+        self._busy[lane] = None
+
+    def _succeed(self, errand: RequestState, head: ResponseHead, received: int) -> None:
+        sink = errand.request.sink
+        if errand.for_robots and isinstance(sink, RobotsSink):
+            self._store_rules(errand, parse_rules(bytes(sink.content)), bytes(sink.content))
+            return
+        self._conclude(
+            FetchResponse(
+                request=errand.request,
+                status=head.status if head.status == _NOT_MODIFIED or _is_message(errand) else _OK,
+                uri=errand.uri,
+                headers=head.fields,
+                received=received,
+                tries=errand.tries,
+            )
+        )
+
+    def _fail(self, errand: RequestState, error: SourceError | StorageError) -> None:
+        sink = errand.request.sink
+        if errand.for_robots and isinstance(sink, RobotsSink):
+            self._store_rules(
+                errand, rules_after_failure(error, bytes(sink.content)), bytes(sink.content)
+            )
+            return
+        self._conclude(FetchFailure(request=errand.request, error=error, tries=errand.tries))
+
+    def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
+        """Fail what waits for an origin that is away, or that asks for too long a wait."""
+        trouble = lane.origin.trouble
+        for errand in lane.pop_all():
+            error = SourceUnavailableError(
+                trouble.message if trouble else "the origin does not answer",
+                uri=errand.uri,
+                status=trouble.status if trouble else 0,
+                retry_after=lane.origin.politeness.wait_left(now),
+                evidence=trouble.evidence if trouble else (),
+                hint=trouble.hint if trouble else "",
+                code=trouble.code if trouble else "",
+            )
+            self._fail(errand, error)
+
+    def _store_rules(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
+        """Give an origin the rules that an errand was sent for."""
+        lane = self._lanes[errand.first.authority]
+        lane.awaits_rules = False
+        self._origins.store_rules(lane.origin, rules, read)
+
+    def _conclude(self, outcome: FetchOutcome) -> None:
+        self._open -= 1
+        self._done.append(outcome)
+
+
+def _is_message(errand: RequestState) -> bool:
+    return errand.request.purpose is Purpose.MESSAGE

@@ -1,0 +1,257 @@
+"""Files of our own rows: written once, whole, in groups that are read one at a time.
+
+The folder of a published table: what is remembered, and the files of rows.
+
+Some rows of a file of ours, as resources or changes: what one unit needs.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from resourcesync.adapters.inventory.duckdb_engine import check_installed
+from resourcesync.errors import DiskFullError, StateError, StorageError
+from resourcesync.model.resources import ResourceRun
+from resourcesync.model.timestamps import from_microseconds
+
+GROUP: Final = 50_000
+"""Rows of one group: about as many as a list has."""
+_BUFFERED_ROWS: Final = 4 * GROUP
+
+
+class RowGroupWriter:
+    """Writes rows in groups of one size, whatever pieces they come in.
+
+    Args:
+        stream: Where the Parquet file goes.
+        schema: The columns.
+    """
+
+    def __init__(self, stream: Any, schema: Any) -> None:
+        from pyarrow import parquet  # noqa: PLC0415 - an extra, and seldom needed
+
+        self._writer = parquet.ParquetWriter(stream, schema, compression="zstd")
+        self._waiting: list[Any] = []
+        self._buffered = 0
+
+    def add(self, rows: Any) -> None:
+        """Add some rows."""
+        self._waiting.append(rows)
+        self._buffered += rows.num_rows
+        if self._buffered >= _BUFFERED_ROWS:
+            self._flush(self._buffered - self._buffered % GROUP)
+
+    def close(self) -> None:
+        """Write what is left, and end the file."""
+        self._flush(self._buffered)
+        self._writer.close()
+
+    def _flush(self, count: int) -> None:
+        if not count:
+            return
+        import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
+
+        table = pyarrow.Table.from_batches(self._waiting)
+        self._writer.write_table(table.slice(0, count), row_group_size=GROUP)
+        self._waiting = table.slice(count).to_batches()
+        self._buffered -= count
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Any]:
+    """Open a file that takes its place, durably and whole, when the block ends without an error."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+_STATE_FILE: Final = "inventory.json"
+_RUNS: Final = "runs"
+_SPILL: Final = "spill"
+_ROWS: Final = "*.parquet"
+
+
+class InventoryFolder:
+    """What is kept of a published table; for its owner alone.
+
+    Args:
+        root: The folder; it is made when something is written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def spill(self) -> Path:
+        """A folder for what does not fit into memory."""
+        return self._root / _SPILL
+
+    def rows(self, name: str) -> Path:
+        """Return where a file of rows is."""
+        return self._root / name
+
+    def outcome(self, task: str, unit: str) -> Path:
+        """Return where a unit of a task says what it did."""
+        return self._root / _RUNS / task / f"{unit}.json"
+
+    def read(self) -> bytes | None:
+        """Return what is remembered; ``None`` when nothing is.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return read_file(self._root / _STATE_FILE)
+
+    def write(self, content: bytes) -> None:
+        """Remember something else, durably: all of it or none.
+
+        Raises:
+            DiskFullError: No space is left.
+            StorageError: It cannot be written.
+        """
+        write_file(self._root / _STATE_FILE, content)
+
+    def make(self, task: str = "") -> None:
+        """Make the folder, and that of a task's units.
+
+        Raises:
+            StorageError: It cannot be made.
+        """
+        try:
+            self._root.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._root.mkdir(exist_ok=True, mode=0o700)
+            if task:
+                (self._root / _RUNS / task).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"cannot make {self._root}: {error.strerror}") from error
+
+    def clear(self, wanted: frozenset[str], task: str = "") -> None:
+        """Remove the files that are not wanted: what a run that was killed left, and old tables.
+
+        Args:
+            wanted: The names of the files of rows to keep.
+            task: The task whose units' outcomes are to be kept; empty for none.
+        """
+        shutil.rmtree(self.spill, ignore_errors=True)
+        for path in self._root.glob(f"{_ROWS}*"):
+            if path.name not in wanted:
+                with suppress(OSError):
+                    path.unlink()
+        for path in (self._root / _RUNS).glob("*"):
+            if path.name != task:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, durably: all of it or nothing.
+
+    Raises:
+        DiskFullError: No space is left.
+        StorageError: It cannot be written.
+    """
+    try:
+        with atomic_write(path) as stream:
+            stream.write(content)
+    except OSError as error:
+        kind = DiskFullError if error.errno == errno.ENOSPC else StorageError
+        raise kind(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return a file's bytes; ``None`` when it is not there.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+
+
+_SOME: Final = 1_000
+_COLUMNS: Final = ("uri", "lastmod", "length", "hash", "type")
+
+
+def read_resources(file: Path, start: int, stop: int) -> Iterator[ResourceRun]:
+    """Yield the resources of a table from a row up to before another, some hundred at a time.
+
+    Raises:
+        ConfigurationError: What reads tables is not installed.
+        StateError: The file is damaged, or has fewer rows.
+        StorageError: It cannot be read.
+    """
+    for piece in _pieces(file, start, stop, _COLUMNS):
+        yield _run(piece)
+
+
+def read_changes(file: Path, start: int, stop: int) -> Iterator[tuple[Sequence[str], ResourceRun]]:
+    """Yield the same of changes: what kind each is of, and the resources after them.
+
+    Raises:
+        ConfigurationError: What reads tables is not installed.
+        StateError: The file is damaged, or has fewer rows.
+        StorageError: It cannot be read.
+    """
+    for piece in _pieces(file, start, stop, ("kind", *_COLUMNS)):
+        yield piece.column("kind").to_pylist(), _run(piece)
+
+
+def _run(piece: Any) -> ResourceRun:
+    return ResourceRun(
+        uris=piece.column("uri").to_pylist(),
+        lastmods=[_moment(it) for it in piece.column("lastmod").to_pylist()],
+        lengths=piece.column("length").to_pylist(),
+        hashes=piece.column("hash").to_pylist(),
+        media_types=piece.column("type").to_pylist(),
+    )
+
+
+def _moment(value: int | None) -> datetime | None:
+    return None if value is None else from_microseconds(value)
+
+
+def _pieces(file: Path, start: int, stop: int, columns: Sequence[str]) -> Iterator[Any]:
+    check_installed()
+    import pyarrow  # noqa: PLC0415, ICN001 - an extra, and seldom needed
+    from pyarrow import parquet  # noqa: PLC0415 - the same
+
+    read = start
+    try:
+        with parquet.ParquetFile(file) as table:
+            begins = 0
+            for group in range(table.num_row_groups):
+                ends = begins + table.metadata.row_group(group).num_rows
+                if begins < stop and ends > start:
+                    first, last = max(start, begins), min(stop, ends)
+                    found = table.read_row_group(group, columns=list(columns))
+                    for at in range(first, last, _SOME):
+                        yield found.slice(at - begins, min(_SOME, last - at))
+                    read = last
+                begins = ends
+    except pyarrow.ArrowException as error:
+        raise StateError(f"{file.name} is damaged: {error!s:.300}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {file}: {error!s:.300}") from error
+    if read < stop:
+        raise StateError(f"{file.name} has {read:,} rows where {stop:,} were written")

@@ -1,0 +1,430 @@
+"""A mirror's root folder: who may write to it, and whether it is still the one we knew.
+
+A folder of mirrors, one for each set of a Source: which sets, in which folders (ADR 0022).
+
+A folder is looked at: what its file system can do, and what dead runs left there.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Final, Self
+
+import msgspec
+
+from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
+from resourcesync.adapters.mirror.open_folders import FOLDER_FLAGS
+from resourcesync.adapters.mirror.staged_file import is_regular, storage_error
+from resourcesync.adapters.mirror.staging import PART_NOTE
+from resourcesync.adapters.mirror.state import SqliteMirrorState
+from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync.errors import LockedError, MirrorChangedError, StateError
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.ports import Clock
+
+STATE_FILE: Final = "state.db"
+_SUBFOLDERS: Final = ("tmp", "trash", "quarantine")
+_LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MARKER: Final = "marker"
+_MARKER_NOTE: Final = "marker"
+_MARKER_BYTES: Final = 64
+_NO_MARKER: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR})
+_PART_SECONDS: Final = 7 * 86_400.0
+
+
+def is_mirror(folder: Path) -> bool:
+    """Whether ``folder`` is a mirror: it has a memory of its own."""
+    try:
+        return (folder / OWN_FOLDER / STATE_FILE).is_file()
+    except OSError:
+        return False  # a folder that may not be looked into is no mirror of ours
+
+
+class MirrorFolder:
+    """An open mirror: its lock is held, its memory and its files are at hand.
+
+    Args:
+        root: The mirror's folder; made when it does not exist.
+        clock: Tells since when the lock is held.
+        open_state: Opens the memory at a path, made when it does not exist.
+
+    Raises:
+        LockedError: Another run holds the mirror; the message says who.
+        MirrorChangedError: The folder is not the one that its memory tells of.
+        StorageError: The folder cannot be used.
+        StateError: The memory is damaged or from a newer version.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock,
+        open_state: Callable[[Path], SqliteMirrorState] = SqliteMirrorState,
+    ) -> None:
+        self.root = root
+        self._open_state = open_state
+        self._oldest_part = clock.now().timestamp() - _PART_SECONDS
+        self._descriptors: list[int] = []
+        self.state: SqliteMirrorState | None = None
+        self.copies: FileTreeCopies | None = None
+        try:
+            self._prepare(clock)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, clock: Clock) -> None:
+        try:
+            make_folder(self.root)
+            root = self._register(os.open(self.root, FOLDER_FLAGS & ~os.O_NOFOLLOW))
+            with suppress(FileExistsError):
+                os.mkdir(OWN_FOLDER, 0o700, dir_fd=root)
+                sync_folder(root)
+            self._own = self._register(os.open(OWN_FOLDER, FOLDER_FLAGS, dir_fd=root))
+            for name in _SUBFOLDERS:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=self._own)
+            self._lock(clock)
+            self.copies = FileTreeCopies(root, self._own, clock.monotonic)
+            self.copies.clear_temporary(self._oldest_part)
+            self._check_state_files()
+        except OSError as error:
+            raise storage_error(error, f"opening the mirror {self.root}") from error
+        was_clean = not (self.root / OWN_FOLDER / f"{STATE_FILE}-wal").exists()
+        self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
+        if not was_clean:
+            self.state.check()
+        self.check_marker()
+
+    def _register(self, descriptor: int) -> int:
+        self._descriptors.append(descriptor)
+        return descriptor
+
+    def _check_state_files(self) -> None:
+        """SQLite would follow a link: whoever plants one must not lead it out of the mirror."""
+        for name in (STATE_FILE, f"{STATE_FILE}-wal", f"{STATE_FILE}-shm"):
+            with suppress(FileNotFoundError):
+                info = os.stat(name, dir_fd=self._own, follow_symlinks=False)
+                if not is_regular(info):
+                    raise StateError(
+                        f"{OWN_FOLDER}/{name} is not an ordinary file",
+                        evidence=(("kept", "nothing was changed"),),
+                        hint="move it away, then run the same command",
+                    )
+
+    def _lock(self, clock: Clock) -> None:
+        lock = self._register(os.open("lock", _LOCK_FLAGS, 0o600, dir_fd=self._own))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            holder = os.pread(lock, 4096, 0).decode("utf-8", "replace")
+            raise LockedError(
+                f"another run holds {self.root}",
+                evidence=(("who", _holder(holder)),),
+                hint="wait until it ends, then run the same command",
+            ) from error
+        holder = json.dumps(
+            {"pid": os.getpid(), "host": socket.gethostname(), "since": format_w3c(clock.now())}
+        )
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, holder.encode(), 0)
+
+    def check_marker(self) -> None:
+        """Check that the folder is still the one that the memory tells of.
+
+        A disk that is not mounted looks like an empty mirror; without this check everything would
+        be fetched again, and everything that is listed no more would seem to be gone.
+
+        Raises:
+            MirrorChangedError: It is another folder.
+        """
+        assert self.state is not None
+        expected = self.state.note(_MARKER_NOTE)
+        found = self._read_marker()
+        if expected is None:
+            from_before = found or self._write_marker()
+            self.state.remember(_MARKER_NOTE, from_before)
+        elif found != expected:
+            raise MirrorChangedError(
+                f"{self.root} is not the folder that this mirror's memory tells of",
+                evidence=(
+                    ("here", found or f"no {OWN_FOLDER}/{_MARKER}"),
+                    ("known", expected),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="mount the disk or restore the folder, then run the same command",
+            )
+
+    def _read_marker(self) -> str:
+        try:
+            file = os.open(_MARKER, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._own)
+            with os.fdopen(file, "rb") as stream:
+                return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
+        except OSError as error:
+            if error.errno in _NO_MARKER:
+                return ""
+            raise storage_error(error, "reading the mirror's marker") from error
+
+    def _write_marker(self) -> str:
+        marker = secrets.token_hex(16)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            file = os.open(_MARKER, flags, 0o600, dir_fd=self._own)
+            with os.fdopen(file, "wb") as stream:
+                stream.write(marker.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+            sync_folder(self._own)
+        except OSError as error:
+            raise storage_error(error, "writing the mirror's marker") from error
+        return marker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close files and memory, and let go of the lock."""
+        if self.copies is not None:
+            self.copies.clear_temporary(self._oldest_part)
+            self.copies.close()
+            self.copies = None
+        if self.state is not None:
+            self.state.close()
+            self.state = None
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def _holder(text: str) -> str:
+    try:
+        holder = json.loads(text)
+        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "unknown (its lock file says nothing)"
+
+
+SETS_FILE: Final = "sets.json"
+MAX_SETS: Final = 1_000
+_MOST: Final = 16 * 1024 * 1024
+_FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+_Sets = Annotated[tuple["FollowedSet", ...], msgspec.Meta(max_length=MAX_SETS)]
+
+
+class FollowedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """One set, and where its mirror is.
+
+    Attributes:
+        uri: What tells it from the Source's other sets: its Capability List.
+        folder: The name of its mirror's folder.
+    """
+
+    uri: str
+    folder: str
+
+
+class FollowedSets(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder of mirrors follows.
+
+    Attributes:
+        source: The Source's address, as it was given.
+        every: Whether new sets of the Source are followed too.
+        looked: When the Source was last asked which sets it has, microseconds since 1970.
+        sets: The sets.
+        version: The form of the file.
+    """
+
+    source: str
+    every: bool
+    looked: int
+    sets: _Sets = ()
+    version: int = 1
+
+
+def read_sets(root: Path) -> FollowedSets | None:
+    """Return what a folder of mirrors follows; ``None`` when it is none that we may look into.
+
+    Raises:
+        StateError: Its file was damaged, or is from a newer version.
+        StorageError: It cannot be read.
+    """
+    path = root / OWN_FOLDER / SETS_FILE
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as stream:
+            text = stream.read(_MOST)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        raise storage_error(error, f"reading {path}") from error
+    try:
+        found = msgspec.json.decode(text, type=FollowedSets)
+        _check(found)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StateError(
+            f"{path} is damaged or of a newer version: {error}",
+            evidence=(("kept", "the mirrors below it; each can be pulled by its own name"),),
+            hint=f"move {path} away, then run the first command again",
+        ) from error
+    return found
+
+
+def _check(found: FollowedSets) -> None:
+    """Check that every mirror is a folder of its own right below.
+
+    Raises:
+        ValueError: One is not.
+    """
+    if found.version != 1:
+        raise ValueError(f"version {found.version}")
+    names = [one.folder for one in found.sets]
+    if len({name.lower() for name in names}) != len(names):
+        raise ValueError("two sets in one folder")
+    for name in names:
+        if not _FOLDER.fullmatch(name):
+            raise ValueError(f"{name[:100]!r} is no folder of a set")
+
+
+def write_sets(root: Path, sets: FollowedSets) -> None:
+    """Remember durably what a folder of mirrors follows.
+
+    Raises:
+        StorageError: It cannot be written; what was known before stays.
+    """
+    _check(sets)
+    beside = f".{secrets.token_hex(8)}"
+    try:
+        make_folder(root / OWN_FOLDER, 0o700)
+        folder = os.open(root / OWN_FOLDER, FOLDER_FLAGS)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as stream:
+                stream.write(msgspec.json.format(msgspec.json.encode(sets)))
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.rename(beside, SETS_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+            sync_folder(folder)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(beside, dir_fd=folder)
+            raise
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise storage_error(error, f"remembering the sets of {root}") from error
+
+
+def delete_sets(root: Path) -> None:
+    """Take away what `write_sets` made, as far as nothing else is there."""
+    with suppress(OSError):
+        (root / OWN_FOLDER / SETS_FILE).unlink()
+    with suppress(OSError):
+        (root / OWN_FOLDER).rmdir()
+
+
+_COMPOSED: Final = "\u00e9"
+_DECOMPOSED: Final = "e\u0301"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystem:
+    """What was found of a file system.
+
+    Attributes:
+        refusal: Why nothing can be written; empty when something can.
+        tells_case: Whether ``a`` and ``A`` are two files; ``None``: could not be tried.
+        keeps_forms: Whether the two Unicode forms of one letter are two files.
+        room: Bytes that are free.
+        inodes: Files that can still be made; ``None`` where that is not counted.
+    """
+
+    refusal: str = ""
+    distinguishes_case: bool | None = None
+    preserves_unicode_forms: bool | None = None
+    room: int = 0
+    inodes: int | None = None
+
+
+def probe_file_system(folder: Path) -> FileSystem:
+    """Try what a folder's file system can do, with empty files that are gone at the end."""
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        return FileSystem(refusal=error.strerror or str(error))
+    room = found.f_bavail * found.f_frsize
+    inodes = found.f_favail if found.f_files else None
+    name = f".doctor-{secrets.token_hex(4)}-a"
+    try:
+        tells_case = _are_two(folder, name, f"{name[:-1]}A")
+        keeps_forms = _are_two(folder, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}")
+    except OSError as error:
+        return FileSystem(refusal=error.strerror or str(error), room=room, inodes=inodes)
+    return FileSystem(
+        distinguishes_case=tells_case, preserves_unicode_forms=keeps_forms, room=room, inodes=inodes
+    )
+
+
+def _are_two(folder: Path, one: str, other: str) -> bool:
+    path = folder / one
+    try:
+        path.touch(exist_ok=False)
+        return not os.path.lexists(folder / other)
+    finally:
+        with suppress(OSError):
+            path.unlink()
+
+
+@dataclass(slots=True, kw_only=True)
+class TemporaryFileCounts:
+    """What lies in a mirror's folder of temporary files.
+
+    Attributes:
+        stale: Files that no run will go on with.
+        stale_bytes: Their bytes.
+        parts: Beginnings of resources that the next pull goes on with.
+        part_bytes: Their bytes.
+    """
+
+    stale: int = 0
+    stale_bytes: int = 0
+    parts: int = 0
+    part_bytes: int = 0
+
+
+def count_temporary_files(folder: Path, before: float) -> TemporaryFileCounts:
+    """Count the temporary files of a mirror that no run holds.
+
+    Args:
+        folder: Theirs; one that is not there has none.
+        before: What was last written before this moment is stale; seconds since 1970.
+    """
+    found = TemporaryFileCounts()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                info = entry.stat(follow_symlinks=False)
+                if info.st_mtime < before:
+                    found.stale += 1
+                    found.stale_bytes += info.st_size
+                elif os.path.lexists(f"{entry.path}{PART_NOTE}"):
+                    found.parts += 1
+                    found.part_bytes += info.st_size
+    return found

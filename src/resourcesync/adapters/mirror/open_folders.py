@@ -1,0 +1,225 @@
+"""Folders of the mirror, held by descriptor and walked without following a link.
+
+Look at the mirror's files without changing them: one chain of folders, held for many files.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from resourcesync.adapters.mirror.staged_file import (
+    digest_of,
+    is_regular,
+    signature_of,
+    storage_error,
+)
+from resourcesync.durable_folders import sync_folder
+from resourcesync.errors import StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports.copies import is_copy_path
+
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_OPEN: Final = 128
+_IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
+
+
+class OpenFolders:
+    """The folders that one batch of work touches, opened once each and closed together.
+
+    Args:
+        root: Descriptor of the mirror's root; it stays the caller's.
+        at_once: Whether a folder that is made is durable before anything is put into it, as it
+            must be where names come from folders that are: what moves would be in none.
+    """
+
+    def __init__(self, root: int, *, at_once: bool = False) -> None:
+        self._root = root
+        self._at_once = at_once
+        self._descriptors: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def locate(self, path: str, *, create: bool) -> tuple[int, str]:
+        """Return the same as ``parent``, of a place where a copy may be.
+
+        Raises:
+            FileNotFoundError: The folder does not exist and ``create`` is false.
+            StorageError: Something that is no folder is in the way, or it is no such place.
+        """
+        if not is_copy_path(path):
+            raise StorageError(
+                f"{path!r} is no place for a copy",
+                evidence=(("kept", "nothing was changed there"),),
+                code="path-in-the-way",
+            )
+        return self.parent(path, create=create)
+
+    def parent(self, path: str, *, create: bool) -> tuple[int, str]:
+        """Return the descriptor of the folder that ``path`` is in, and the last part of it.
+
+        Raises:
+            FileNotFoundError: The folder does not exist and ``create`` is false.
+            StorageError: Something that is no folder is in the way (a link, a file).
+        """
+        folder, _, leaf = path.rpartition("/")
+        return self._open(folder, create=create), leaf
+
+    def _open(self, folder: str, *, create: bool) -> int:
+        if not folder:
+            return self._root
+        held = self._descriptors.get(folder)
+        if held is not None:
+            return held
+        above, _, name = folder.rpartition("/")
+        parent = self._open(above, create=create)
+        if len(self._descriptors) >= _MAX_OPEN:
+            self._close_unused(keep=above)
+            parent = self._open(above, create=create)
+        self._descriptors[folder] = opened = self._open_child(parent, above, name, create=create)
+        return opened
+
+    def _open_child(self, parent: int, above: str, name: str, *, create: bool) -> int:
+        try:
+            return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+        except FileNotFoundError:
+            if not create:
+                raise
+        except OSError as error:
+            if error.errno in _IN_THE_WAY:
+                raise StorageError(
+                    "something that is no folder is in the way of a copy",
+                    evidence=(("path", f"{above}/{name}".lstrip("/")), ("kept", "it is untouched")),
+                    hint="move it away, then run the same command",
+                    code="path-in-the-way",
+                ) from error
+            raise
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o755, dir_fd=parent)
+        if self._at_once:
+            sync_folder(parent)
+        else:
+            self._changed.add(above)
+        return os.open(name, FOLDER_FLAGS, dir_fd=parent)
+
+    def _close_unused(self, *, keep: str) -> None:
+        for folder in [f for f in self._descriptors if not f"{keep}/".startswith(f"{f}/")]:
+            if folder in self._changed:
+                sync_folder(self._descriptors[folder])
+                self._changed.discard(folder)
+            os.close(self._descriptors.pop(folder))
+
+    def mark_changed(self, path: str) -> None:
+        """Note that a name in the folder of ``path`` came, went or was replaced."""
+        self._changed.add(path.rpartition("/")[0])
+
+    def sync(self) -> None:
+        """Make all changed folders durable.
+
+        Raises:
+            StorageError: A folder could not be synced; nothing of the batch may be committed.
+        """
+        for folder in sorted(self._changed, reverse=True):
+            try:
+                sync_folder(self._descriptors.get(folder, self._root))
+            except OSError as error:
+                raise storage_error(error, "making a folder durable") from error
+        self._changed.clear()
+
+    def close(self) -> None:
+        """Close all folders."""
+        for descriptor in self._descriptors.values():
+            os.close(descriptor)
+        self._descriptors.clear()
+
+
+READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PIECE: Final = 1 << 20
+_MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
+class FolderCopyInspector:
+    """A look at files; each folder is opened once, so a folder moved meanwhile is seen as it was.
+
+    Args:
+        root: Descriptor of the mirror's root folder; it stays the caller's.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._folders = OpenFolders(root)
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        self._folders.close()
+
+    def signature(self, path: str) -> str | None:
+        """Return the stat signature of the copy at ``path``, or ``None`` when there is none.
+
+        Raises:
+            StorageError: The file system fails.
+        """
+        try:
+            folder, leaf = self._folders.locate(path, create=False)
+            info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+        except StorageError:
+            return None
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise storage_error(error, f"looking at {path}") from error
+        return signature_of(info) if is_regular(info) else None
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length in bytes and its digests, ``None`` when there is none.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        try:
+            folder, leaf = self._folders.locate(path, create=False)
+            file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+        except StorageError:
+            return None
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise storage_error(error, f"reading {path}") from error
+        try:
+            info = os.fstat(file)
+            return digest_of(file, algorithms, info.st_size) if is_regular(info) else None
+        except OSError as error:
+            raise storage_error(error, f"reading {path}") from error
+        finally:
+            os.close(file)
+
+    def reading(self, path: str) -> Iterator[bytes] | None:
+        """Open a copy and return its bytes, in pieces of 1 MiB; ``None`` when there is none.
+
+        Whoever does not take all of them closes the iterator.
+
+        Raises:
+            StorageError: The file cannot be read; also while it is read.
+        """
+        try:
+            folder, leaf = self._folders.locate(path, create=False)
+            file = os.open(leaf, READ_FLAGS, dir_fd=folder)
+        except StorageError:
+            return None
+        except OSError as error:
+            if error.errno in _MISSING:
+                return None
+            raise storage_error(error, f"reading {path}") from error
+        if not is_regular(os.fstat(file)):
+            os.close(file)
+            return None
+        return _pieces(file, path)
+
+
+def _pieces(file: int, path: str) -> Iterator[bytes]:
+    try:
+        while piece := os.read(file, _PIECE):
+            yield piece
+    except OSError as error:
+        raise storage_error(error, f"reading {path}") from error
+    finally:
+        os.close(file)

@@ -1,0 +1,441 @@
+"""What sitemaps list, each URI once, in order, in memory that does not grow with their number.
+
+What was measured of resources, remembered between runs, so that only what changed is asked.
+
+Ask a site for what its sitemap does not tell: lengths, types and digests.
+
+What the sitemap dates as before is not asked again; what has no date is asked with a condition.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from resourcesync.discovery.addresses import is_at_home
+from resourcesync.durable_folders import make_folder
+from resourcesync.errors import ResourceMissingError, SourceError, StateError, StorageError
+from resourcesync.model.timestamps import end_of_lastmod, to_microseconds
+from resourcesync.ports import (
+    Fetcher,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Purpose,
+    served_at,
+    validators_of,
+)
+
+_PAGE: Final = 1_000
+_CREATE_LISTED: Final = """
+CREATE TABLE listed (
+    uri TEXT PRIMARY KEY, lastmod INTEGER, length INTEGER, hash TEXT NOT NULL,
+    media_type TEXT NOT NULL, changefreq TEXT NOT NULL
+) WITHOUT ROWID
+"""
+# A URI that several sitemaps list was changed when the latest of them says so.
+_ADD: Final = """
+INSERT INTO listed VALUES (?,?,?,?,?,?) ON CONFLICT (uri) DO UPDATE SET
+    lastmod = max(coalesce(lastmod, excluded.lastmod), coalesce(excluded.lastmod, lastmod))
+"""
+
+
+class SitemapEntry(NamedTuple):
+    """What is told of one resource.
+
+    Attributes:
+        uri: Its URI.
+        lastmod: Microseconds since 1970, or ``None``.
+        length: Bytes, where that is known.
+        hash: A ``hash`` attribute; empty for none.
+        media_type: Its type; empty where it is not known.
+        changefreq: As written.
+    """
+
+    uri: str
+    lastmod: int | None
+    length: int | None
+    hash: str
+    media_type: str
+    changefreq: str
+
+
+class Listing:
+    """Takes what is listed, in any order; gives each URI once. It is a temporary file."""
+
+    def __init__(self) -> None:
+        with _guarded():
+            self._db = sqlite3.connect("", isolation_level=None)
+            self._db.execute(_CREATE_LISTED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._db.close()
+
+    def add(self, entries: Iterable[SitemapEntry]) -> None:
+        """Take entries.
+
+        Raises:
+            StorageError: There is no room for them.
+        """
+        with _guarded():
+            self._db.execute("BEGIN")
+            self._db.executemany(_ADD, entries)
+            self._db.execute("COMMIT")
+
+    def pages(self) -> Iterator[list[SitemapEntry]]:
+        """Yield all entries in URI order, some at a time.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        after = ""
+        while True:
+            with _guarded():
+                rows = self._db.execute(
+                    "SELECT * FROM listed WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
+                ).fetchall()
+            if not rows:
+                return
+            yield [SitemapEntry._make(row) for row in rows]
+            after = rows[-1][0]
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"what is listed cannot be kept in a temporary file: {error}",
+            hint="make room where temporary files are, then run the same command",
+        ) from error
+
+
+_VERSION: Final = 1
+_CREATE_MEASURED: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS measured (
+    uri TEXT PRIMARY KEY, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
+    length INTEGER, hash TEXT NOT NULL, media_type TEXT NOT NULL, how TEXT NOT NULL
+) WITHOUT ROWID;
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+
+
+class MeasuredResource(NamedTuple):
+    """What a server said of one resource.
+
+    Attributes:
+        uri: Its URI.
+        lastmod: What the sitemap said then, microseconds, if that time was over when the server
+            answered; else ``None``.
+        etag: For conditional requests.
+        last_modified: For conditional requests.
+        length: Bytes, or ``None`` where the server does not say.
+        hash: A ``hash`` attribute; empty where the bytes were not read.
+        media_type: Its type; empty where the server does not say.
+        how: ``head`` or ``get``.
+    """
+
+    uri: str
+    lastmod: int | None
+    etag: str
+    last_modified: str
+    length: int | None
+    hash: str
+    media_type: str
+    how: str
+
+
+class MeasurementStore:
+    """A file of what was measured.
+
+    Args:
+        folder: Where; made when it is not there.
+
+    Raises:
+        StateError: The file is damaged, or was written by a newer version.
+        StorageError: It cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "measured.db"
+        try:
+            make_folder(folder, 0o700)
+        except OSError as error:
+            raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
+        with self._guarded():
+            self._db = sqlite3.connect(self._path, isolation_level=None)
+            try:
+                self._open()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA busy_timeout = 5000")
+        self._db.execute("PRAGMA trusted_schema = OFF")
+        if self._db.execute("PRAGMA user_version").fetchone()[0] > _VERSION:
+            raise StateError(
+                f"{self._path} was written by a newer version", hint="use the newer resourcesync"
+            )
+        self._db.executescript(_CREATE_MEASURED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._db.close()
+
+    def find(self, uris: Sequence[str]) -> dict[str, MeasuredResource]:
+        """Return what is known of some resources."""
+        found = {}
+        with self._guarded():
+            for uri in uris:
+                row = self._db.execute("SELECT * FROM measured WHERE uri = ?", (uri,)).fetchone()
+                if row is not None:
+                    found[uri] = MeasuredResource._make(row)
+        return found
+
+    def store(self, rows: Sequence[MeasuredResource], between: tuple[str, str | None]) -> None:
+        """Remember what is known of all resources in a range of URIs; forget all others there.
+
+        Args:
+            rows: What is known.
+            between: After which URI the range begins, and its last one; ``None``: to the end.
+        """
+        after, last = between
+        with self._guarded():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                if last is None:
+                    self._db.execute("DELETE FROM measured WHERE uri > ?", (after,))
+                else:
+                    self._db.execute("DELETE FROM measured WHERE uri > ? AND uri <= ?", between)
+                self._db.executemany("INSERT INTO measured VALUES (?,?,?,?,?,?,?,?)", rows)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StorageError(f"{self._path} cannot be written: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise StateError(
+                f"{self._path} is damaged: {error}",
+                evidence=(("kept", "what is published"),),
+                hint="move it away: all is measured once more",
+            ) from error
+
+
+METHODS: Final = ("head", "get")
+_NOT_MODIFIED: Final = 304
+_MOST_FAILED: Final = 20
+
+
+class _DigestSink:
+    """Takes a body, and keeps nothing of it but its length and its digest."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def write(self, chunk: bytes) -> None:
+        self.length += len(chunk)
+        self._sha256.update(chunk)
+
+    def restart(self) -> None:
+        self.length = 0
+        self._sha256 = hashlib.sha256()
+
+    @property
+    def hash(self) -> str:
+        return f"sha-256:{self._sha256.hexdigest()}"
+
+
+class Measurer:
+    """Measures what is listed, page by page.
+
+    Args:
+        fetcher: Asks the site.
+        memory: What was measured before.
+        how: One of `HOW`.
+        home: An address of the site; what lies elsewhere is told as it is listed.
+        began: When this reading of the site began, microseconds: no answer is older.
+
+    Attributes:
+        gone: How many resources are listed and not there; they are left out.
+    """
+
+    def __init__(
+        self, fetcher: Fetcher, memory: MeasurementStore, how: str, home: str, began: int
+    ) -> None:
+        self._fetcher = fetcher
+        self._memory = memory
+        self._how = how
+        self._home = home
+        self._began = began
+        self._answered = False
+        self._failed = 0
+        self._last = ""
+        self._unsettled: set[str] = set()
+        self.gone = 0
+
+    def page(self, rows: list[SitemapEntry]) -> Iterator[SitemapEntry]:
+        """Yield what there is of a page, with what could be measured.
+
+        Raises:
+            SourceError: The site gives nothing at all.
+            StorageError: What was measured cannot be remembered.
+        """
+        known = self._memory.find([row.uri for row in rows])
+        asked = [row for row in rows if self._needs_request(row, known.get(row.uri))]
+        found: dict[str, MeasuredResource | None] = {**known, **self._request_all(asked, known)}
+        kept = [self._storable(it) for row in rows if (it := found.get(row.uri)) is not None]
+        self._memory.store(kept, (self._last, rows[-1].uri))
+        self._last = rows[-1].uri
+        self._unsettled.clear()
+        for row in rows:
+            measured = found.get(row.uri)
+            if measured is not None:
+                yield _with(row, measured)
+            elif row.uri in found:
+                self.gone += 1
+            else:
+                yield row
+
+    def _storable(self, measured: MeasuredResource) -> MeasuredResource:
+        """Return what is remembered: no time that a later change may share."""
+        return measured._replace(last_modified="") if measured.uri in self._unsettled else measured
+
+    def finish(self) -> None:
+        """Forget what comes after the last page."""
+        self._memory.store([], (self._last, None))
+
+    def _needs_request(self, row: SitemapEntry, known: MeasuredResource | None) -> bool:
+        if row.hash or not is_at_home(row.uri, (self._home,)):
+            return False
+        is_as_before = (
+            known is not None and row.lastmod is not None and row.lastmod == known.lastmod
+        )
+        return not (is_as_before and known is not None and self._is_sufficient(known))
+
+    def _is_sufficient(self, known: MeasuredResource) -> bool:
+        return self._how == "head" or known.how == "get"
+
+    def _request_all(
+        self, rows: list[SitemapEntry], known: Mapping[str, MeasuredResource]
+    ) -> dict[str, MeasuredResource | None]:
+        """Return what is known of each now; ``None`` for what is not there."""
+        listed = {row.uri: row for row in rows}
+        found: dict[str, MeasuredResource | None] = {}
+        for outcome in self._fetcher.fetch(self._request(row, known) for row in rows):
+            row = listed[outcome.request.uri]
+            before = known.get(row.uri)
+            if isinstance(outcome, FetchResponse):
+                self._answered = True
+                found[row.uri] = self._measured(row, outcome, before)
+            elif isinstance(outcome.error, ResourceMissingError):
+                self._answered = True
+                found[row.uri] = None
+            else:
+                self._fail(outcome)
+                if before is not None and before.lastmod != row.lastmod:
+                    found[row.uri] = MeasuredResource(
+                        row.uri, None, "", "", None, "", "", self._how
+                    )
+        return found
+
+    def _request(self, row: SitemapEntry, known: Mapping[str, MeasuredResource]) -> FetchRequest:
+        before = known.get(row.uri)
+        is_known = before is not None and self._is_sufficient(before)
+        return FetchRequest(
+            uri=row.uri,
+            sink=_DigestSink(),
+            purpose=Purpose.RESOURCE,
+            etag=before.etag if before is not None and is_known else "",
+            last_modified=before.last_modified if before is not None and is_known else "",
+            is_head=self._how == "head",
+        )
+
+    def _measured(
+        self, row: SitemapEntry, answer: FetchResponse, before: MeasuredResource | None
+    ) -> MeasuredResource:
+        lastmod = self._proving(row, answer)
+        if answer.status == _NOT_MODIFIED and before is not None:
+            return before._replace(lastmod=lastmod)
+        fields, sink = answer.headers, answer.request.sink
+        assert isinstance(sink, _DigestSink)
+        is_read = self._how == "get"
+        etag, last_modified = validators_of(fields)
+        if not last_modified:
+            self._unsettled.add(row.uri)
+        return MeasuredResource(
+            uri=row.uri,
+            lastmod=lastmod,
+            etag=etag,
+            last_modified=fields.get("last-modified", ""),
+            length=sink.length if is_read else _length(fields),
+            hash=sink.hash if is_read else "",
+            media_type=fields.get("content-type", "").partition(";")[0].strip().lower(),
+            how=self._how,
+        )
+
+    def _proving(self, row: SitemapEntry, answer: FetchResponse) -> int | None:
+        """Return the date to remember: not one that was not over when the site answered."""
+        served = served_at(answer.headers)
+        as_of = self._began if served is None else to_microseconds(served)
+        is_over = row.lastmod is not None and as_of >= end_of_lastmod(row.lastmod)
+        return row.lastmod if is_over else None
+
+    def _fail(self, outcome: FetchFailure) -> None:
+        """Count a failure; a site that gives nothing at all is down."""
+        self._failed += 1
+        if isinstance(outcome.error, StorageError):
+            raise outcome.error
+        if self._failed > _MOST_FAILED and not self._answered:
+            assert isinstance(outcome.error, SourceError)
+            raise outcome.error
+
+
+def _length(fields: Mapping[str, str]) -> int | None:
+    text = fields.get("content-length", "")
+    is_plain = fields.get("content-encoding", "identity").lower() == "identity"
+    return int(text) if is_plain and text.isdecimal() and len(text) < 19 else None  # noqa: PLR2004 - of 64 bits
+
+
+def _with(row: SitemapEntry, measured: MeasuredResource) -> SitemapEntry:
+    lastmod = row.lastmod
+    if lastmod is None and measured.last_modified:
+        try:
+            lastmod = to_microseconds(parsedate_to_datetime(measured.last_modified))
+        except (ValueError, TypeError, OverflowError):  # no date, or one of nobody's time
+            lastmod = None
+    return row._replace(
+        lastmod=lastmod,
+        length=row.length if row.length is not None else measured.length,
+        hash=row.hash or measured.hash,
+        media_type=row.media_type or measured.media_type,
+    )

@@ -1,0 +1,274 @@
+"""Files that a coordinator and its workers hand each other through a mirror's store.
+
+A Source's documents in a store that is no folder: the ``DocumentStore`` port over a store.
+"""
+
+import hashlib
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Final, cast
+
+from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
+from resourcesync.ports.stores import ObjectContent, Store
+
+_BLOCK: Final = 1 << 20
+_TRIES: Final = 5
+
+
+class StoredExchange:
+    """An ``Exchange`` in a store.
+
+    Args:
+        store: It.
+        prefix: What its keys begin with, with ``/`` at the end.
+        folder: Where what is received goes; made when it is not there.
+    """
+
+    def __init__(self, store: Store, prefix: str, folder: Path) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._folder = folder
+
+    def send(self, name: str, file: str) -> None:
+        """Make a file of this machine durable for all, under a name.
+
+        Raises:
+            StorageError: It is not there; nothing of it.
+        """
+        key = f"{self._prefix}{name}"
+        with _guard_exchange(f"putting {key} there"), Path(file).open("rb") as stream:
+            digest = Digest("sha-256", hashlib.file_digest(stream, "sha256").hexdigest())
+            length = stream.tell()
+            for _ in range(_TRIES):  # another worker may do the same unit: either's is good
+                stream.seek(0)
+                there = self._store.stat(key)
+                over = None if there is None else there.version
+                if self._store.put(key, ObjectContent(stream, length, (digest,)), over) is not None:
+                    return
+        raise StorageError(f"{key} is written again and again by others", code="store")
+
+    def receive(self, name: str) -> str | None:
+        """Return a file of this machine with what is there under a name; ``None`` when nothing is.
+
+        Raises:
+            StorageError: It cannot be had.
+        """
+        place = self._folder / name.replace("/", "-")
+        key = f"{self._prefix}{name}"
+        with _guard_exchange(f"reading {key}"):
+            stream = self._store.open(key)
+            if stream is None:
+                return None
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary = place.with_name(f".{place.name}-{secrets.token_hex(4)}")
+            try:
+                with stream, temporary.open("xb") as out:
+                    shutil.copyfileobj(stream, out, _BLOCK)
+                temporary.replace(place)
+            finally:
+                temporary.unlink(missing_ok=True)
+        return str(place)
+
+    def names(self, prefix: str) -> Iterator[str]:
+        """Yield the names that begin so, in no order."""
+        with _guard_exchange("listing what is there"):
+            for key in self._store.keys(f"{self._prefix}{prefix}"):
+                yield key.removeprefix(self._prefix)
+
+    def remove(self, name: str) -> None:
+        """Remove what is there under a name; it is no error when nothing is."""
+        with _guard_exchange("removing what is not needed any more"):
+            self._store.remove(f"{self._prefix}{name}")
+
+
+@contextmanager
+def _guard_exchange(doing: str) -> Iterator[None]:
+    """Make one error of whatever the store raises."""
+    try:
+        yield
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
+            evidence=(("kept", "all copies"),),
+            hint="see that the store can be reached, then run the same command",
+            code="store",
+        ) from error
+
+
+_IN_MEMORY: Final = 8 << 20
+_TYPES: Final = {
+    "": "application/xml; charset=utf-8",
+    "xml": "application/xml; charset=utf-8",
+    "zip": "application/zip",
+    "html": "text/html; charset=utf-8",
+    "txt": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+_PLAIN: Final = "application/octet-stream"
+_CHANGING: Final = ("Cache-Control", "no-cache")
+"""Documents change where they are: whoever keeps one asks whether it is still the same."""
+
+
+class StoredDocuments:
+    """Documents below some prefixes of a store, for the world to read.
+
+    A document is made on this machine, looked over, put as a whole with its digest, and read back.
+    One process writes at a time: it holds the store.
+
+    Args:
+        store: It.
+        folders: What the names of documents begin with.
+    """
+
+    def __init__(
+        self, store: Store, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
+    ) -> None:
+        self._store = store
+        self._folders = folders
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, durably and at once; return its bytes.
+
+        What ``check`` raises of the bytes keeps them from their place.
+
+        Raises:
+            StorageError: It could not be put; what was there is still there. With the code
+                ``read-back``, it was put, and what is there is something else.
+        """
+        self._check(name)
+        with _spooled() as spool:
+            hasher, length = hashlib.sha256(), 0
+            for chunk in chunks:
+                hasher.update(chunk)
+                length += spool.write(chunk)
+            if check is not None:
+                spool.seek(0)
+                check(spool)
+            digest = Digest("sha-256", hasher.hexdigest())
+            headers = (("Content-Type", _type_of(name)), _CHANGING)
+            self._put(name, ObjectContent(spool, length, (digest,), headers=headers))
+            if check is not None:
+                self._read_back(name, digest)
+        return length
+
+    def _put(self, name: str, content: ObjectContent) -> None:
+        with _guard_documents(f"putting {name}"):
+            there = self._store.stat(name)
+            content.stream.seek(0)
+            version = self._store.put(name, content, None if there is None else there.version)
+        if version is None:
+            raise StorageError(
+                f"somebody else writes {name}",
+                evidence=(("kept", "what they wrote"),),
+                hint="see that one machine alone publishes there, then run the same command",
+            )
+
+    def _read_back(self, name: str, digest: Digest) -> None:
+        with _guard_documents(f"reading {name} back"):
+            stream = self._store.open(name)
+            hasher = hashlib.sha256()
+            if stream is not None:
+                with stream:
+                    while block := stream.read(_BLOCK):
+                        hasher.update(block)
+        if hasher.hexdigest() != digest.value:
+            raise StorageError(
+                f"{name} is not what was put there",
+                evidence=(("kept", "the documents that lead to it"),),
+                hint="see who else writes there, then run the same command",
+                code="read-back",
+            )
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none.
+
+        It is fetched whole: a store may not let it be read in any order.
+
+        Raises:
+            StorageError: It is there, but cannot be read.
+        """
+        self._check(name)
+        with _guard_documents(f"reading {name}"):
+            stream = self._store.open(name)
+            if stream is None:
+                return None
+            spool = _spooled()
+            with stream:
+                shutil.copyfileobj(stream, spool, _BLOCK)
+            spool.seek(0)
+            return spool
+
+    def signature(self, name: str) -> str | None:
+        """Return what changes whenever the document does; ``None`` when there is none.
+
+        Raises:
+            StorageError: It cannot be looked at.
+        """
+        self._check(name)
+        with _guard_documents(f"looking at {name}"):
+            there = self._store.stat(name)
+            return None if there is None else there.version
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist, sorted.
+
+        Raises:
+            StorageError: They cannot be listed.
+        """
+        for folder in sorted(self._folders):
+            with _guard_documents("listing the documents"):
+                found = sorted(self._store.keys(f"{folder}/"))
+            yield from (name for name in found if name.rpartition("/")[0] == folder)
+        with _guard_documents("listing the documents"):
+            found = sorted(self._store.keys(TOP_LEVEL_PREFIX))
+        yield from (name for name in found if "/" not in name)
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none.
+
+        Raises:
+            StorageError: It could not be removed.
+        """
+        self._check(name)
+        with _guard_documents(f"removing {name}"):
+            self._store.remove(name)
+
+    def _check(self, name: str) -> None:
+        folder, _, file = name.rpartition("/")
+        is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
+        if not is_place or file in {"", ".", ".."} or "\0" in file:
+            raise StorageError(f"{name!r} is no place for a document")
+
+
+def _spooled() -> BinaryIO:
+    return cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY))
+
+
+def _type_of(name: str) -> str:
+    file = name.rpartition("/")[2]
+    return _TYPES.get(file.rpartition(".")[2] if "." in file else "", _PLAIN)
+
+
+@contextmanager
+def _guard_documents(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
+            evidence=(("kept", "what was published before"),),
+            hint="see that the store can be reached and written, then run the same command",
+            code="store",
+        ) from error

@@ -1,0 +1,54 @@
+"""The machine's own time.
+
+What a service manager is told: systemd's ``sd_notify`` protocol.
+"""
+
+import socket
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+
+class SystemClock:
+    """The ``Clock`` of a real run."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC."""
+        return datetime.now(UTC)  # noqa: TID251 - this is the Clock
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a negative number waits not at all."""
+        time.sleep(max(0.0, seconds))  # noqa: TID251 - this is the Clock
+
+
+_ABSTRACT: Final = "@"
+
+
+class Supervisor:
+    """Tells the supervisor, such as systemd, how the service is; nobody, when there is none.
+
+    Args:
+        address: The socket of ``NOTIFY_SOCKET``; empty for none.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = "\0" + address[1:] if address.startswith(_ABSTRACT) else address
+
+    def notify(self, **facts: str | int) -> None:
+        """Send facts such as ``READY=1``; a manager that does not listen is no fault of ours.
+
+        Args:
+            facts: Each name and its value; values have no line breaks.
+        """
+        if not self._address:
+            return
+        text = "\n".join(f"{name}={value}" for name, value in facts.items())
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.sendto(text.encode(), self._address)
+        except OSError:
+            return
