@@ -17,7 +17,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
-from resourcesync.source.policy import Policy
+from resourcesync.source.plan import Policy
 from resourcesync.source.publisher import ListPublisher
 
 _BASE = "https://live.example/"

@@ -36,7 +36,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Original
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import catalogues, dumping, mirrors
 from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
 from resourcesync.wiring.publishing import Settings

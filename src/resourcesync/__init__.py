@@ -50,7 +50,7 @@ _HOMES = {
     "Severity": "validator.rule",
     "Source": "api.source",
     "SourceLists": "discovery.discover",
-    "WrittenDocument": "source.shelf",
+    "WrittenDocument": "source.document_writer",
     "discover": "api.source",
     "offered_sets": "api.source",
     "read": "documents.reader",

@@ -37,8 +37,8 @@ from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.catalogue import Posted as Posted
 from resourcesync.ports.changes import MirrorChangeKind as MirrorChangeKind
+from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.scan import LeftFile as LeftFile
-from resourcesync.source.shelf import WrittenDocument as WrittenDocument
 from resourcesync.validator.findings import RuleFinding as RuleFinding
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.aggregating import Site, via
 from tests.support.command_line import Said

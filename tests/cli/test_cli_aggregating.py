@@ -22,7 +22,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Resource
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring import plugins
 from resourcesync.wiring.accounts import FollowedAccount, publish_account
 from resourcesync.wiring.published import PUBLICATION

@@ -27,13 +27,16 @@ from resourcesync.cli.status import status_table
 from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import formatting
-from resourcesync.server.admin import AdminApplication
+from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
 from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.views import EndedAudit, MirrorSummary, PushStatus
-from resourcesync.server.operations import OperationsApplication
-from resourcesync.server.running import ServerThread
-from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.websub.subscription_status import (
+    DeliveryFault,
+    SubscriptionReport,
+    SubscriptionStatus,
+)
 from resourcesync.wiring import mirrors
 from resourcesync.wiring.mirror_views import read_detail
 from tests.support.command_line import Said

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.serving import LateApplication
 from tests.support import nginx
 from tests.support.aggregating import Site

@@ -15,9 +15,9 @@ from resourcesync.cli.configured import load
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_pages import WatchPages
+from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import Dashboard
-from resourcesync.server.operations import OperationsApplication
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.mirrors import Network
 from tests.support.command_line import Said
 from tests.support.settings_file import museum, put

@@ -12,7 +12,7 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.documents import documents_at
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.command_line import Said, rows

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.serve_pages import ServePages, Validation
-from resourcesync.server.dashboard.windows import WINDOWS
+from resourcesync.server.dashboard.layout import WINDOWS
 from resourcesync.wiring import publishing
 from tests.support.own_source import CALLBACKS, published_for_days, source_pages
 

@@ -8,7 +8,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.resources import Change, Resource
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.command_line import Said
 from tests.support.commands import files_of

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, ServerThread, find_tree
 from tests.support.command_line import Said, rows

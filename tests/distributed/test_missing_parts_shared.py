@@ -11,7 +11,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.shared_world import SharedCampaign
 from tests.support.world import BASE, World

@@ -9,7 +9,7 @@ from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import FindingKind, MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.loose_world import LooseWorld
 from tests.support.world import BASE, World
 

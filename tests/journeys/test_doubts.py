@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination.proving import AuditRolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 

@@ -12,7 +12,7 @@ from resourcesync.adapters.feeds import change_feed, event_feeds
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.options import PullOptions
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring import accounts, mirrors
 from resourcesync.wiring.accounts import FollowedAccount
 from resourcesync.wiring.publishing import PublishRequest, publish_tree

@@ -22,7 +22,7 @@ from resourcesync.errors import (
     ResourceSyncError,
     SourceNotFoundError,
 )
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.serving import LateApplication
 from tests.support.embedding import EARLY, FILES, LATE, LATER, here
 from tests.support.tiny_source import TinySource

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.options import Filters
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceMissingError, SourceUnavailableError
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import index, urlset
 from tests.support.world import BASE, World

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.source.policy import ChangeLists, Policy
+from resourcesync.source.plan import ChangeLists, Policy
 from tests.support.world import BASE, World
 
 HOUR = 3_600_000_000

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination.explaining import ResourceVerdict, explain
 from resourcesync.destination.options import Filters, PullOptions
 from resourcesync.destination.reports import Mode
-from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 

@@ -13,7 +13,7 @@ from resourcesync.errors import (
     TruncatedDocumentError,
 )
 from resourcesync.ports import FetchRequest
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import RollbackError
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.rewriting import CHANGE_LIST, changed, merged, saved, set_back
 from tests.support.world import World

@@ -9,7 +9,7 @@ from resourcesync.destination.plan import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.status import status_of
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
-from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.memory_fetcher import Answer
 from tests.support.rewriting import CHANGE_LIST, changed, heated, killed, merged, saved, set_back
 from tests.support.world import BASE, World

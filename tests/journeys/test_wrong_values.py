@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.dump_world import DumpWorld, Packed, Told, zipped
 from tests.support.memory_fetcher import Answer
 from tests.support.site_maps import urlset

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring.publishing import PublishRequest
 from tests.support.table_world import BASE, Row, TableWorld
 

@@ -16,21 +16,23 @@ from resourcesync.destination.reports import (
     MirrorStatus,
 )
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.explore_page import explore_page, sources_page
-from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
-from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.mirrors_page import mirrors_page
-from resourcesync.server.dashboard.other_pages import (
+from resourcesync.server.dashboard.charts import days_between, integer_marks, rounded_marks, spark
+from resourcesync.server.dashboard.detail_pages import (
     audits_page,
     events_page,
     missing_page,
     resource_page,
     run_page,
 )
-from resourcesync.server.dashboard.plots import days_between, integer_marks, rounded_marks, spark
+from resourcesync.server.dashboard.layout import WINDOWS
+from resourcesync.server.dashboard.markup import Markup, address, join_markup, tag
+from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
+    explore_page,
     explored_page,
     source_page,
+    sources_page,
     validating_page,
 )
 from resourcesync.server.dashboard.style import STYLE
@@ -44,7 +46,6 @@ from resourcesync.server.dashboard.views import (
     PushStatus,
     ValidationStatus,
 )
-from resourcesync.server.dashboard.windows import WINDOWS
 from tests.support.dashboard_values import (
     HOUR,
     NOW,

@@ -19,7 +19,7 @@ from resourcesync.model.capabilities import Package
 from resourcesync.model.resources import Resource
 from resourcesync.ports.catalogue import CatalogueSnapshot
 from resourcesync.server import dumps
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from resourcesync.wiring.serving import LateApplication, PublishedTree, find_tree
 from tests.support.asgi import Answer, ask

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
-from resourcesync.server import encoding
+from resourcesync.server import content_encoding
 from resourcesync.server.conditions import ResponseValidators
-from resourcesync.server.encoding import Coding, Encoder, choose, codings
+from resourcesync.server.content_encoding import Coding, Encoder, choose, codings
 from resourcesync.server.files import FileState, OpenFile
 from tests.support.asgi import ask
 from tests.support.served_tree import YEAR_AGO, application, plant, settled
@@ -40,7 +40,7 @@ def app(root: Path) -> ASGIApp:
 @pytest.fixture
 def without_zstd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gzip_alone = tuple(coding for coding in codings() if coding.name == "gzip")
-    monkeypatch.setattr(encoding, "codings", lambda: gzip_alone)
+    monkeypatch.setattr(content_encoding, "codings", lambda: gzip_alone)
     choose.cache_clear()
     yield
     choose.cache_clear()
@@ -125,13 +125,13 @@ def test_a_document_is_compressed_once_for_each_state(
     root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
 ) -> None:
     made: list[int] = []
-    real = encoding._compress
+    real = content_encoding._compress
 
     def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
         made.append(size)
         return real(opened, size, coding)
 
-    monkeypatch.setattr(encoding, "_compress", counted)
+    monkeypatch.setattr(content_encoding, "_compress", counted)
     first = [ask(app, LIST, fields={"accept-encoding": "gzip"}).body for _ in range(3)]
     (root / LIST[1:]).write_bytes(XML[:-5])
     second = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
@@ -145,7 +145,7 @@ def test_nothing_is_compressed_for_who_has_it_already(
     root: Path, app: ASGIApp, monkeypatch: pytest.MonkeyPatch, without_zstd: None
 ) -> None:
     known = ask(app, LIST, fields={"accept-encoding": "gzip"}).fields["etag"]
-    monkeypatch.delattr(encoding, "_compress")
+    monkeypatch.delattr(content_encoding, "_compress")
 
     asked = {"accept-encoding": "gzip", "if-none-match": known}
     assert ask(application(root, settled()), LIST, fields=asked).status == 304
@@ -155,7 +155,7 @@ def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
     root: Path, monkeypatch: pytest.MonkeyPatch, without_zstd: None
 ) -> None:
     path = root / LIST[1:]
-    real = encoding._compress
+    real = content_encoding._compress
     left = [1]
 
     def meddling(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
@@ -165,7 +165,7 @@ def test_a_document_that_changes_while_it_is_compressed_is_never_a_mixture(
             path.write_bytes(XML[: -len(XML) // 2])
         return body
 
-    monkeypatch.setattr(encoding, "_compress", meddling)
+    monkeypatch.setattr(content_encoding, "_compress", meddling)
 
     answer = ask(application(root), LIST, fields={"accept-encoding": "gzip"})
 
@@ -177,7 +177,7 @@ def test_a_document_that_is_cut_short_meanwhile_is_not_compressed(root: Path) ->
     with OpenFile(os.open(path, os.O_RDONLY), FileState.from_stat(path.stat())) as opened:
         os.truncate(path, 100)
 
-        assert encoding._compress(opened, len(XML), codings()[-1]) is None
+        assert content_encoding._compress(opened, len(XML), codings()[-1]) is None
 
 
 class Files:
@@ -215,13 +215,13 @@ def test_who_asks_at_once_waits_for_one_and_may_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, encoder, made = Files(tmp_path, 1), Encoder(), list[int]()
-    real = encoding._compress
+    real = content_encoding._compress
 
     def counted(opened: OpenFile, size: int, coding: Coding) -> bytes | None:
         made.append(size)
         return real(opened, size, coding)
 
-    monkeypatch.setattr(encoding, "_compress", counted)
+    monkeypatch.setattr(content_encoding, "_compress", counted)
 
     async def drive() -> None:
         first = asyncio.create_task(files.encode(encoder, 0))

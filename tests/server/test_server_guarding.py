@@ -21,10 +21,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.server import running
-from resourcesync.server.guarding import ConnectionGuard, ConnectionLimits
-from resourcesync.server.joining import JoiningTransport
-from resourcesync.server.running import SecondApplication, serve_forever
+from resourcesync.server import uvicorn_server
+from resourcesync.server.connections import ConnectionGuard, ConnectionLimits, JoiningTransport
+from resourcesync.server.uvicorn_server import SecondApplication, serve_forever
 from tests.support.served_tree import application, plant
 
 
@@ -56,7 +55,7 @@ def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
     transport = ForeignTransport()
 
     async def drive() -> None:
-        configuration = running._UvicornConfig(app, ConnectionLimits())
+        configuration = uvicorn_server._UvicornConfig(app, ConnectionLimits())
         configuration.load()
         guard = ConnectionGuard(configuration, ServerState(), {})
         guard.connection_made(cast("asyncio.Transport", transport))

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.server.app import Application, ServedSource, create_app
-from resourcesync.server.mounting import run_lifespan
-from resourcesync.server.running import ServerThread, serve_forever
+from resourcesync.server.mounts import run_lifespan
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.asgi import ask
 from tests.support.served_tree import LINK, LIST_URI, media_type, plant
 
@@ -187,7 +187,7 @@ def test_any_server_is_told_that_a_mounted_application_cannot_start(served: Serv
 def test_an_application_that_does_not_end_is_cut_off(
     served: ServedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.server.mounting._PATIENCE", 0.05)
+    monkeypatch.setattr("resourcesync.server.mounts._PATIENCE", 0.05)
     log: list[str] = []
 
     with ServerThread(make(served, one=Echo(log, "one"), two=hang)):

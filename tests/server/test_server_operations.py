@@ -9,9 +9,9 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.figures import Metric, write_metrics
-from resourcesync.server.operations import OperationsApplication
+from resourcesync.server.metrics import Metric, write_metrics
 from resourcesync.server.pages import Overview
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import PublishedTree, find_tree
@@ -98,7 +98,7 @@ def test_a_label_cannot_forge_a_line() -> None:
 
 
 def test_a_look_that_takes_too_long_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resourcesync.server.operations._PATIENCE", 0.0)
+    monkeypatch.setattr("resourcesync.server.admin._PATIENCE", 0.0)
 
     assert ask(OperationsApplication(look=lambda: None), "/readyz").status == 503
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.running import ConnectionLimits, ServerThread
+from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
 from resourcesync.wiring.publishing import publish_tree
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support import nginx

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.running import ConnectionLimits, ServerThread, serve_forever
+from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
 
 IMPATIENT = ConnectionLimits(
     connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096
@@ -343,7 +343,7 @@ import sys
 from pathlib import Path
 from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import Served, create_app
-from resourcesync.server.running import serve_forever
+from resourcesync.server.uvicorn_server import serve_forever
 
 served = Served(
     root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""

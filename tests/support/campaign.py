@@ -16,7 +16,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchRequest, Purpose
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import LooseSource, Style
 from tests.support.memory_fetcher import Answer

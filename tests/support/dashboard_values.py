@@ -27,9 +27,13 @@ from resourcesync.server.dashboard.views import (
     TreeItem,
     ValidationStatus,
 )
-from resourcesync.server.figures import Metric
+from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
+from resourcesync.websub.subscription_status import (
+    DeliveryFault,
+    SubscriptionReport,
+    SubscriptionStatus,
+)
 
 NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -14,7 +14,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.events import EventApplication, StreamTiming
-from resourcesync.server.mounting import STOPPING
+from resourcesync.server.mounts import STOPPING
 
 QUICK = StreamTiming(poll=0.01, heartbeat=0.15, retry=1)
 START = datetime(2026, 1, 1, tzinfo=UTC)

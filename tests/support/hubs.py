@@ -12,10 +12,10 @@ from urllib.parse import urlencode, urlsplit
 from resourcesync.adapters.system import SystemClock
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.websub import payloads
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field
-from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 from resourcesync.wiring.hubs import OpenHub, open_hub
 from resourcesync.wiring.serving import LateApplication

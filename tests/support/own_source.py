@@ -11,7 +11,7 @@ from resourcesync.cli.serve_pages import ServePages
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.dashboard.app import SourceDashboard
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring import own_hub, publishing, serving
 
 BASE = "https://demo.example/"

@@ -13,7 +13,7 @@ from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy
+from resourcesync.source.plan import Policy
 from tests.support.crash_states import State, files_of
 from tests.support.publishing import Reader, Source, View
 from tests.support.renumbered import Numbers, both, signature

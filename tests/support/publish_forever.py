@@ -13,7 +13,7 @@ from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.system import SystemClock
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import ChangeLists, Policy
+from resourcesync.source.plan import ChangeLists, Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 

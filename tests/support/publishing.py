@@ -23,7 +23,7 @@ from resourcesync.ports import CatalogueStore, DocumentStore, Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 

@@ -8,8 +8,8 @@ from random import Random
 
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.callbacks import CallbackApplication
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring import hubs, own_hub, publishing, serving
 

@@ -13,7 +13,7 @@ from random import Random
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.errors import ResourceSyncError
-from resourcesync.source.policy import Policy
+from resourcesync.source.plan import Policy
 from tests.support.memory_fetcher import Answer
 from tests.support.world import BASE, World
 

@@ -21,7 +21,7 @@ from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from resourcesync.wiring import plugins

@@ -8,7 +8,7 @@ from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import EntryLink
-from resourcesync.source.aggregation import UpstreamEntry, republished_links
+from resourcesync.source.links import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)
 SAME, OTHER = "sha-256:" + "a" * 64, "sha-256:" + "b" * 64

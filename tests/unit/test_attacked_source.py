@@ -28,9 +28,9 @@ from resourcesync.ports import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps import DumpPublisher
-from resourcesync.source.link_rules import links_by_rule, parse_rule
+from resourcesync.source.links import links_by_rule, parse_rule
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from resourcesync.wiring.dumping import DumpRequest

@@ -13,8 +13,8 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
-from resourcesync.source.believing import check_clock
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring.dumping import DumpRequest
 from resourcesync.wiring.publishing import (
     CATALOGUE,

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchComputer, PatchFormat, PatchMaker
-from resourcesync.source.patches import PatchGenerator
+from resourcesync.source.versions import PatchGenerator
 from resourcesync.wiring import plugins
 
 KIND = "application/x-acme-delta"

@@ -16,13 +16,13 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.ports import CatalogueStore
-from resourcesync.source import ledger, naming
+from resourcesync.source import naming, plan
 from resourcesync.source.contents import PresentContents
-from resourcesync.source.dump_ledger import read_dumps
+from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import ChangeLists, Policy
+from resourcesync.source.plan import ChangeLists, Policy
 from tests.support.publishing import BASE, Source, content_of
 from tests.support.recording import NOW, changes, record_first, resource
 
@@ -106,7 +106,7 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
     dump_changes(source)
 
-    plan, dumps = ledger.read_plan(source.catalogue), read_dumps(source.catalogue)
+    plan, dumps = plan.read_plan(source.catalogue), read_dumps(source.catalogue)
     assert plan is not None
     assert [one.since for one in dumps.changes] == [plan.start]
     with source.catalogue.snapshot() as snapshot:

@@ -8,7 +8,7 @@ from resourcesync.adapters.in_memory import ManualClock, MemoryCatalogue, Memory
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.source.link_rules import LinkedOriginals, LinkRule, links_by_rule, parse_rule
+from resourcesync.source.links import LinkedOriginals, LinkRule, links_by_rule, parse_rule
 from resourcesync.source.scan import scan
 
 BASE = "https://library.example/data/"

@@ -7,8 +7,8 @@ import pytest
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import ConfigurationError
-from resourcesync.source import about, naming
-from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source import description, naming
+from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.naming import SourceNaming
 from tests.support.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 
@@ -40,7 +40,7 @@ def test_a_document_about_the_set_that_is_lost_or_altered_comes_back() -> None:
 def test_an_address_with_special_characters_is_still_xml() -> None:
     names = SourceNaming(base_uri="https://h.example/a&b'<\">/")
 
-    root = ET.fromstring(about.render_about(names))
+    root = ET.fromstring(description.render_about(names))
 
     assert root[0].get("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about") == names.base_uri
 

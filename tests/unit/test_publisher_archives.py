@@ -5,7 +5,7 @@ import pytest
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import (
     DOCUMENTS,

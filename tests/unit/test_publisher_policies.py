@@ -7,10 +7,9 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.source import ledger, naming, policy
-from resourcesync.source.ledger import Offer
+from resourcesync.source import naming, plan
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import ChangeLists, Offer, Policy, PublicationStep
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import (
     BASE,
@@ -247,7 +246,7 @@ def test_a_dump_that_is_offered_keeps_the_lists_that_lead_on_from_it() -> None:
     )
     source.documents.write(dump.name, [b"?"])
     source.documents.write(dump.documents[0], [b"?"])
-    ledger.write_offers(source.catalogue, [dump])
+    plan.write_offers(source.catalogue, [dump])
 
     for number in range(6):
         source.clock.advance(hours=30)
@@ -262,14 +261,14 @@ def test_a_dump_that_is_offered_keeps_the_lists_that_lead_on_from_it() -> None:
     ]
     assert set(source.documents.names()) >= {dump.name, *dump.documents}
 
-    ledger.write_offers(source.catalogue, [])
+    plan.write_offers(source.catalogue, [])
     source.publish()
     assert parts_of(source, naming.CHANGE_LIST)[0].from_ != at
     assert Capability.RESOURCE_DUMP not in offered(source)
 
 
 def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "MOST_LISTS", 5)
+    monkeypatch.setattr(plan, "MOST_LISTS", 5)
     source = Source(policy=Policy(change_lists=ChangeLists.PER_RUN))
     source.put("a")
     source.publish()

@@ -10,9 +10,8 @@ from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.documents import reader
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
-from resourcesync.source.ledger import read_record, write_record
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import ChangeLists, Policy, PublicationStep, read_record, write_record
 from resourcesync.source.publisher import Publication
 from tests.support.publishing import Reader, Source, content_of, files_of, view
 

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring import inventory_units
 from resourcesync.wiring.inventory_units import ListUnit
 from resourcesync.wiring.publishing import PublishRequest

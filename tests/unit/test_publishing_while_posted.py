@@ -17,7 +17,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher
 
 BASE = "https://h.example/"

@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from resourcesync.errors import StorageError
-from resourcesync.source.ledger import PublicationPlan, Span, SupersededList
-from resourcesync.source.policy import PublicationStep, supersede
+from resourcesync.source.plan import (
+    PublicationPlan,
+    PublicationStep,
+    Span,
+    SupersededList,
+    supersede,
+)
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.world import BASE, World

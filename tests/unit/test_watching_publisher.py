@@ -11,7 +11,7 @@ from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, PublishRequest
 from resourcesync.wiring.watching import PublishLoop, WatchIntervals
 from tests.support.listening import Listener

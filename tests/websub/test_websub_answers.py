@@ -7,9 +7,8 @@ import pytest
 
 from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
-from resourcesync.websub.hub import Hub, Submission
+from resourcesync.websub.hub import Hub, HubRules, Submission
 from resourcesync.websub.messages import TextResponse, link_field
-from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 from tests.support.hubs import KEY, TOPIC, payload
 from tests.support.subscribing import StandingClock

@@ -11,15 +11,13 @@ import pytest
 
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.model.vocabulary import Capability
-from resourcesync.server import callbacks
-from resourcesync.server.bodies import read_body
-from resourcesync.server.callbacks import CallbackApplication
-from resourcesync.server.exchange import HttpReply
-from resourcesync.server.running import ServerThread
-from resourcesync.websub.channels import Channel
-from resourcesync.websub.finding import FoundChannels, find_channels
+from resourcesync.server import websub
+from resourcesync.server.exchange import HttpReply, read_body
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication
+from resourcesync.websub.channels import Channel, FoundChannels, find_channels
 from resourcesync.websub.signatures import sign
-from resourcesync.websub.standing import DeliveryFault
+from resourcesync.websub.subscription_status import DeliveryFault
 from tests.support.fetching import quick_fetcher
 from tests.support.hostile_server import HostileServer, answer
 from tests.support.hubs import payload, post, said
@@ -127,7 +125,7 @@ def test_an_endless_body_is_read_no_further_than_its_limit() -> None:
 def test_a_delivery_that_is_too_slow_is_refused(
     world: World, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callbacks, "_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(websub, "_BODY_SECONDS", 0.1)
     active = world.subscribed()
     assert b" 408 " in raw(f"{uri}{active.token}", b"Content-Length: 10", b"x")
     assert world.hints == ["arxiv"]

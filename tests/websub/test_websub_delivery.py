@@ -14,9 +14,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import Payload, SubscriptionIntent
 from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.leases import DAY, HOUR
 from resourcesync.websub.messages import read_fields
-from resourcesync.websub.rules import HubRules
 from tests.support.hubs import TOPIC, payload
 from tests.support.subscribing import StandingClock
 

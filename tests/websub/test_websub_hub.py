@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.documents import read
-from resourcesync.server.figures import write_metrics
+from resourcesync.server.metrics import write_metrics
 from resourcesync.websub.messages import FORM, XML, link_field
 from resourcesync.websub.signatures import is_signed, sign
 from tests.support.hubs import TOPIC, RunningHub, payload, post, running_hub, said

@@ -11,7 +11,7 @@ from resourcesync.documents import read
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.websub import leases, messages, payloads
-from resourcesync.websub.flow import RateLimiter
+from resourcesync.websub.hub import RateLimiter
 from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
 from resourcesync.websub.messages import HubMode, SubscriptionRequest
 from resourcesync.websub.signatures import METHODS, is_signed, sign

@@ -8,7 +8,11 @@ import pytest
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.leases import DAY
-from resourcesync.websub.standing import DeliveryFault, SubscriptionReport, SubscriptionStatus
+from resourcesync.websub.subscription_status import (
+    DeliveryFault,
+    SubscriptionReport,
+    SubscriptionStatus,
+)
 from tests.support.hubs import payload
 from tests.support.subscribing import HUB, TOPIC, World
 

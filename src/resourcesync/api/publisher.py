@@ -7,9 +7,9 @@ from typing import Literal, Unpack
 
 from resourcesync.api.settings import PublisherOptions, publisher_settings
 from resourcesync.errors import ConfigurationError
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.document_writer import WrittenDocument
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.scan import LeftFile
-from resourcesync.source.shelf import WrittenDocument
 from resourcesync.wiring import documents, machine, publishing, serving
 
 

@@ -11,7 +11,7 @@ from resourcesync.destination.choosing import DumpPolicy
 from resourcesync.destination.options import Deletion, PullOptions
 from resourcesync.destination.plan import DeletionLimit
 from resourcesync.errors import ConfigurationError
-from resourcesync.source.policy import DIALECTS, ChangeLists
+from resourcesync.source.plan import DIALECTS, ChangeLists
 from resourcesync.wiring.mirrors import Network
 
 _CHOICES: Final = {

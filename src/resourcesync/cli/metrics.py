@@ -12,7 +12,7 @@ from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.errors import ResourceSyncError, StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.server.figures import Metric
+    from resourcesync.server.metrics import Metric
 
 _MetricRow = Mapping[str, object]
 
@@ -80,7 +80,7 @@ def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None
     """
     import tempfile  # noqa: PLC0415 - many keep no metrics
 
-    from resourcesync.server.figures import write_metrics  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - seldom needed
 
     text = write_metrics(_metric_figures(list(rows), now)).decode()
     temporary = ""
@@ -117,7 +117,7 @@ def _metric_figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]"
 def _metric_figure(
     name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
 ) -> "Metric":
-    from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - seldom needed
 
     values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
     return Metric(name=_METRIC_PREFIX + name, kind="gauge", help_text=what, values=values)

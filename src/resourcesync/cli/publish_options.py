@@ -10,7 +10,7 @@ from resourcesync.cli import options
 from resourcesync.cli.options import option
 
 if TYPE_CHECKING:
-    from resourcesync.source.policy import PublicationStep
+    from resourcesync.source.plan import PublicationStep
 
 
 class _FolderOrStore(click.ParamType[Path | str]):
@@ -242,7 +242,7 @@ def check_steps(values: Mapping[str, Any]) -> None:
 
 def step_of(values: Mapping[str, Any]) -> "PublicationStep":
     """Return the step that is forced; by default what is due."""
-    from resourcesync.source.policy import PublicationStep  # noqa: PLC0415 - help stays quick
+    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
 
     forced = _forced(values)
     return PublicationStep(forced[0]) if forced else PublicationStep.DUE

@@ -169,7 +169,7 @@ class ExternalInput:
         return done, followed.out / ".resourcesync"
 
     def _follow(self, clock: "Clock", on_published: OnPublished, on_failed: OnFailed) -> None:
-        from resourcesync.source.policy import PublicationStep  # noqa: PLC0415 - help stays quick
+        from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import accounts  # noqa: PLC0415 - help stays quick
 
         followed, asked = self._followed(), self.request

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from resourcesync.ports import Clock
-    from resourcesync.server.operations import MetricsSource
+    from resourcesync.server.admin import MetricsSource
     from resourcesync.wiring.hubs import OpenHub
     from resourcesync.wiring.serving import PublishedTree
 

@@ -15,14 +15,14 @@ from resourcesync.cli.output import problem_of
 from resourcesync.cli.validate_words import ValidationTally
 from resourcesync.errors import ResourceSyncError, StoppedError
 from resourcesync.ports import Clock
+from resourcesync.server.admin import MetricsSource
+from resourcesync.server.dashboard.layout import INTERVALS, interval_start
 from resourcesync.server.dashboard.views import (
     DocumentFile,
     DocumentTree,
     SourceView,
     ValidationStatus,
 )
-from resourcesync.server.dashboard.windows import INTERVALS, interval_start
-from resourcesync.server.operations import MetricsSource
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.mirrors import Network

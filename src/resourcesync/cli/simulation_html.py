@@ -10,9 +10,9 @@ from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.simulation_again import reproduction
 from resourcesync.cli.simulation_plots import Bar, bar_plot, share_plot, time_plot
 from resourcesync.model import formatting
+from resourcesync.server.dashboard.charts import Plot, Series, lines
 from resourcesync.server.dashboard.layout import card, outcome, row, table
 from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
-from resourcesync.server.dashboard.plots import Plot, Series, lines
 from resourcesync.server.dashboard.style import STYLE
 from resourcesync.wiring import scenarios
 

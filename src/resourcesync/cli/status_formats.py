@@ -9,7 +9,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 
 if TYPE_CHECKING:
-    from resourcesync.server.figures import Metric
+    from resourcesync.server.metrics import Metric
 
 Labels = tuple[tuple[str, str], ...]
 _PREFIX: Final = "resourcesync_mirror_"
@@ -130,14 +130,14 @@ def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
 
 def prometheus_lines(mirrors: Sequence[CheckedMirror]) -> list[str]:
     """Return the lines of the text format of Prometheus."""
-    from resourcesync.server.figures import write_metrics  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - seldom needed
 
     return write_metrics(mirror_figures(mirrors)).decode("utf-8").splitlines()
 
 
 def mirror_figures(mirrors: Sequence[CheckedMirror]) -> "Iterator[Metric]":
     """Yield the figures of mirrors."""
-    from resourcesync.server.figures import Metric  # noqa: PLC0415 - seldom needed
+    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - seldom needed
 
     rows = [("state", "1 for the state that the mirror is in.", tuple(_states(mirrors)))]
     for name, what, value in _FIGURES:

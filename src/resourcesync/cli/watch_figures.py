@@ -15,9 +15,9 @@ from resourcesync.cli.status import StatusCheck, read_statuses
 from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, mirror_figures
 from resourcesync.cli.watch_push import Subscriptions, subscription_fields
 from resourcesync.cli.watch_words import next_pull_fields
-from resourcesync.server.figures import Metric
+from resourcesync.server.metrics import Metric
 from resourcesync.watch.keeping import NextPull
-from resourcesync.websub.standing import SubscriptionReport, SubscriptionStatus
+from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 _CHANGES: Final = ("created", "updated", "deleted")
 

@@ -10,7 +10,7 @@ from resourcesync.cli.output import Screen
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import PushStatus
-from resourcesync.websub.standing import SubscriptionReport, SubscriptionStatus
+from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.pushing import PushState, PushSubscriptions
 

@@ -27,9 +27,8 @@ from resourcesync.cli.watch_words import job_fields
 from resourcesync.cli.watch_work import DEFAULT_LIMIT, JobReport, WatchedMirror, WatchJobRunner
 from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
-from resourcesync.server.admin import AdminApplication
-from resourcesync.server.operations import OperationsApplication
-from resourcesync.server.running import ServerThread
+from resourcesync.server.admin import AdminApplication, OperationsApplication
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.keeping import FinishedJob, NextPull, WatchLoop
 from resourcesync.watch.rota import JobKind, MirrorHistory, MirrorSchedule, Scheduler
 from resourcesync.watch.times import Cron, Every, Timetable

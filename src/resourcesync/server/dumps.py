@@ -41,7 +41,7 @@ from resourcesync.server.exchange import (
     refuse,
     refuse_request,
 )
-from resourcesync.server.mounting import path_within
+from resourcesync.server.mounts import path_within
 from resourcesync.server.representations import InMemoryRepresentation
 
 _LOG: Final = logging.getLogger(__name__)

@@ -34,8 +34,8 @@ from resourcesync.server.exchange import (
     refuse,
     refuse_request,
 )
-from resourcesync.server.figures import Metric
-from resourcesync.server.mounting import STOPPING, path_within
+from resourcesync.server.metrics import Metric
+from resourcesync.server.mounts import STOPPING, path_within
 
 _T = TypeVar("_T")
 _LOG: Final = logging.getLogger(__name__)

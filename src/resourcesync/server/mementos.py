@@ -37,7 +37,7 @@ from resourcesync.server.exchange import (
     refuse_request,
 )
 from resourcesync.server.files import OpenFile, ServedFolder
-from resourcesync.server.mounting import path_within
+from resourcesync.server.mounts import path_within
 from resourcesync.server.paths import Names, is_hidden, read_path
 from resourcesync.server.ranges import ByteRange, chunk_ranges, is_complete
 from resourcesync.server.representations import build_reply

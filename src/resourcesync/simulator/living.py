@@ -18,7 +18,7 @@ from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.network import STORM
 from resourcesync.simulator.scenario import Faults, Scenario, Spans, is_within
 from resourcesync.simulator.source import SimulatedAnswer, SimulatedSource
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 
 PLAIN: Final = "text/plain; charset=utf-8"
 PAGE: Final = "text/html; charset=utf-8"

@@ -22,13 +22,13 @@ from resourcesync.simulator.dying import Crash, OnFault
 from resourcesync.simulator.origin import BASE, SimulatedOrigin, SimulatedVersion
 from resourcesync.simulator.packages import PACKAGE, PackedDocuments, SimulatedContents
 from resourcesync.simulator.scenario import Scenario, is_within
-from resourcesync.source.believing import check_clock
+from resourcesync.source.clock_guard import check_clock
+from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.dumps import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import Policy, PublicationStep
+from resourcesync.source.plan import Policy, PublicationStep
 from resourcesync.source.publisher import ListPublisher
-from resourcesync.source.shelf import WrittenDocument
 
 _SECOND: Final = 1_000_000
 _MOST_OLD_VERSIONS: Final = 4

@@ -22,7 +22,7 @@ from resourcesync.simulator.packages import PackedDocuments
 from resourcesync.simulator.room import TemporaryFolders, make_folders
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
 from resourcesync.simulator.source import SavedSource, SimulatedSource
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
 """Told of each event: the seconds since the beginning, its name, and more of it."""

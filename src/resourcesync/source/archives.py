@@ -1,6 +1,9 @@
-"""Archives: what was published before, and is superseded (Archives §2 to §6)."""
+"""Archives: what was published before, and is superseded (Archives §2 to §6).
 
-from collections.abc import Container, Iterable, Sequence
+Archives of dumps: what was offered before, and is superseded (Archives §4, §6).
+"""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from resourcesync.model.capabilities import Header, Part
@@ -8,8 +11,9 @@ from resourcesync.model.links import Link
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import description, naming
-from resourcesync.source.ledger import PublicationPlan, SupersededList
-from resourcesync.source.shelf import DocumentWriter
+from resourcesync.source.document_writer import DocumentWriter
+from resourcesync.source.dump_record import ArchivedDump, PublishedPackage, dump_key, package_entry
+from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, SupersededList
 
 
 def write_archive(shelf: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
@@ -62,3 +66,125 @@ def archive_resource_list(shelf: DocumentWriter, one: SupersededList) -> bool:
     if shelf.is_unharmed(one.name):
         return True
     return shelf.copy(naming.RESOURCE_LIST, one.name, str(one.at))
+
+
+def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
+    """Return the dumps that are not in an archive for too long.
+
+    Args:
+        former: Dumps in archives, oldest first.
+        keep: How long they are kept, in microseconds; 0 is not at all.
+        now: The present moment, in microseconds.
+    """
+    return tuple(one for one in former if keep and now - one.since <= keep)[-MOST_LISTS:]
+
+
+def archive_resource_dump(
+    shelf: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
+) -> ArchivedDump | None:
+    """Copy the Resource Dump to its place in the archive before a newer one takes its own.
+
+    Args:
+        shelf: Has it.
+        packages: Its packages.
+        parts: The names of its parts, when it is an index.
+        now: The present moment, in microseconds: names it.
+
+    Returns:
+        ``None`` when it is not there as it was written, or what there is of this moment is kept.
+
+    Raises:
+        StorageError: It could not be copied.
+    """
+    head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
+    known = shelf.known.get(head)
+    if known is None or not packages or name in shelf.known:
+        return None
+    if not shelf.copy(head, name, known.key):
+        return None
+    return ArchivedDump(
+        capability=Capability.RESOURCE_DUMP.value,
+        name=name,
+        since=now,
+        start=min(one.since for one in packages),
+        documents=(*parts, *_package_documents(packages)),
+    )
+
+
+def close_change_dump(
+    shelf: DocumentWriter, packages: Sequence[PublishedPackage], now: int
+) -> ArchivedDump:
+    """Write a closed Change Dump of packages that are listed no more.
+
+    Raises:
+        StorageError: It could not be written.
+    """
+    start, until = packages[0].since, packages[-1].until
+    name = naming.archived_change_dump(from_microseconds(until))
+    header = Header(
+        capability=Capability.CHANGE_DUMP,
+        from_=from_microseconds(start),
+        until=from_microseconds(until),
+        links=(description.up_link(shelf.naming, naming.CAPABILITY_LIST),),
+    )
+    key = dump_key(header, packages)
+    if not shelf.has(name, key):
+        entries = (package_entry(shelf.naming, one, header) for one in packages)
+        shelf.put_entries(name, key, header, entries)
+    return ArchivedDump(
+        capability=Capability.CHANGE_DUMP.value,
+        name=name,
+        since=now,
+        start=start,
+        until=until,
+        documents=_package_documents(packages),
+    )
+
+
+def write_dump_archive(
+    shelf: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
+) -> None:
+    """Write the archive of one kind of dump, unless there is nothing in it or it is there so.
+
+    Raises:
+        StorageError: It could not be written; what was there is still there.
+    """
+    archive = capability.archive
+    assert archive is not None, "dumps have archives"
+    if own := [one for one in former if one.capability == capability.value]:
+        write_archive(shelf, archive, (_dump_part(shelf, one) for one in own))
+
+
+def with_dump_archive_link(
+    shelf: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
+) -> Header:
+    """Return the header of a dump with the link to its archive, if there is one."""
+    has_archive = any(one.capability == header.capability for one in former)
+    return with_archive_link(shelf, header) if has_archive else header
+
+
+def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
+    """Yield the archives that the Capability List is to lead to."""
+    for capability in (Capability.RESOURCE_DUMP, Capability.CHANGE_DUMP):
+        own = [one for one in former if one.capability == capability.value]
+        if own and capability.archive is not None:
+            yield Offer(
+                capability=capability.archive,
+                name=naming.ARCHIVES[capability.archive],
+                documents=tuple(
+                    dict.fromkeys(name for one in own for name in (one.name, *one.documents))
+                ),
+                base_uri=base_uri,
+            )
+
+
+def _dump_part(shelf: DocumentWriter, one: ArchivedDump) -> Part:
+    part = Part(uri=shelf.naming.uri(one.name))
+    start = from_microseconds(one.start)
+    if one.capability == Capability.RESOURCE_DUMP.value:
+        return replace(part, at=start)
+    return replace(part, from_=start, until=from_microseconds(one.until))
+
+
+def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:
+    return tuple(name for one in packages for name in (one.name, one.manifest))

@@ -11,22 +11,28 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.source import description, dump_archives, naming
-from resourcesync.source.change_dumps import PackedUntil, find_lost_changes, pack_changes
-from resourcesync.source.dump_documents import dump_key, package_entry, spanning_header
-from resourcesync.source.dump_ledger import (
+from resourcesync.source import archives, description, naming
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
+from resourcesync.source.dump_packages import (
+    PackedUntil,
+    find_lost_changes,
+    pack_changes,
+    pack_resources,
+)
+from resourcesync.source.dump_record import (
     ArchivedDump,
     DumpRecord,
     PublishedPackage,
+    dump_key,
+    package_entry,
     read_dumps,
+    spanning_header,
     write_dumps,
 )
-from resourcesync.source.ledger import Offer, PublicationPlan, read_offers, read_plan, write_offers
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.packaging import Packager
+from resourcesync.source.package_writer import Packager
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.resource_dumps import pack_resources
-from resourcesync.source.shelf import DocumentWriter, WrittenDocument
+from resourcesync.source.plan import Offer, PublicationPlan, read_offers, read_plan, write_offers
 
 _log = logging.getLogger(__name__)
 _GRACE: Final = 24 * 3_600 * 1_000_000
@@ -116,7 +122,7 @@ class DumpPublisher:
             plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
             shelf = DocumentWriter(self._documents, self._naming, before.documents)
             after = self._for_base(before)
-            former = dump_archives.retained_dumps(after.former, self._archive, self._now())
+            former = archives.retained_dumps(after.former, self._archive, self._now())
             after = replace(after, former=former)
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
@@ -175,7 +181,7 @@ class DumpPublisher:
         if self._archive and _names(packages) != _names(record.resources):
             head = naming.RESOURCE_DUMP
             parts = [name for name in shelf.known if _is_part(name, head, shelf)]
-            one = dump_archives.archive_resource_dump(shelf, record.resources, parts, self._now())
+            one = archives.archive_resource_dump(shelf, record.resources, parts, self._now())
             former = former if one is None else (*former, one)
         self._list(shelf, naming.RESOURCE_DUMP, header, packages, former)
         return replace(record, resources=packages, former=former)
@@ -212,8 +218,7 @@ class DumpPublisher:
         if self._archive:
             gone = [one for one in record.changes if one not in kept]
             closed = (
-                dump_archives.close_change_dump(shelf, some, self._now())
-                for some in self._groups(gone)
+                archives.close_change_dump(shelf, some, self._now()) for some in self._groups(gone)
             )
             former = (*former, *closed)
         self._list(shelf, naming.CHANGE_DUMP, header, kept, former)
@@ -258,8 +263,8 @@ class DumpPublisher:
     ) -> None:
         """Write the document that lists packages, unless it is there just so."""
         assert header.capability is not None
-        dump_archives.write_dump_archive(shelf, header.capability, former)
-        header = dump_archives.with_dump_archive_link(shelf, header, former)
+        archives.write_dump_archive(shelf, header.capability, former)
+        header = archives.with_dump_archive_link(shelf, header, former)
         key = dump_key(header, packages)
         if shelf.has(head, key):
             return
@@ -328,7 +333,7 @@ class DumpPublisher:
 
     def _offers(self, record: DumpRecord, shelf: DocumentWriter) -> Iterator[Offer]:
         """Yield what the Capability List is to lead to."""
-        yield from dump_archives.archive_offers(record.former, record.base_uri)
+        yield from archives.archive_offers(record.former, record.base_uri)
         listed = {
             Capability.RESOURCE_DUMP: record.resources,
             Capability.CHANGE_DUMP: record.changes,

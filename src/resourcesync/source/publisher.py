@@ -10,38 +10,28 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import CatalogueSnapshot, CatalogueStore, Clock, DocumentStore
-from resourcesync.source import (
-    archives,
-    change_lists,
-    clearing,
-    description,
-    naming,
-    resource_lists,
-    sitemaps,
-)
-from resourcesync.source.ledger import (
+from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.plan import (
     Offer,
+    Policy,
     PublicationPlan,
     PublicationRecord,
+    PublicationStep,
     Span,
     SupersededList,
+    is_rebase_due,
+    is_rotation_due,
     read_offers,
     read_plan,
     read_record,
+    retain,
+    supersede,
     write_plan,
     write_record,
 )
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import (
-    Policy,
-    PublicationStep,
-    is_rebase_due,
-    is_rotation_due,
-    retain,
-    supersede,
-)
-from resourcesync.source.shelf import DocumentWriter, WrittenDocument
 
 __all__ = ["ListPublisher", "Publication", "WrittenDocument"]
 
@@ -255,16 +245,16 @@ class ListPublisher:
         plan = task.before or self._new_plan(snapshot, task.number)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
         if task.before is not None and is_rotation_due(plan, self._policy, task.moment):
-            plan = change_lists.close(plan)
+            plan = change_list.close(plan)
         planned = plan.open.last
         listed = planned if record is None or task.before is None else record.listed
         fresh = _unplanned_changes(snapshot, planned, listed, counts)
-        plan = change_lists.extend(plan, fresh, shelf, self._limits)
+        plan = change_list.extend(plan, fresh, shelf, self._limits)
         at = to_microseconds(snapshot.at)
         if task.closes:
-            plan = change_lists.close_at(plan, at, self._documents.names())
+            plan = change_list.close_at(plan, at, self._documents.names())
         parts = () if record is None else record.parts
-        is_complete = resource_lists.is_resource_list_complete(shelf, plan.at, parts)
+        is_complete = resource_list.is_resource_list_complete(shelf, plan.at, parts)
         if task.before is not None:
             name, public = "", None if record is None or is_complete else record.public_at
             if self._policy.archive and is_complete:
@@ -312,7 +302,7 @@ class ListPublisher:
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
             **archived,
-            **change_lists.offered(plan, shape),
+            **change_list.offered(plan, shape),
             **{offer.capability: offer.name for offer in offers},
         }
         description.publish(shelf, offered, self._described_by, self._policy.hubs)
@@ -324,7 +314,7 @@ class ListPublisher:
             parts=parts,
             sitemap=pages,
             documents={name: known for name, known in shelf.known.items() if name in wanted},
-            orphans=clearing.find_orphans(
+            orphans=garbage.find_orphans(
                 self._documents,
                 wanted,
                 shelf.known,
@@ -349,15 +339,15 @@ class ListPublisher:
         shape, public = self._policy.change_lists, None if record is None else record.public_at
         leads_up = plan.start < plan.at and (public is None or plan.start <= public)
         if leads_up:
-            change_lists.publish(shelf, plan, snapshot, shape)
+            change_list.publish(shelf, plan, snapshot, shape)
         archived = self._archive(plan, shelf)
         parts = () if record is None else record.parts
-        if not resource_lists.is_resource_list_complete(shelf, plan.at, parts):
-            parts = resource_lists.publish_resource_list(
+        if not resource_list.is_resource_list_complete(shelf, plan.at, parts):
+            parts = resource_list.publish_resource_list(
                 shelf, snapshot, self._limits, has_archive=bool(archived)
             )
         if not leads_up:
-            change_lists.publish(shelf, plan, snapshot, shape)
+            change_list.publish(shelf, plan, snapshot, shape)
         return parts, archived
 
     def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
@@ -365,7 +355,7 @@ class ListPublisher:
         for one in plan.superseded:
             if one.name:
                 yield from (one.name, *one.parts)
-        yield from change_lists.names_of(plan, self._policy.change_lists)
+        yield from change_list.names_of(plan, self._policy.change_lists)
         for offer in offers:
             yield from offer.documents
         if self._policy.sitemap:
@@ -382,9 +372,9 @@ class ListPublisher:
         """Write the plain sitemap, if there is to be one; return its parts."""
         if not self._policy.sitemap:
             return ()
-        if sitemaps.is_sitemap_complete(shelf, plan.at, pages):
+        if resource_list.is_sitemap_complete(shelf, plan.at, pages):
             return pages
-        return sitemaps.publish_sitemap(shelf, plan.at, snapshot, self._limits)
+        return resource_list.publish_sitemap(shelf, plan.at, snapshot, self._limits)
 
     def _archive(self, plan: PublicationPlan, shelf: DocumentWriter) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
@@ -402,7 +392,7 @@ class ListPublisher:
     def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Remember what is public now, and remove what has been out of use for a day."""
         now = to_microseconds(self._clock.now())
-        after = replace(after, orphans=clearing.remove_orphans(self._documents, after.orphans, now))
+        after = replace(after, orphans=garbage.remove_orphans(self._documents, after.orphans, now))
         if after != before:
             write_record(self._catalogue, after)
 

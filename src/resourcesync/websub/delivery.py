@@ -26,9 +26,9 @@ from resourcesync.ports.subscriptions import (
     SubscriptionIntent,
 )
 from resourcesync.websub import leases, messages, payloads
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.leases import MICROSECONDS, MonotonicTime
 from resourcesync.websub.messages import HubMode, SubscriptionRequest
-from resourcesync.websub.rules import HubRules
 from resourcesync.websub.signatures import sign
 
 _LOG: Final = logging.getLogger(__name__)

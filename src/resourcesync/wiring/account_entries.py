@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Omission
-from resourcesync.source.saying import find_fault
+from resourcesync.source.round_trip import find_fault
 from resourcesync.wiring import catalogues
 
 _BATCH: Final = 500

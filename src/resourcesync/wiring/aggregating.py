@@ -31,7 +31,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
-from resourcesync.source.aggregation import UpstreamEntry, republished_links
+from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
 from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
 from resourcesync.wiring.published import base_address

@@ -13,7 +13,7 @@ from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import BAD_ROW
-from resourcesync.source.saying import find_fault
+from resourcesync.source.round_trip import find_fault
 
 ROW_BATCH: Final = 10_000
 """Rows of one transaction."""

@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, StorageErro
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.catalogue import Posted
-from resourcesync.source.believing import check_clock
+from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring import documents, publishing

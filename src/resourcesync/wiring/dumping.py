@@ -10,7 +10,7 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import CatalogueStore, Clock, DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dumps import DumpOutcome, DumpPublisher
-from resourcesync.source.foreign import refuse_foreign_dumps
+from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 

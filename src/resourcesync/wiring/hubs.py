@@ -10,11 +10,10 @@ from typing import Final
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.hub import FileHub
 from resourcesync.ports import Clock
-from resourcesync.server.figures import Metric
-from resourcesync.server.hub import HubApplication, HubWorker
+from resourcesync.server.metrics import Metric
+from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
-from resourcesync.websub.hub import Hub
-from resourcesync.websub.rules import HubRules
+from resourcesync.websub.hub import Hub, HubRules
 
 _TIMEOUT: Final = 10.0
 _CONNECT: Final = 5.0

@@ -21,10 +21,10 @@ from resourcesync.adapters.inventory import (
 )
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock
-from resourcesync.source.foreign import refuse_foreign
+from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.policy import ChangeLists
+from resourcesync.source.plan import ChangeLists
 from resourcesync.wiring import documents, publishing
 from resourcesync.wiring.inventory_publication import PublicationTarget, TablePublication
 from resourcesync.wiring.inventory_tables import SourceTable

@@ -12,8 +12,9 @@ from resourcesync.errors import StorageError
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock, DocumentStore, Omission
-from resourcesync.source import clearing
-from resourcesync.source.believing import check_silence, is_behind
+from resourcesync.source import garbage
+from resourcesync.source.clock_guard import check_silence, is_behind
+from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.inventory import (
     ChangeRows,
     Inventory,
@@ -22,15 +23,13 @@ from resourcesync.source.inventory import (
     conclude,
     is_rebase_worthwhile,
     row_ranges,
+    write_heads,
 )
-from resourcesync.source.inventory_lists import write_heads
-from resourcesync.source.ledger import PublicationPlan
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import PublicationStep, is_rebase_due
+from resourcesync.source.plan import PublicationPlan, PublicationStep, is_rebase_due
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.source.shelf import DocumentWriter, WrittenDocument
 from resourcesync.wiring.inventory_tables import SourceTable, TableUpdate, import_inventory_table
 from resourcesync.wiring.inventory_units import ListUnit, run_units
 from resourcesync.wiring.publish_settings import Settings
@@ -220,11 +219,11 @@ class TablePublication:
         self._written += shelf.written
         listed = {it.name for it in (*after.pages, *after.lists)}
         known = {**self._inventory.documents, **shelf.known}
-        found = clearing.find_orphans(store, listed | heads, known, after.orphans, now)
+        found = garbage.find_orphans(store, listed | heads, known, after.orphans, now)
         after = replace(
             after,
             heads={name: shelf.known[name] for name in sorted(heads)},
-            orphans=clearing.remove_orphans(store, found, now),
+            orphans=garbage.remove_orphans(store, found, now),
         )
         if after != self._stored:
             self._remember(after)

@@ -17,8 +17,8 @@ from resourcesync.adapters.inventory import (
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.source.inventory import Inventory
-from resourcesync.source.policy import PublicationStep
-from resourcesync.source.saying import find_fault
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.round_trip import find_fault
 from resourcesync.wiring import catalogues
 from resourcesync.wiring.publishing import PublishRequest
 

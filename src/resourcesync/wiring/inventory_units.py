@@ -20,11 +20,10 @@ from resourcesync.adapters.inventory import (
 from resourcesync.errors import EngineError, StateError
 from resourcesync.ports import Clock, DocumentStore
 from resourcesync.ports.engines import HostShare, UnitOutcome
-from resourcesync.source.inventory import ChangeRows, RowDocument
-from resourcesync.source.inventory_lists import write_changes, write_pages
+from resourcesync.source.document_writer import DocumentWriter
+from resourcesync.source.inventory import ChangeRows, RowDocument, write_changes, write_pages
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.shelf import DocumentWriter
 from resourcesync.wiring import documents, engines
 
 _MAX_LOCAL_ROWS: Final = 100_000

@@ -9,14 +9,13 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import OriginalReader
 from resourcesync.source.contents import OpenOriginal
-from resourcesync.source.dump_ledger import read_dumps
-from resourcesync.source.ledger import read_plan
-from resourcesync.source.link_rules import ScannableOriginals
+from resourcesync.source.dump_record import read_dumps
+from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
+from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.patches import PatchGenerator
-from resourcesync.source.policy import GRACE
-from resourcesync.source.version_retention import VersionRetention, drop_unlisted_versions
+from resourcesync.source.plan import GRACE, read_plan
 from resourcesync.source.versions import (
+    PatchGenerator,
     VersionedContents,
     VersionedOriginals,
     VersionNames,

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.server.conditions import ResponseValidators, format_http_date
+from resourcesync.server.connections import DROP, ConnectionLimits
 from resourcesync.server.exchange import (
     Headers,
     HttpExchange,
@@ -21,10 +22,9 @@ from resourcesync.server.exchange import (
     refuse,
     refuse_request,
 )
-from resourcesync.server.guarding import DROP, ConnectionLimits
-from resourcesync.server.mounting import path_within
+from resourcesync.server.mounts import path_within
 from resourcesync.server.representations import InMemoryRepresentation
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.simulator.live import LiveSettings, LiveSource
 from resourcesync.simulator.living import LiveAnswer, ScenarioSource
 from resourcesync.simulator.scenario import Scenario

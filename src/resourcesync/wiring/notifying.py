@@ -22,8 +22,8 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports import CatalogueStore, Clock, DocumentStore
 from resourcesync.source import naming
-from resourcesync.source.ledger import PublicationRecord, read_record
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import PublicationRecord, read_record
 from resourcesync.websub import messages, payloads, publisher
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 from resourcesync.wiring import hubs

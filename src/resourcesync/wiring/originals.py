@@ -14,7 +14,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
 from resourcesync.source import naming
-from resourcesync.source.link_rules import LinkedOriginals, ScannableOriginals, parse_rule
+from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
 from resourcesync.wiring import documents, plugins, robots, stores
 from resourcesync.wiring.publish_settings import Settings
 

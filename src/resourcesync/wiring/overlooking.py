@@ -13,7 +13,7 @@ from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.server.dashboard.views import DocumentFile
-from resourcesync.server.figures import Metric
+from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
 
 _CAPABILITY_LIST_NAME: Final = "capabilitylist.xml"

@@ -12,8 +12,8 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MOST_PAYLOAD, link_field
-from resourcesync.websub.rules import HubRules
 from resourcesync.wiring import catalogues, hubs, notifying
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, decode_settings

@@ -9,7 +9,7 @@ from resourcesync.errors import StateError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import CatalogueStore
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.policy import ChangeLists, Policy
+from resourcesync.source.plan import ChangeLists, Policy
 from resourcesync.wiring.versioning import VersionOptions
 
 if TYPE_CHECKING:

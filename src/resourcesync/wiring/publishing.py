@@ -12,10 +12,9 @@ import msgspec
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import CatalogueStore, Clock, DocumentStore, Omission
-from resourcesync.source.believing import check_clock
-from resourcesync.source.ledger import read_plan, read_record
+from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep, read_plan, read_record
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from resourcesync.wiring import originals, robots
@@ -311,9 +310,9 @@ def _check(root: Path, chosen: Mapping[str, object]) -> None:
 
 
 def _refuse_foreign(documents: DocumentStore) -> None:
-    from resourcesync.source import foreign  # noqa: PLC0415 - the first time only
+    from resourcesync.source import foreign_documents  # noqa: PLC0415 - the first time only
 
-    foreign.refuse_foreign(documents)
+    foreign_documents.refuse_foreign(documents)
 
 
 def refuse_foreign(
@@ -329,9 +328,9 @@ def refuse_foreign(
     if record is None:
         _refuse_foreign(documents)
     if settings.sitemap:
-        from resourcesync.source import foreign  # noqa: PLC0415 - few have one
+        from resourcesync.source import foreign_documents  # noqa: PLC0415 - few have one
 
-        foreign.refuse_foreign_sitemap(documents, record)
+        foreign_documents.refuse_foreign_sitemap(documents, record)
 
 
 def check_address(url: str) -> None:

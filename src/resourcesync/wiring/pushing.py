@@ -31,11 +31,11 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
 from resourcesync.ports.subscriptions import ChannelSubscription
-from resourcesync.server.callbacks import CallbackApplication
-from resourcesync.server.running import ServerThread
-from resourcesync.websub.finding import FoundChannels, find_channels
-from resourcesync.websub.standing import SubscriptionReport
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication
+from resourcesync.websub.channels import FoundChannels, find_channels
 from resourcesync.websub.subscriber import Subscriber
+from resourcesync.websub.subscription_status import SubscriptionReport
 from resourcesync.wiring import mirrors, sets, states
 from resourcesync.wiring.hubs import new_token, open_messenger
 

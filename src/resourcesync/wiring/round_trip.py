@@ -17,13 +17,12 @@ from resourcesync.adapters.hub import FileFollowers
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import Clock
 from resourcesync.ports.subscriptions import FollowerState
-from resourcesync.server.callbacks import CallbackApplication
-from resourcesync.server.hub import HubApplication
-from resourcesync.server.running import ServerThread
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import CallbackApplication, HubApplication
 from resourcesync.websub import publisher
 from resourcesync.websub.channels import Channel
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.publisher import Notice
-from resourcesync.websub.rules import HubRules
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.wiring.hubs import new_token, open_hub, open_messenger
 from resourcesync.wiring.serving import LateApplication

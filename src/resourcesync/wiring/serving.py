@@ -17,11 +17,11 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
+from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
-from resourcesync.server.operations import MetricsSource, OperationsApplication
-from resourcesync.server.running import (
+from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
     ServerThread,

@@ -10,8 +10,8 @@ from resourcesync.ports import CatalogueStore
 from resourcesync.ports.originals import OriginalReader, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
-from resourcesync.source.dump_ledger import read_dumps
-from resourcesync.source.link_rules import ScannableOriginals
+from resourcesync.source.dump_record import read_dumps
+from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 
 VERSIONS_FOLDER: Final = ".resourcesync/versions"

@@ -13,24 +13,26 @@ from anyio import CapacityLimiter, to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.dashboard.explore_page import DEPTHS, explore_page, sources_page
-from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.mirrors_page import mirrors_page
-from resourcesync.server.dashboard.other_pages import (
+from resourcesync.server.dashboard.detail_pages import (
     audits_page,
     events_page,
     missing_page,
     resource_page,
     run_page,
 )
+from resourcesync.server.dashboard.layout import DEFAULT_DAYS, WINDOWS
+from resourcesync.server.dashboard.mirror_page import mirror_page
+from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.source_page import (
+    DEPTHS,
+    explore_page,
     explored_page,
     source_page,
+    sources_page,
     validating_page,
 )
 from resourcesync.server.dashboard.style import SCRIPT, STYLE
 from resourcesync.server.dashboard.views import SourceViews, Views
-from resourcesync.server.dashboard.windows import DEFAULT_DAYS, WINDOWS
 from resourcesync.server.exchange import (
     HttpExchange,
     HttpReply,
@@ -38,7 +40,7 @@ from resourcesync.server.exchange import (
     refuse,
     refuse_request,
 )
-from resourcesync.server.mounting import STOPPING, path_within
+from resourcesync.server.mounts import STOPPING, path_within
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -9,21 +9,25 @@ from typing import Final
 
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.layout import advice, card, page, pill, row, table
-from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.mirrors_page import share
-from resourcesync.server.dashboard.plots import Plot, Series, bars, integer_marks, lines
-from resourcesync.server.dashboard.push_card import push_card
-from resourcesync.server.dashboard.timeline import pull_summary, timeline
-from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
-from resourcesync.server.dashboard.windows import (
+from resourcesync.server.dashboard.charts import Plot, Series, bars, integer_marks, lines
+from resourcesync.server.dashboard.layout import (
     DAY,
     HOUR,
     INTERVALS,
+    advice,
+    card,
     interval_name,
     interval_start,
+    page,
+    pill,
+    row,
+    table,
     window_links,
 )
+from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
+from resourcesync.server.dashboard.mirrors_page import push_card, share
+from resourcesync.server.dashboard.timeline import pull_summary, timeline
+from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 
 _RUN_HEADS: Final = ("Pull", "State", "What", "#Requests", "#Received", "#Took")
 _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Tried again", "One of them")

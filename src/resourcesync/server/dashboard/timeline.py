@@ -11,8 +11,8 @@ from typing import Final
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
+from resourcesync.server.dashboard.charts import days_between
 from resourcesync.server.dashboard.markup import Markup, address, tag
-from resourcesync.server.dashboard.plots import days_between
 from resourcesync.server.dashboard.views import EndedPull, MirrorDetail
 
 _WIDTH: Final = 1120

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from resourcesync.destination.reports import AuditReport, FailedRun, MirrorStatus, RunReport
 from resourcesync.ports.subscriptions import TopicSubscriber
-from resourcesync.server.figures import Metric
+from resourcesync.server.metrics import Metric
 from resourcesync.server.pages import Overview
-from resourcesync.websub.standing import SubscriptionReport
+from resourcesync.websub.subscription_status import SubscriptionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

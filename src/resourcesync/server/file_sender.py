@@ -11,7 +11,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.conditions import ResponseValidators, evaluate_preconditions
-from resourcesync.server.encoding import Coding, Encoder
+from resourcesync.server.content_encoding import Coding, Encoder
 from resourcesync.server.exchange import (
     CHUNK,
     Headers,

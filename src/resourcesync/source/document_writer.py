@@ -1,4 +1,7 @@
-"""The documents in their store: which are as they should be, and how one is put there."""
+"""Give the bytes of entries, or name the one that has none.
+
+The documents in their store: which are as they should be, and how one is put there.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,17 +9,50 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from resourcesync.documents import writer
+from resourcesync.errors import StateError
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import DocumentStore
-from resourcesync.source.checking import ReadBackCheck
-from resourcesync.source.ledger import DocumentRecord
+from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
-from resourcesync.source.rendering import render_checked
+from resourcesync.source.plan import DocumentRecord
+from resourcesync.source.read_back import ReadBackCheck
+
+T = TypeVar("T")
+
+_BAD = (ValueError, TypeError, AttributeError, ArithmeticError)
+
+
+def render_checked(render: Callable[[Sequence[Any]], T], entries: Sequence[Any]) -> T:
+    """Return what ``render`` makes of some entries.
+
+    Programs may post to a catalogue what no document can say, such as a link without a target.
+
+    Raises:
+        StateError: One of them cannot be published.
+    """
+    try:
+        return render(entries)
+    except _BAD:
+        for entry in entries:
+            _check(render, entry)
+        raise
+
+
+def _check(render: Callable[[Sequence[Any]], T], entry: Any) -> None:
+    try:
+        render([entry])
+    except _BAD as error:
+        raise StateError(
+            f"the catalogue says of {entry.uri!r:.300} what cannot be published: {error!s:.300}",
+            evidence=(("kept", "what was published before"),),
+            code=BAD_ROW,
+        ) from error
+
 
 _CHUNK: Final = 1 << 18
 

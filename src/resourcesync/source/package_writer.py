@@ -26,8 +26,8 @@ from resourcesync.model.resources import Change, Resource, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import DocumentStore
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.source.checking import read_back_error
-from resourcesync.source.dump_ledger import PublishedPackage
+from resourcesync.source.dump_record import PublishedPackage
+from resourcesync.source.read_back import read_back_error
 
 _TRIES: Final = 3
 _CHUNK: Final = 1 << 16

@@ -7,9 +7,9 @@ from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import CatalogueStore, DocumentStore
-from resourcesync.source import about, naming
-from resourcesync.source.dump_ledger import read_dumps
-from resourcesync.source.ledger import PublicationRecord
+from resourcesync.source import description, naming
+from resourcesync.source.dump_record import read_dumps
+from resourcesync.source.plan import PublicationRecord
 
 _ABOVE: Final = {
     naming.RESOURCE_LIST: (Capability.RESOURCE_LIST, naming.CAPABILITY_LIST),
@@ -110,7 +110,7 @@ def _is_free_for_about(documents: DocumentStore, name: str) -> bool:
     if stream is None:
         return True
     with stream:
-        return stream.read(len(about.ABOUT_START)) == about.ABOUT_START
+        return stream.read(len(description.ABOUT_START)) == description.ABOUT_START
 
 
 def _leads_to_ours(entries: list[object]) -> bool:

@@ -13,10 +13,9 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports import CatalogueSnapshot
 from resourcesync.source import archives, description, naming
-from resourcesync.source.ledger import PublicationPlan, Span
+from resourcesync.source.document_writer import DocumentWriter
 from resourcesync.source.paging import Block, PageLimits, Paginator
-from resourcesync.source.policy import ChangeLists
-from resourcesync.source.shelf import DocumentWriter
+from resourcesync.source.plan import ChangeLists, PublicationPlan, Span
 
 
 def extend(

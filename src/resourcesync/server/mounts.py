@@ -2,16 +2,19 @@
 
 ``root_path`` is what ASGI calls the path below which an application was mounted; ``path`` and
 ``raw_path`` begin with it, as Starlette, FastAPI and uvicorn have it.
+
+The start and the end of an application, as ASGI has them.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, final
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.types import ASGIApp, Message, Scope
+from anyio import to_thread
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.server.paths import is_plain, without_authority
@@ -203,3 +206,26 @@ class _Lifespan:
         _LOG.debug("an application knows no lifespan: %r", error)
         self._task = asyncio.create_task(asyncio.sleep(0))
         return None
+
+
+async def serve_lifespan(
+    receive: Receive, send: Send, start: Callable[[], None], end: Callable[[], None]
+) -> None:
+    """Go along with a server's start and stop.
+
+    Args:
+        receive: What the server says.
+        send: What it is told.
+        start: Called at the start; what it raises of ours keeps the server from starting.
+        end: Called at the end, in a thread: it may wait for one.
+    """
+    await receive()
+    try:
+        start()
+    except ResourceSyncError as error:
+        await send({"type": "lifespan.startup.failed", "message": error.message})
+        return
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await to_thread.run_sync(end)
+    await send({"type": "lifespan.shutdown.complete"})

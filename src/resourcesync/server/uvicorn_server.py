@@ -20,9 +20,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server.connections import EXTRA_CONNECTIONS, ConnectionGuard, ConnectionLimits
 from resourcesync.server.exchange import HttpExchange, HttpRequest, refuse
-from resourcesync.server.guarding import EXTRA_CONNECTIONS, ConnectionGuard, ConnectionLimits
-from resourcesync.server.mounting import STOPPING, run_lifespan
+from resourcesync.server.mounts import STOPPING, run_lifespan
 
 __all__ = ["ConnectionLimits", "SecondApplication", "ServerThread", "serve_forever"]
 

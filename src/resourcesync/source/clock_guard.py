@@ -12,8 +12,7 @@ from typing import Final
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CatalogueStore
-from resourcesync.source.ledger import forget_plan, read_record, write_offers
-from resourcesync.source.policy import PublicationStep
+from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
 
 AHEAD: Final = timedelta(days=1)
 """How far the times that were given may be ahead of the clock: they rise by themselves until then.
@@ -83,7 +82,7 @@ def check_silence(latest: datetime, now: datetime) -> None:
 
 def turn_back(catalogue: CatalogueStore, now: datetime) -> None:
     """Forget what was dated later than now: changes, packages, offers of dumps."""
-    from resourcesync.source.dump_ledger import read_dumps, write_dumps  # noqa: PLC0415 - rare
+    from resourcesync.source.dump_record import read_dumps, write_dumps  # noqa: PLC0415 - rare
 
     moment, dumps = to_microseconds(now), read_dumps(catalogue)
     kept = replace(
