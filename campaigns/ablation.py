@@ -38,8 +38,8 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
 from resourcesync.ports.mirror import Fixity, PendingTask, ProcessedDocument, StateTransaction
-from resourcesync.simulator import follower, network
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator import destination, network
+from resourcesync.simulator.simulation import simulate
 
 Patch = tuple[object, str, Any]
 """A thing, the name of a part of it, and what stands in its place."""
@@ -201,9 +201,9 @@ def _without_changes(span: cursor.ChangeListSpan) -> FetchedDocument:
 
 
 def _tasks_forgotten() -> Iterator[Patch]:
-    begin_anew = follower.SimulatedDestination._restart  # noqa: SLF001 - the same
+    begin_anew = destination.SimulatedDestination._restart  # noqa: SLF001 - the same
 
-    def forgetful(self: follower.SimulatedDestination) -> None:
+    def forgetful(self: destination.SimulatedDestination) -> None:
         begin_anew(self)
         state = self._mirror.state
         assert state is not None
@@ -211,7 +211,7 @@ def _tasks_forgotten() -> Iterator[Patch]:
             StateTransaction(completed=[row.uri for row in state.pending(PendingTask.FETCH)])
         )
 
-    yield follower.SimulatedDestination, "_begin_anew", forgetful
+    yield destination.SimulatedDestination, "_begin_anew", forgetful
 
 
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {

@@ -25,7 +25,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 
 _RATES: Final = (
     *("lost", "refused", "failed", "late", "cut", "altered", "stale", "wrong_hash", "undated"),

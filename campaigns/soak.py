@@ -14,7 +14,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 
 _QUARTER: Final = HOUR / 4
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from resourcesync.simulator.events import EVENTS
 from resourcesync.simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 from resourcesync.wiring import scenarios, simulating
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
-from resourcesync.simulator import room
+from resourcesync.simulator import temporary_folders
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios, simulating
 from resourcesync.wiring.simulation_folder import results_folder
@@ -306,7 +306,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(room, "_MEMORY", folder)
+    monkeypatch.setattr(temporary_folders, "_MEMORY", folder)
     return folder
 
 
@@ -348,7 +348,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: 
     hour = time.time() - 3_600
     os.utime(left, (hour, hour))
 
-    with room.make_folders() as held:
+    with temporary_folders.make_folders() as held:
         os.utime(held.memory, (hour, hour))
         assert run(["simulate", str(tiny)]) == 0
         assert held.memory.exists(), "somebody is at work there"

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run_units
+from resourcesync.distributed.unit_runner import run_units
 from resourcesync.wiring.engines import open_engine
 from tests.support.nginx import installed, serving
 from tests.support.polite_work import Batch, busiest, fetch_batch

@@ -14,10 +14,9 @@ import pytest
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.cli.main import run as command
 from resourcesync.errors import ConfigurationError
-from resourcesync.simulator.living import MOMENT, ScenarioSource
+from resourcesync.simulator.live import MOMENT, ScenarioSource
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.simulator.room import make_folders
 from resourcesync.simulator.scenario import (
     DAY,
     HOUR,
@@ -29,7 +28,8 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import _Simulation, simulate_source
+from resourcesync.simulator.simulation import _Simulation, simulate_source
+from resourcesync.simulator.temporary_folders import make_folders
 from resourcesync.wiring import live, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started

@@ -12,7 +12,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.simulator.bounds import BOUNDS, zone_of
 from resourcesync.simulator.origin import burst_times
 from resourcesync.simulator.scenario import HOUR, Faults, Scenario
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 from resourcesync.wiring import scenarios
 
 ODD = st.sampled_from(

@@ -15,7 +15,6 @@ from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.simulator.clock import SimulatedClock
 from resourcesync.simulator.origin import BASE, SimulatedOrigin
-from resourcesync.simulator.packages import PackedDocuments
 from resourcesync.simulator.scenario import (
     DAY,
     HOUR,
@@ -26,8 +25,8 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.source import SimulatedSource
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
+from resourcesync.simulator.source import PackedDocuments, SimulatedSource
 from tests.support.figures import known
 
 DUMPED = Scenario(

@@ -9,7 +9,7 @@ import pytest
 from campaigns.cursor import world_of
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.ports.mirror import StateTransaction
-from resourcesync.simulator.dying import FaultInjector
+from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.scenario import (
     HOUR,
@@ -20,7 +20,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 
 Event = tuple[float, str, Mapping[str, Any]]
 SMALL = Scenario(

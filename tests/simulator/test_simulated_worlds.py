@@ -21,7 +21,7 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
 from tests.support.figures import known
 
 ALL_FAULTS = Faults(

@@ -18,7 +18,7 @@ import pytest
 from resourcesync.adapters.engines.executors import ExecutorEngine
 from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run_units
+from resourcesync.distributed.unit_runner import run_units
 from resourcesync.ports.engines import ExecutionEngine, UnitOutcome
 from resourcesync.wiring.engines import open_engine
 from tests.support.commands import free_port, script

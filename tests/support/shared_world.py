@@ -14,9 +14,9 @@ from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.adapters.tables import ParquetTables
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies
-from resourcesync.distributed import package_work, work
-from resourcesync.distributed.crew import WorkerContext
+from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.slices import SliceQueue
+from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.wiring.tabled import TableSyncStrategy
 from tests.support.campaign import Campaign
@@ -75,9 +75,11 @@ class SharedCampaign(Campaign):
             self._fold(state)
             dying = self._dying(copies, state)
             crew = WorkerContext(
-                read=lambda units: self._do(work.read_list, units, dying[0], copies.scratch),
-                fetch=lambda units: self._do(work.fetch_slice, units, dying[0], copies.scratch),
-                unpack=lambda units: self._do(package_work.unpack, units, dying[0], copies.scratch),
+                read=lambda units: self._do(worker.read_list, units, dying[0], copies.scratch),
+                fetch=lambda units: self._do(worker.fetch_slice, units, dying[0], copies.scratch),
+                unpack=lambda units: self._do(
+                    package_worker.unpack, units, dying[0], copies.scratch
+                ),
                 exchange=self.exchange,
                 tables=self.tables,
                 state=dying[1],
@@ -125,7 +127,7 @@ class SharedCampaign(Campaign):
 
     def _do(
         self,
-        task: Callable[[Any, work.WorkerTools], UnitOutcome],
+        task: Callable[[Any, worker.WorkerTools], UnitOutcome],
         units: Iterable[Any],
         copies: Any,
         scratch: Callable[[], Any],
@@ -134,12 +136,12 @@ class SharedCampaign(Campaign):
         for unit in units:
             for _ in range(_TRIES):
                 fuse = None
-                if task is work.fetch_slice and self.luck.random() < 0.2:
+                if task is worker.fetch_slice and self.luck.random() < 0.2:
                     fuse = Fuse(self.luck.randrange(2), how=self.luck.randrange(3))
                 used = copies if fuse is None else Dying(copies, fuse)
                 try:
                     outcome = task(unit, self._tools(used, scratch))
-                    self.brought += task is work.fetch_slice
+                    self.brought += task is worker.fetch_slice
                     break
                 except Killed:
                     if fuse is None or not fuse.is_burnt:
@@ -149,9 +151,9 @@ class SharedCampaign(Campaign):
                 outcome = UnitOutcome(unit.name, failed=("engine", "its worker died each time"))
             yield outcome
 
-    def _tools(self, copies: Any, scratch: Callable[[], Any]) -> work.WorkerTools:
+    def _tools(self, copies: Any, scratch: Callable[[], Any]) -> worker.WorkerTools:
         folder = tempfile.mkdtemp(dir=self.scratch)
-        return work.WorkerTools(
+        return worker.WorkerTools(
             fetcher=self.fetcher,
             copies=copies,
             memory=lambda: SqliteMirrorState(":memory:"),

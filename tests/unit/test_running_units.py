@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import TRIES, run_units
+from resourcesync.distributed.unit_runner import TRIES, run_units
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from tests.support.mortal_engine import Death, MortalEngine, Task, do_task

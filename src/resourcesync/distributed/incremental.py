@@ -9,10 +9,9 @@ from resourcesync.destination.incremental import Incremental
 from resourcesync.destination.plan import Fetch, ListedEntry
 from resourcesync.destination.pulling import SyncOutcome, SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
-from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.slices import SliceQueue
-from resourcesync.distributed.terms import unit_options
+from resourcesync.distributed.worker_context import WorkerContext, unit_options
 from resourcesync.ports.mirror import Pending, PendingTask
 from resourcesync.ports.tables import WorkRow, WorkSlice
 

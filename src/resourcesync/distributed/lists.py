@@ -22,7 +22,6 @@ from resourcesync.destination.resource_lists import (
 )
 from resourcesync.destination.selection import Refusals
 from resourcesync.discovery import DocumentFetcher
-from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.units import (
     ErrorReport,
@@ -31,6 +30,7 @@ from resourcesync.distributed.units import (
     UnitOptions,
     restore_error,
 )
+from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.errors import DocumentError, EngineError, ResourceSyncError, SourceError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, known_microseconds

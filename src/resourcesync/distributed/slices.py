@@ -1,4 +1,7 @@
-"""Slices of what is to be fetched: handed to workers, and what became of them taken back."""
+"""Slices of what is to be fetched: handed to workers, and what became of them taken back.
+
+As much of a slice as a run may still fetch.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -13,18 +16,43 @@ from resourcesync.destination.budget import Budget
 from resourcesync.destination.landing import TransferTally
 from resourcesync.destination.plan import as_unknown
 from resourcesync.destination.tasks import next_try
-from resourcesync.distributed.crew import WorkerContext
-from resourcesync.distributed.fitting import fit_to_budget
 from resourcesync.distributed.lists import READ_PREFIX, host_of
-from resourcesync.distributed.package_work import MATCHED, PAIRS, PERMIT, WANTED
+from resourcesync.distributed.package_worker import MATCHED, PAIRS, PERMIT, WANTED
 from resourcesync.distributed.units import SliceOutcome, SliceUnit, UnitOptions
-from resourcesync.distributed.work import BEGUN_SUFFIX, REPORT_SUFFIX
+from resourcesync.distributed.worker import BEGUN_SUFFIX, REPORT_SUFFIX
+from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.errors import BudgetError, StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import Copy, Fixity, Pending, PendingTask, StateTransaction
-from resourcesync.ports.tables import DoneRow, WorkRow, WorkSlice
+from resourcesync.ports.tables import DoneRow, Tables, WorkRow, WorkSlice
+
+
+def fit_to_budget(one: WorkSlice, budget: Budget, tables: Tables) -> WorkSlice:
+    """Return a slice, or its first rows when a run may not fetch all; at least one row.
+
+    Args:
+        one: The slice.
+        budget: What the run may take.
+        tables: Reads and writes slices.
+    """
+    if budget.fits(one.size):
+        return one
+    rows: list[WorkRow] = []
+    size = 0
+    for row in tables.read_work(one.file):
+        length = row.listed.length or 0
+        if rows and not budget.fits(size + length):
+            break
+        rows.append(row)
+        size += length
+    if len(rows) == one.rows:
+        return one
+    file = f"{one.file}-begin"
+    tables.write_work(file, rows)
+    return WorkSlice(file, len(rows), size)
+
 
 _WORK_PREFIX: Final = "work/"
 _DONE_PREFIX: Final = "done/"

@@ -16,7 +16,7 @@ from resourcesync.errors import (
 )
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.dying import FaultInjector
+from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.origin import BASE
 from resourcesync.simulator.scenario import DestinationSettings, Faults, is_within
 from resourcesync.simulator.source import SimulatedAnswer, SimulatedSource

@@ -6,7 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from resourcesync.distributed.crew import SLICE_ROWS
+from resourcesync.distributed.worker_context import SLICE_ROWS
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.wiring import plugins

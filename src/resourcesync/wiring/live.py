@@ -25,10 +25,9 @@ from resourcesync.server.exchange import (
 from resourcesync.server.mounts import path_within
 from resourcesync.server.representations import InMemoryRepresentation
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.simulator.live import LiveSettings, LiveSource
-from resourcesync.simulator.living import LiveAnswer, ScenarioSource
+from resourcesync.simulator.live import LiveAnswer, LiveSettings, LiveSource, ScenarioSource
 from resourcesync.simulator.scenario import Scenario
-from resourcesync.simulator.world import simulate_source
+from resourcesync.simulator.simulation import simulate_source
 from resourcesync.source.naming import SourceNaming
 
 _LIMITS: Final = ConnectionLimits(connections=100)

@@ -22,9 +22,9 @@ from resourcesync.adapters.engines.processes import end_pool, new_pool, processo
 from resourcesync.errors import ConfigurationError, EngineError, StorageError
 from resourcesync.simulator import bounds
 from resourcesync.simulator.measures import Measurement
-from resourcesync.simulator.room import TemporaryFolders, make_folders
 from resourcesync.simulator.scenario import Scenario
-from resourcesync.simulator.world import simulate
+from resourcesync.simulator.simulation import simulate
+from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
 from resourcesync.wiring import scenarios
 
 _MOST_RUNS: Final = 100_000

@@ -13,11 +13,11 @@ from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.destination.pulling import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
-from resourcesync.distributed.crew import WorkerContext
 from resourcesync.distributed.incremental import SharedIncremental
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.running import run_units
 from resourcesync.distributed.slices import SliceQueue
+from resourcesync.distributed.unit_runner import run_units
+from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.errors import ConfigurationError, StateError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit

@@ -13,7 +13,7 @@ from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_files import StoredExchange
-from resourcesync.distributed import package_work, work
+from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.engines import HostShare, UnitOutcome
 from resourcesync.wiring import machine, plugins, states, stores, transports
@@ -65,23 +65,23 @@ class Site:
 def read_list(unit: ListDocumentUnit, share: HostShare) -> UnitOutcome:
     """Read a list into a file of rows."""
     with _tools(unit.options, share) as tools:
-        return work.read_list(unit, tools)
+        return worker.read_list(unit, tools)
 
 
 def fetch_slice(unit: SliceUnit, share: HostShare) -> UnitOutcome:
     """Fetch a slice into the store."""
     with _tools(unit.options, share) as tools:
-        return work.fetch_slice(unit, tools)
+        return worker.fetch_slice(unit, tools)
 
 
 def unpack_package(unit: PackageUnit, share: HostShare) -> UnitOutcome:
     """Take from a package of a dump what is wanted."""
     with _tools(unit.options, share) as tools:
-        return package_work.unpack(unit, tools)
+        return package_worker.unpack(unit, tools)
 
 
 @contextmanager
-def _tools(terms: UnitOptions, share: HostShare) -> Iterator[work.WorkerTools]:
+def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]:
     """Open what a unit works with; bytes on their way are in a folder that ends with it."""
     site: Site = terms.site
     clock = machine.system_clock()
@@ -95,7 +95,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[work.WorkerTools]:
         store = stores.open_store(site.store)
         files = Path(folder) / "files"
         files.mkdir()
-        yield work.WorkerTools(
+        yield worker.WorkerTools(
             fetcher=fetcher,
             copies=StoredCopies(store, staging.stage_apart, clock),
             memory=lambda: SqliteMirrorState(":memory:"),

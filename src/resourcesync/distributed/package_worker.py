@@ -16,7 +16,7 @@ from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.distributed.rows import listed_of
 from resourcesync.distributed.units import PackageUnit, SliceOutcome
-from resourcesync.distributed.work import FencedCopies, WorkerTools, failed_outcome, selection_of
+from resourcesync.distributed.worker import FencedCopies, WorkerTools, failed_outcome, selection_of
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports.engines import UnitOutcome
 from resourcesync.ports.mirror import StateTransaction

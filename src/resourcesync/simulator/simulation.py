@@ -13,15 +13,14 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.simulator import bounds
 from resourcesync.simulator.clock import SimulatedClock
-from resourcesync.simulator.dying import FaultInjector
-from resourcesync.simulator.follower import SimulatedDestination
+from resourcesync.simulator.destination import SimulatedDestination
+from resourcesync.simulator.faults import FaultInjector
 from resourcesync.simulator.measures import ABSENT, ConsistencyMeter, Measurement, percentile
 from resourcesync.simulator.network import SimulatedNetwork
 from resourcesync.simulator.origin import BASE, SimulatedOrigin, burst_times
-from resourcesync.simulator.packages import PackedDocuments
-from resourcesync.simulator.room import TemporaryFolders, make_folders
 from resourcesync.simulator.scenario import HOUR, DestinationSettings, Scenario, is_within
-from resourcesync.simulator.source import SavedSource, SimulatedSource
+from resourcesync.simulator.source import PackedDocuments, SavedSource, SimulatedSource
+from resourcesync.simulator.temporary_folders import TemporaryFolders, make_folders
 from resourcesync.source.plan import PublicationStep
 
 OnEvent = Callable[[float, str, Mapping[str, object]], None]
