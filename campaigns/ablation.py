@@ -18,17 +18,14 @@ from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import (
     baseline,
-    change_lists,
+    change_history,
+    change_reader,
+    commit,
     cursor,
-    cut_off,
-    history,
     incremental,
-    landing,
-    new_changes,
-    seen_lists,
     transfer,
 )
-from resourcesync.destination.history import ChangeHistory
+from resourcesync.destination.change_history import ChangeHistory
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
@@ -49,29 +46,29 @@ def _no_gap_test() -> Iterator[Patch]:
     def blind(spans: Any, through: int) -> cursor.Chain:
         return cursor.Chain(lists=cursor.chain(spans, through).lists)
 
-    yield change_lists, "chain", blind
+    yield change_reader, "chain", blind
 
 
 def _after_t_only() -> Iterator[Patch]:
     def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
         return change.time is not None and to_microseconds(change.time) > begin
 
-    yield new_changes, "is_new", new
+    yield change_history, "is_new", new
 
 
 def _from_t_on_only() -> Iterator[Patch]:
     def new(change: Change, _position: int, *, begin: int, **_: object) -> bool:
         return change.time is not None and to_microseconds(change.time) >= begin
 
-    yield new_changes, "is_new", new
+    yield change_history, "is_new", new
 
 
 def _mismatches_dropped() -> Iterator[Patch]:
-    def fail(self: landing.CommitBatch, fetch: Any, *_: object) -> bool:
+    def fail(self: commit.CommitBatch, fetch: Any, *_: object) -> bool:
         self.add_unchanged(fetch)
         return True
 
-    yield landing.CommitBatch, "fail", fail
+    yield commit.CommitBatch, "fail", fail
 
 
 def _no_hash_check() -> Iterator[Patch]:
@@ -82,23 +79,23 @@ def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield new_changes, "advance", advance
+    yield change_history, "advance", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
     yield baseline, "check_no_older", lambda *_: None
     yield baseline, "go_on_from", lambda *_, **__: None
-    yield change_lists, "check_begins_no_earlier", lambda *_: None
+    yield change_reader, "check_begins_no_earlier", lambda *_: None
 
 
 def _shorter_lists_accepted() -> Iterator[Patch]:
-    intact = seen_lists.is_intact
+    intact = change_history.is_intact
 
     def shortened(prefix: cursor.ListPrefix, seen: ProcessedDocument) -> bool:
         return prefix.entries < seen.entries or intact(prefix, seen)
 
-    yield new_changes, "check_no_shorter", lambda *_: None
-    yield new_changes, "is_intact", shortened
+    yield change_history, "check_no_shorter", lambda *_: None
+    yield change_history, "is_intact", shortened
 
 
 def _cut_lists_accepted() -> Iterator[Patch]:
@@ -118,8 +115,8 @@ def _old_lastmod_believed() -> Iterator[Patch]:
         return change.time is None
 
     yield cursor, "is_undated", undated
-    yield new_changes, "is_undated", undated
-    yield new_changes, "has_own_time", lambda _change: True
+    yield change_history, "is_undated", undated
+    yield change_history, "has_own_time", lambda _change: True
 
 
 def _rewritten_lists_believed() -> Iterator[Patch]:
@@ -131,39 +128,39 @@ def _newer_lists_ignored() -> Iterator[Patch]:
 
 
 def _one_open_list() -> Iterator[Patch]:
-    yield change_lists, "open_lists_of", lambda *it: history.open_lists_of(*it)[-1:]
+    yield change_reader, "open_lists_of", lambda *it: change_history.open_lists_of(*it)[-1:]
 
 
 def _cut_off_believed() -> Iterator[Patch]:
-    yield cut_off.InterruptedReading, "is_lost", False
+    yield cursor.InterruptedReading, "is_lost", False
 
 
 def _caches_believed() -> Iterator[Patch]:
-    read = change_lists.ChangeListReader._read  # noqa: SLF001 - a part is replaced
+    read = change_reader.ChangeListReader._read  # noqa: SLF001 - a part is replaced
 
     def cached(
-        self: change_lists.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
+        self: change_reader.ChangeListReader, uri: str, *, since: int, state: Any, **_: Any
     ) -> ChangeHistory:
         history = read(self, uri, since, state)
         if state is not None or not history.has_undated:
             return history
         history.sorter.close()
         return read(
-            change_lists.ChangeListReader(self._dependencies.bypassing_caches()), uri, since, state
+            change_reader.ChangeListReader(self._dependencies.bypassing_caches()), uri, since, state
         )
 
-    yield change_lists.ChangeListReader, "read", cached
+    yield change_reader.ChangeListReader, "read", cached
 
 
 def _one_clock() -> Iterator[Patch]:
-    yield change_lists, "_listed", lambda _state, through: through
+    yield change_reader, "_listed", lambda _state, through: through
 
 
 def _unreadable_lists_skipped() -> Iterator[Patch]:
-    read_chain = change_lists.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
+    read_chain = change_reader.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
 
     def skipping(
-        self: change_lists.ChangeListReader, spans: Any, get: Any, history: Any, state: Any
+        self: change_reader.ChangeListReader, spans: Any, get: Any, history: Any, state: Any
     ) -> None:
         known = {span.uri: span for span in spans}
 
@@ -178,7 +175,7 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
 
         read_chain(self, spans, get_or_skip, history, state)
 
-    yield change_lists.ChangeListReader, "_read_chain", skipping
+    yield change_reader.ChangeListReader, "_read_chain", skipping
 
 
 def _without_changes(span: cursor.ChangeListSpan) -> FetchedDocument:

@@ -17,7 +17,7 @@ from campaigns.measured import Measured, command
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import Copy, Fixity, StateTransaction
 
 SECONDS: Final = 60.0

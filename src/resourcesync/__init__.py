@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AuditFinding": "destination.reports",
     "AuditReport": "destination.reports",
-    "AuditRolling": "destination.proving",
+    "AuditRolling": "destination.fixity",
     "Capability": "model.vocabulary",
     "Catalogue": "api.catalogue",
     "Change": "model.resources",

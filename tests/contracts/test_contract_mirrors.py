@@ -10,8 +10,8 @@ import pytest
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.system import SystemClock
-from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.plan import CONTRADICTING, as_suspect, as_unknown
+from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.planner import CONTRADICTING, as_suspect, as_unknown
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount

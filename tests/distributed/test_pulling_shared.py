@@ -13,8 +13,8 @@ import pytest
 from resourcesync import Mirror
 from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.cli.main import run
-from resourcesync.destination.memory import SyncState
-from resourcesync.destination.plan import as_unknown
+from resourcesync.destination.planner import as_unknown
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
 from resourcesync.wiring import states, units

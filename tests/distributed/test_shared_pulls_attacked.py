@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.memory import SyncState
-from resourcesync.destination.proving import AuditRolling
+from resourcesync.destination.fixity import AuditRolling
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.tables import DoneRow, ListedRow, WorkRow
 from tests.support.killing import Killed
 from tests.support.loose_source import Style

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from tests.support.documents import document
 from tests.support.dump_world import DumpWorld, Told, md, rows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination import change_lists, cursor
+from resourcesync.destination import change_reader, cursor
 from tests.support.lives import born, live
 
 STEPS = 30
@@ -48,7 +48,7 @@ def test_the_campaign_finds_a_mirror_that_does_not_look_for_gaps(
     def blind(spans: Sequence[cursor.ChangeListSpan], through: int) -> cursor.Chain:
         return replace(cursor.chain(spans, through), starts_in_time=True, is_contiguous=True)
 
-    monkeypatch.setattr(change_lists, "chain", blind)
+    monkeypatch.setattr(change_reader, "chain", blind)
 
     with pytest.raises(AssertionError, match="called in sync"):
         _live_all(tmp_path, range(LIVES))

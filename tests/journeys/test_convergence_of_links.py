@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
 from tests.support.linking_world import LinkingWorld, link

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds

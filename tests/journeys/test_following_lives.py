@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from tests.support.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.fastsync import ENTRY, FastSyncWorld, Style

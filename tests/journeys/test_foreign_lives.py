@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.dumps import DumpTransfer
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.landing import TransferTally
 from resourcesync.destination.selection import ResourceSelection
 from tests.support.foreign_lives import live_foreign
 from tests.support.software_lives import live_software

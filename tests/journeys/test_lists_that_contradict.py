@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import FindingKind, MirrorState, RunReport
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import StateTransaction
 from tests.support.contradicting import LISTED_AT, ONE, OTHERS, ContradictingWorld, change
 from tests.support.memory_fetcher import Answer

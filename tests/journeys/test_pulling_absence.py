@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters, PullOptions
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.timestamps import format_w3c
 from tests.support.memory_fetcher import Answer

@@ -10,9 +10,9 @@ import pytest
 
 from resourcesync.adapters.in_memory import MemoryCatalogue, MemoryDocuments
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.explaining import ResourceVerdict, explain
+from resourcesync.destination.explain import ResourceVerdict, explain
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from resourcesync.ports.mirror import StateTransaction, TrashRow

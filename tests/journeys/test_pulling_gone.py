@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceMissingError
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of

@@ -75,7 +75,7 @@ def test_nothing_is_deleted_when_that_is_the_policy(world: LinkingWorld, mode: s
 
 
 def test_links_count_among_the_deletions_that_one_run_may_do(world: LinkingWorld) -> None:
-    from resourcesync.destination.plan import DeletionLimit
+    from resourcesync.destination.planner import DeletionLimit
 
     world.publish()
     pull(world)

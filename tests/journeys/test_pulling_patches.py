@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import StorageError
 from resourcesync.ports.patches import PatchFormat
 from tests.support.linking_world import LinkingWorld

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination import incremental
-from resourcesync.destination.cut_off import InterruptedReading
+from resourcesync.destination.cursor import InterruptedReading
 from tests.support.regretting import live_regretting
 
 LIVES = 24

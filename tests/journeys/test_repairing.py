@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import (
     AuditFinding,
     AuditReport,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.plan import Decision, Delete, Fetch, Retain, UpToDate
+from resourcesync.destination.planner import Decision, Delete, Fetch, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from tests.support.world import World
 

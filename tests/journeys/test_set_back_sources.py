@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.options import Filters, PullOptions
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.status import status_of
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError

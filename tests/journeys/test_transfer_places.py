@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.options import Filters
-from resourcesync.destination.places import MAX_MIRRORS
 from resourcesync.destination.reports import MirrorState
 from resourcesync.wiring.mirrors import Network
 from tests.support.hostile_server import HostileServer, answer

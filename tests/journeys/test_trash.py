@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.explaining import ResourceVerdict, explain
+from resourcesync.destination.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult

@@ -7,7 +7,7 @@ from operator import itemgetter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.external_sort import ExternalSorter
 
 Pair = tuple[str, int]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
-from resourcesync.destination.ordering import ExternalSorter, SorterClosedError
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.model.resources import ResourceRun

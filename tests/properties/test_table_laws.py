@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.tables import ParquetTables, copies_to_parts
-from resourcesync.destination.plan import (
+from resourcesync.destination.planner import (
     ALTERED,
     Delete,
     Fetch,

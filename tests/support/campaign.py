@@ -11,7 +11,7 @@ from typing import Any, Final
 from resourcesync.adapters.in_memory import MemoryCatalogue
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.timestamps import to_microseconds

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.ports import FetchRequest

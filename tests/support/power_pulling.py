@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.plan import is_suspect, is_unknown
+from resourcesync.destination.planner import is_suspect, is_unknown
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import ResourceSyncError
 from tests.support.crash_states import State

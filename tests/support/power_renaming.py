@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.destination.memory import MOVING, SyncState
 from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.sync_state import MOVING, SyncState
 from tests.support.power_pulling import OWN, Pulling, content, wrong_rows
 from tests.support.world import World
 

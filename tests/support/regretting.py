@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.ports import FetchRequest
 from tests.support.campaign import Campaign

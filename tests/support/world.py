@@ -16,9 +16,9 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mappers import MapperFactory
-from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import AuditReport, RunReport
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from resourcesync.destination.clashes import PathClaim, relocated_uris
+from resourcesync.destination.path_assignment import PathClaim, relocated_uris
 
 
 def who(*named: tuple[str, str]) -> set[str]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.account import ignore_conflict
-from resourcesync.destination.plan import (
+from resourcesync.destination.listed_rows import ignore_conflict
+from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
     ListedEntry,

@@ -5,8 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.destination.cursor import ListPrefix
-from resourcesync.destination.cut_off import InterruptedReading, PrefixRecord, encode_prefixes
+from resourcesync.destination.cursor import (
+    InterruptedReading,
+    ListPrefix,
+    PrefixRecord,
+    encode_prefixes,
+)
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 

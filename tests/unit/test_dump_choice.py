@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.choosing import (
+from resourcesync.destination.dump_policy import (
     DEFAULT_SIZE,
     MIN_FETCHES,
     REQUEST_COST,
@@ -20,8 +20,8 @@ from resourcesync.destination.choosing import (
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import DumpEstimate, interval_ends
-from resourcesync.destination.holdings import (
+from resourcesync.destination.dumps import DumpEstimate, interval_ends
+from resourcesync.destination.manifests import (
     ManifestRow,
     PackageTrust,
     join_wanted,
@@ -31,7 +31,7 @@ from resourcesync.destination.holdings import (
     provides,
 )
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.plan import Fetch, ListedEntry
+from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.destination.heeding import check_cancelled
+from resourcesync.destination.budget import check_cancelled
 
 
 class Counting(ManualClock):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror import change_log, schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.plan import as_unknown
+from resourcesync.destination.planner import as_unknown
 from resourcesync.ports.changes import LoggedChange
 from resourcesync.ports.mirror import Copy, RunRow, StateTransaction
 

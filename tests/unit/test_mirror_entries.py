@@ -6,8 +6,8 @@ import pytest
 
 from resourcesync.adapters.mirror import schema
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.entries import encode_entry_links, store_entry_links
-from resourcesync.destination.plan import FILTERED, ListedEntry, as_unknown
+from resourcesync.destination.entry_links import encode_entry_links, store_entry_links
+from resourcesync.destination.planner import FILTERED, ListedEntry, as_unknown
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.ports.mirror import Copy, EntryRow, StateTransaction

@@ -4,14 +4,13 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from operator import attrgetter
 
+from resourcesync.destination.change_history import ChangeHistory, ChangeListScan
 from resourcesync.destination.cursor import span_of
-from resourcesync.destination.history import ChangeHistory
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.mapping import FileSystemProfile, TreeMapping
-from resourcesync.destination.new_changes import ChangeListScan
-from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.pulling import _decode_row, _encode_row
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
+from resourcesync.destination.session import _decode_row, _encode_row
 from resourcesync.discovery import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.model.capabilities import Header

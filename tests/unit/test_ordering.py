@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.destination.ordering import ExternalSorter, SorterClosedError
+from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
 from resourcesync.errors import DiskFullError, StorageError
 
 Pair = tuple[str, int]

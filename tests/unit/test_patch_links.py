@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.patch_links import (
+from resourcesync.destination.links import (
     PatchLink,
     decode_patch,
     encode_patch,
     is_version_before,
     usable_patch_of,
 )
-from resourcesync.destination.plan import Fetch, ListedEntry, decide
+from resourcesync.destination.planner import Fetch, ListedEntry, decide
 from resourcesync.destination.tasks import listed_from_task, pending_delete, pending_fetch
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

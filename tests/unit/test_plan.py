@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.plan import (
+from resourcesync.destination.planner import (
     FILTERED,
     OUT_OF_SCOPE,
     Decision,

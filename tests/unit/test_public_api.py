@@ -18,7 +18,7 @@ import pytest
 import resourcesync
 from resourcesync import documents, errors, server
 from resourcesync.api.plans import Plan as PlanValue
-from resourcesync.destination.plan import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
+from resourcesync.destination.planner import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from resourcesync.documents import (
     Capability,

@@ -13,10 +13,10 @@ from resourcesync.api.calls import CallContext, Event, OnEvent, Stop
 from resourcesync.api.handing_on import MirrorChange, Since, read_changes
 from resourcesync.api.plans import Plan
 from resourcesync.api.settings import MirrorOptions, mirror_settings
-from resourcesync.destination.auditing import AuditMethod
+from resourcesync.destination.audit import AuditMethod
 from resourcesync.destination.destination import Destination
+from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.options import PullMode, PullOptions
-from resourcesync.destination.proving import AuditRolling
 from resourcesync.destination.reports import AuditFinding, AuditReport, MirrorStatus, RunReport
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import engines, machine, mirrors, stores

@@ -12,7 +12,7 @@ from typing import IO, Final, Literal, Self, assert_never
 import msgspec
 
 from resourcesync.destination.options import PullMode
-from resourcesync.destination.plan import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
+from resourcesync.destination.planner import Decision, Delete, Fetch, ListedEntry, Retain, UpToDate
 from resourcesync.destination.reports import Mode
 from resourcesync.errors import PlanOutdatedError, StorageError
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypedDict, TypeVar, cast
 
 from resourcesync import config
-from resourcesync.destination.choosing import DumpPolicy
+from resourcesync.destination.dump_policy import DumpPolicy
 from resourcesync.destination.options import Deletion, PullOptions
-from resourcesync.destination.plan import DeletionLimit
+from resourcesync.destination.planner import DeletionLimit
 from resourcesync.errors import ConfigurationError
 from resourcesync.source.plan import DIALECTS, ChangeLists
 from resourcesync.wiring.mirrors import Network

@@ -254,7 +254,7 @@ def _audit(
 
 
 def _rolling(arguments: AuditArguments) -> Any:
-    from resourcesync.destination.proving import AuditRolling  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.fixity import AuditRolling  # noqa: PLC0415 - help stays quick
 
     if not arguments.is_rolling:
         return None

@@ -7,7 +7,7 @@ from resourcesync.ports import Reporter
 
 if TYPE_CHECKING:
     from resourcesync.destination.options import Review
-    from resourcesync.destination.plan import Decision
+    from resourcesync.destination.planner import Decision
     from resourcesync.destination.reports import Mode
 
 
@@ -29,7 +29,7 @@ def item_review(report: Reporter) -> "Review":
 
 
 def _planned_item(decision: "Decision") -> Mapping[str, object]:
-    from resourcesync.destination.plan import Delete, Fetch  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.planner import Delete, Fetch  # noqa: PLC0415 - help stays quick
 
     match decision:
         case Fetch(row):

@@ -277,7 +277,7 @@ def _options(one: _MirrorPull, now: datetime) -> Any:
         Filters,
         PullOptions,
     )
-    from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
 
     arguments = one.target.arguments
     limit = arguments.max_delete

@@ -69,7 +69,7 @@ def _repair(
     from resourcesync.cli.planned_items import item_review  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
-    from resourcesync.destination.plan import DeletionLimit  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     folder, limit = arguments.mirror, arguments.max_delete

@@ -20,7 +20,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.explaining import Explanation
+    from resourcesync.destination.explain import Explanation
     from resourcesync.ports.mirror import Pending
 
 
@@ -57,7 +57,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, resource: str, **valu
 
 
 def _why(one: MirrorArgument, resource: str, screen: Screen, *, offline: bool) -> CommandOutcome:
-    from resourcesync.destination.explaining import explain  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.explain import explain  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick
 
     mirror = one.folder
@@ -212,7 +212,7 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return what to do now: a label and a command; ``None`` when there is nothing to do."""
-    from resourcesync.destination.explaining import ResourceVerdict  # noqa: PLC0415 - help stays quick
+    from resourcesync.destination.explain import ResourceVerdict  # noqa: PLC0415 - help stays quick
 
     match found.verdict:
         case ResourceVerdict.LOST | ResourceVerdict.ALTERED:

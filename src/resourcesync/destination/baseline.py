@@ -6,17 +6,32 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.account import ListedRows, deduplicated_rows, ignore_conflict
+from resourcesync.destination.budget import check_cancelled
+from resourcesync.destination.change_history import (
+    ChangeHistory,
+    ListPositions,
+    check_no_older,
+    continue_from,
+)
+from resourcesync.destination.decisions import (
+    RecordedDecisions,
+    pending_deletion_of,
+    postponed_fetch,
+)
 from resourcesync.destination.deletion import DeletionResult
 from resourcesync.destination.dumps import DumpTransfer, combine_tallies
-from resourcesync.destination.entries import ENTRY_LINKS_COMPLETE, store_entry_links
-from resourcesync.destination.former import pending_deletion_of, postponed_fetch
-from resourcesync.destination.heeding import check_cancelled
-from resourcesync.destination.history import ChangeHistory, check_no_older, continue_from
-from resourcesync.destination.linking import collect_linked, link_rows, merge_linked, store_links
-from resourcesync.destination.memory import encode_notes
-from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.plan import (
+from resourcesync.destination.entry_links import ENTRY_LINKS_COMPLETE, store_entry_links
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.listed_rows import (
+    ListedRows,
+    collect_linked,
+    deduplicated_rows,
+    ignore_conflict,
+    link_rows,
+    merge_linked,
+    store_links,
+)
+from resourcesync.destination.planner import (
     ABSENT,
     FILTERED,
     Decision,
@@ -29,7 +44,9 @@ from resourcesync.destination.plan import (
     count_decisions,
     decide,
 )
-from resourcesync.destination.pulling import (
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_reader import ListSnapshot, ListVersion
+from resourcesync.destination.session import (
     CUT_LIST,
     NO_CHANGES,
     OLD_PART,
@@ -37,10 +54,7 @@ from resourcesync.destination.pulling import (
     SyncSession,
     no_time_note,
 )
-from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.resource_lists import ListSnapshot, ListVersion
-from resourcesync.destination.reviewing import RecordedDecisions
-from resourcesync.destination.seen_lists import ListPositions
+from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import gone_rows, pending_fetch
 from resourcesync.errors import (
     DiscontinuityError,

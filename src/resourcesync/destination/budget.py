@@ -1,10 +1,14 @@
-"""What one run may take: time and bytes. When it is spent, the run ends in good order."""
+"""What one run may take: time and bytes. When it is spent, the run ends in good order.
+
+Long passes over rows, in which somebody may still ask for the run to stop.
+"""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Literal
+from itertools import islice
+from typing import Final, Literal, TypeVar
 
 from resourcesync.errors import BudgetError
 from resourcesync.ports import Clock
@@ -155,3 +159,23 @@ class Budget:
     def release(self, length: int | None) -> None:
         """Take note of its end: what came counts as received from now on."""
         self._reserved -= length or 0
+
+
+_CHECK_INTERVAL: Final = 256
+T = TypeVar("T")
+
+
+def check_cancelled(
+    items: Iterable[T], clock: Clock, *, every: int = _CHECK_INTERVAL
+) -> Iterator[T]:
+    """Yield items, and ask for the time now and then: a clock may end a run by what it raises.
+
+    Args:
+        items: Rows, or what was decided about them.
+        clock: Asked before every group of items.
+        every: How many items one group has.
+    """
+    rest = iter(items)
+    while group := list(islice(rest, every)):
+        clock.monotonic()
+        yield from group

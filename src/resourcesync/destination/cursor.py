@@ -4,13 +4,28 @@ A timestamp alone loses changes: times repeat, are missing, come late, and lists
 So the cursor is: T (everything up to it is known), and for each list how many of its changes were
 processed, proven by a digest over them. What is new is what stands after that prefix. T may come
 from the clock of the resources; so what the clock of the lists says of it is known beside it.
+
+A reading of Change Lists whose news were not written down to their end: was it taken back?
+
+A pull that is killed while it writes news down leaves tasks behind, and made others go. They are
+right only as long as the lists still tell what it read. So each list with news must still begin as
+it was; it may have a new place, and more changes behind those.
+
+The changes that were read last: what a list that was written anew must still account for.
+
+A list that does not begin any more with what was processed may have been sorted, merged or cut at
+its old end by its Source; then nothing is lost. Or the Source was set back, and changes that were
+processed are listed nowhere any more; or the list is an old copy. The last changes tell which.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import itemgetter
 from typing import Final
+
+import msgspec
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
@@ -18,7 +33,7 @@ from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.mirror import ProcessedDocument
+from resourcesync.ports.mirror import MirrorStateStore, ProcessedDocument
 
 OLD_COPY: Final = "run it again; if it repeats, look at its lists: resourcesync validate URL"
 """What to do about copies of lists that do not fit together."""
@@ -404,3 +419,177 @@ def is_plausible(moment: int, *, through: int, now: int) -> bool:
     to a day either: changes of that day would be hidden.
     """
     return moment <= max(now, through) + DAY
+
+
+INTERRUPTED_CHANGES: Final = "cut-off-changes"
+"""The note of the lists whose news are being written down; empty when all of them are."""
+REPAIR_CHANGES: Final = "changes-beyond"
+"""The note of lists with news of which some were acted on, by a repair, before T moves."""
+_MAX_PREFIXES: Final = 10_000
+PrefixRecord = tuple[int, int, str]
+"""When a list begins, or 0, how many changes it had, and their digest."""
+_UNPROVEN: Final[tuple[PrefixRecord, ...]] = ((-1, 0, ""),)
+"""What no list begins with."""
+_PREFIXES_DECODER: Final = msgspec.json.Decoder(tuple[PrefixRecord, ...])
+
+
+class InterruptedReading:
+    """The lists of a reading that was cut off, until other lists prove to begin as they were.
+
+    Args:
+        read: What they were.
+    """
+
+    def __init__(self, read: Iterable[PrefixRecord]) -> None:
+        self.missing = set(read)
+        self._lengths = {entries for _, entries, _ in self.missing}
+        self._matched = set[PrefixRecord]()
+        self._list_begin = 0
+        self._prefix = ListPrefix()
+
+    @classmethod
+    def from_notes(cls, *notes: str | None) -> "InterruptedReading":
+        """Return what notes tell; nothing proves one that cannot be read."""
+        try:
+            return cls(read for note in notes for read in _PREFIXES_DECODER.decode(note or "[]"))
+        except msgspec.MsgspecError:
+            return cls(_UNPROVEN)
+
+    @classmethod
+    def from_state(cls, state: MirrorStateStore | None) -> "InterruptedReading":
+        """Return what a mirror's memory tells of lists whose news were acted on before T moved."""
+        return (
+            cls(())
+            if state is None
+            else cls.from_notes(state.note(INTERRUPTED_CHANGES), state.note(REPAIR_CHANGES))
+        )
+
+    def begin_list(self, from_: int | None) -> None:
+        """Begin with the first change of a list.
+
+        Args:
+            from_: When it begins, microseconds; ``None`` where it does not tell.
+        """
+        self._matched, self._list_begin, self._prefix = set(), from_ or 0, ListPrefix()
+
+    def add(self, change: Change) -> None:
+        """Take the next change of the list, new or not."""
+        if not self.missing:
+            return
+        prefix = self._prefix
+        prefix.add(change)
+        if prefix.entries in self._lengths:
+            self._matched.add((self._list_begin, prefix.entries, prefix.hexdigest()))
+
+    def end_list(self, *, is_news: bool) -> None:
+        """Take note of the list: what was news in it then must be so now.
+
+        Args:
+            is_news: Whether it told of something new.
+        """
+        if is_news:
+            self.missing -= self._matched
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what was read is not all listed any more, as far as lists were read."""
+        return bool(self.missing)
+
+
+def encode_prefixes(read: Iterable[PrefixRecord]) -> str:
+    """Return what was read as a note; more than is worth to be noted is never proven."""
+    kept = sorted(set(read))
+    return msgspec.json.encode(kept if len(kept) <= _MAX_PREFIXES else list(_UNPROVEN)).decode()
+
+
+MAX_RECENT: Final = 16
+"""How many resources are remembered whose changes were read last."""
+_MAX_BUFFERED: Final = 16 * MAX_RECENT
+_LAST_CHANGES_DECODER: Final = msgspec.json.Decoder(tuple[int | None, list[tuple[str, int | None]]])
+
+
+class LastChanges:
+    """The resources that changed last, each with the time of its change, the newest at the end.
+
+    Args:
+        known: Those of the reading before, by URI.
+        newest: The latest time that a change had of its own; one that may be that of a resource
+            says nothing of when it was listed.
+    """
+
+    def __init__(self, known: Mapping[str, int | None], newest: int | None = None) -> None:
+        self.newest = newest
+        self._known = dict(known)
+        self._recent = dict(known)
+        self._listed_times: dict[str, int | None] = {}
+        self._found_times: dict[str, int] = {}
+
+    @classmethod
+    def from_note(cls, note: str | None) -> "LastChanges":
+        """Return what a note tells; nothing for one that cannot be read."""
+        try:
+            newest, known = _LAST_CHANGES_DECODER.decode(note or "[null,[]]")
+            return cls(dict(known), newest)
+        except msgspec.MsgspecError:
+            return cls({})
+
+    def encode(self) -> str:
+        """Return the last ones as a note."""
+        skipped = max(0, len(self._recent) - MAX_RECENT)
+        kept = list(islice(self._recent.items(), skipped, None))
+        return msgspec.json.encode((self.newest, kept)).decode()
+
+    def add(self, change: Change) -> None:
+        """Take the next change of the lists, new or not."""
+        uri = change.resource.uri
+        time = None if change.time is None else to_microseconds(change.time)
+        if uri in self._known:
+            self._compare(uri, time)
+        if time is not None and change.time != change.resource.lastmod:
+            self.newest = max(time, self.newest or time)
+        recent = self._recent
+        recent.pop(uri, None)
+        recent[uri] = time
+        if len(recent) > _MAX_BUFFERED:
+            self._recent = dict(islice(recent.items(), len(recent) - MAX_RECENT, None))
+
+    def _compare(self, uri: str, time: int | None) -> None:
+        known, met = self._known[uri], self._listed_times.get(uri)
+        if time is not None and time == known:
+            self._found_times[uri] = time
+        self._listed_times[uri] = met if time is None else max(time, met or 0)
+
+    def are_found(self, begin: int | None) -> bool:
+        """Return whether one of the known changes is listed: then all that came later is, too.
+
+        It must be the very change. Another change of the same resource proves nothing, however
+        near its time is.
+
+        Args:
+            begin: When the first of the lists begins, as it says; what is older proves nothing.
+        """
+        return any(begin is None or it >= begin for it in self._found_times.values())
+
+    @property
+    def are_withdrawn(self) -> bool:
+        """Whether the newest of the known changes is in none of the lists, nor a later one for it.
+
+        The newest is the one that was listed last, and so is the one with the latest time: some
+        Sources list late what happened before. Where the resource changed again since, and only
+        that is listed, the one before it tells, and so on. What has no time proves nothing; but
+        its resource must be listed.
+        """
+        listed = list(reversed(self._known.items()))
+        timed = sorted(listed, key=lambda it: it[1] or 0, reverse=True)
+        return self._is_first_lost(listed) or self._is_first_lost(timed)
+
+    def _is_first_lost(self, known_changes: Iterable[tuple[str, int | None]]) -> bool:
+        for uri, known in known_changes:
+            if uri in self._found_times:
+                return False
+            if uri not in self._listed_times:
+                return True
+            met = self._listed_times[uri]
+            if known is not None and met is not None and met < known:
+                return True
+        return False

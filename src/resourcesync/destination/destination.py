@@ -7,34 +7,32 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.destination.accounting import build_report
 from resourcesync.destination.budget import Deadline
-from resourcesync.destination.clock_watch import (
-    MAX_SKEW,
-    REPORTED_SKEW,
-    SkewMeasuringFetcher,
-    describe_skew,
-)
+from resourcesync.destination.decisions import apply_policy_to_pending
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.former import apply_policy_to_pending
-from resourcesync.destination.links import LinkFilter, check_relation
-from resourcesync.destination.locating import ListLocator
-from resourcesync.destination.mappers import check_mapper, mapper_of
+from resourcesync.destination.incremental import LocalStrategy
+from resourcesync.destination.links import LinkFilter, PatchSizeLimits, check_relation
+from resourcesync.destination.locate import CapabilityListProbe, ListLocator, report_source
+from resourcesync.destination.mappers import check_mapper, is_rule, mapper_of, normalise_rule
 from resourcesync.destination.mapping import FileSystemProfile, origin
-from resourcesync.destination.memory import AuditRecord, MirrorIdentity, SyncState
-from resourcesync.destination.naming import PathAssignment
 from resourcesync.destination.options import Dependencies, Filters, PullOptions, SyncStrategy
-from resourcesync.destination.patch_links import PatchSizeLimits
-from resourcesync.destination.plan import ABSENT
-from resourcesync.destination.pulling import CUT_LIST, SyncOutcome, SyncSession
+from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.planner import ABSENT
 from resourcesync.destination.reports import AuditFinding, AuditReport, Mode, PlanSummary, RunReport
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.runs import MirrorRun, new_run_id
+from resourcesync.destination.runs import (
+    MAX_SKEW,
+    REPORTED_SKEW,
+    MirrorRun,
+    SkewMeasuringFetcher,
+    describe_skew,
+    new_run_id,
+)
 from resourcesync.destination.scope import Scope
 from resourcesync.destination.selection import Refusals, ResourceSelection
-from resourcesync.destination.templates import is_rule, normalise_rule
-from resourcesync.destination.ways import LocalStrategy
-from resourcesync.destination.whereabouts import CapabilityListProbe, report_source
+from resourcesync.destination.session import CUT_LIST, SyncOutcome, SyncSession
+from resourcesync.destination.status import build_report
+from resourcesync.destination.sync_state import AuditRecord, MirrorIdentity, SyncState
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     BudgetError,
@@ -47,9 +45,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.mirror import PendingTask, ProcessedDocument, RefusedRow, StateTransaction
 
 if TYPE_CHECKING:
-    from resourcesync.destination.auditing import AuditMethod
+    from resourcesync.destination.audit import AuditMethod
     from resourcesync.destination.baseline import Baseline
-    from resourcesync.destination.proving import AuditRolling
+    from resourcesync.destination.fixity import AuditRolling
 
 _log = logging.getLogger(__name__)
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
@@ -412,8 +410,8 @@ class Destination:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written; what was complete is kept.
         """
-        from resourcesync.destination.auditing import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
-        from resourcesync.destination.repairing import Repair  # noqa: PLC0415 - a pull needs it not
+        from resourcesync.destination.audit import MAX_REPAIR_FINDINGS, Audit  # noqa: PLC0415 - lazy
+        from resourcesync.destination.repair import Repair  # noqa: PLC0415 - a pull needs it not
 
         run = MirrorRun(self._dependencies)
         self._measuring_fetcher.reset()
@@ -489,7 +487,7 @@ class Destination:
             DocumentError: A list cannot be used.
             StorageError: The mirror cannot be read.
         """
-        from resourcesync.destination.auditing import Audit  # noqa: PLC0415 - a pull needs it not
+        from resourcesync.destination.audit import Audit  # noqa: PLC0415 - a pull needs it not
 
         clock = self._dependencies.clock
         started = clock.monotonic()

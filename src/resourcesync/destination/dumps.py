@@ -3,6 +3,8 @@
 The lists say what is wanted. A dump is never more than another place to have the bytes from: what
 it says of a resource must agree with the list, and so must the bytes; everything else that it holds
 is passed over. So a dump that is old, damaged or wrong costs time and nothing else.
+
+What each package of a dump may be expected to hold of what is wanted, before it is read.
 """
 
 import logging
@@ -11,7 +13,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.destination.choosing import (
+from resourcesync.destination.commit import CommitBatch, StagedResource, TransferTally
+from resourcesync.destination.dump_policy import (
+    REQUEST_COST,
     AgeIndex,
     DumpPolicy,
     PackageEstimate,
@@ -20,8 +24,8 @@ from resourcesync.destination.choosing import (
     is_dump_worth_checking,
     is_package_worth_fetching,
 )
-from resourcesync.destination.estimating import DumpEstimate, interval_ends
-from resourcesync.destination.holdings import (
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.manifests import (
     ManifestRow,
     Order,
     PackageTrust,
@@ -32,12 +36,10 @@ from resourcesync.destination.holdings import (
     provides,
     read_manifest,
 )
-from resourcesync.destination.landing import CommitBatch, StagedResource, TransferTally
-from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.plan import Fetch, algorithms_for, recordable_lastmod, verify_bytes
-from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod, verify_bytes
 from resourcesync.destination.reports import PlanSummary
+from resourcesync.destination.session import SyncSession
 from resourcesync.discovery import FetchedDocument
 from resourcesync.errors import (
     BudgetError,
@@ -49,12 +51,68 @@ from resourcesync.errors import (
 )
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import format_digests
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.ports.mirror import PendingTask
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reader import ManifestMember, PackageReader
     from resourcesync.documents.reader import Document
+
+
+class DumpEstimate:
+    """What each package may be expected to hold of what is wanted, before anything is read of it.
+
+    Args:
+        packages: The packages.
+        ages: What is wanted, by age.
+        resources: How many resources the Source has.
+    """
+
+    def __init__(self, packages: Sequence[DumpPackage], ages: AgeIndex, resources: int) -> None:
+        lengths = [offered.entry.length for offered in packages]
+        self._whole = sum(length or 0 for length in lengths)
+        self._sized = None not in lengths and self._whole > 0
+        self._packages = packages
+        self._ages = ages
+        self._resources = resources
+        self._trust = 1.0
+
+    def for_package(self, number: int) -> PackageEstimate:
+        """Return what is expected of one package."""
+        offered = self._packages[number]
+        length = offered.entry.length
+        after, upto = interval_of(offered)
+        wanted = self._ages.between(after, upto)
+        if after is not None:  # a Change Dump: its times say what it holds
+            return PackageEstimate(length=length, wanted=wanted.share(self._trust))
+        part = 1 / len(self._packages)
+        if self._sized and length is not None:
+            part = length / self._whole
+        held = max(1, round(self._resources * part))
+        return PackageEstimate(length=length, wanted=wanted.share(part * self._trust), entries=held)
+
+    def learn(self, expected: int, got: int) -> None:
+        """Take how many resources a package brought, and expect as much of the next ones."""
+        if expected:
+            self._trust = min(1.0, max(got / expected, 1 / REQUEST_COST))
+
+
+def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
+    """Return when what a package holds was modified: after, and not after; ``None``: who knows."""
+    entry, dump = offered.entry, offered.dump
+    if entry.from_ is not None or dump.from_ is not None:
+        after, upto = entry.from_ or dump.from_, entry.until or dump.until
+        assert after is not None, "one of them is there"
+        return to_microseconds(after) - 1, known_microseconds(upto)
+    moment = entry.completed or entry.at or dump.completed or dump.at
+    return None, known_microseconds(moment)
+
+
+def interval_ends(packages: Iterable[DumpPackage]) -> Iterator[int]:
+    """Yield the moments that will be asked about."""
+    for offered in packages:
+        yield from (moment for moment in interval_of(offered) if moment is not None)
+
 
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32

@@ -1,4 +1,7 @@
-"""Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12)."""
+"""Incremental synchronization: what is new in the Change Lists becomes tasks, then deeds (§12).
+
+How a Destination synchronizes by itself (``SyncStrategy``).
+"""
 
 import logging
 from collections import Counter
@@ -6,16 +9,19 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from resourcesync.destination.account import ignore_conflict
-from resourcesync.destination.closed_lists import find_changed_closed_list
+from resourcesync.destination.change_history import ChangeHistory
 from resourcesync.destination.cursor import DAY, is_plausible
-from resourcesync.destination.entries import store_entry_links
-from resourcesync.destination.history import ChangeHistory
-from resourcesync.destination.linking import (
+from resourcesync.destination.decisions import decide_changes, show_decisions
+from resourcesync.destination.entry_links import store_entry_links
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.links import is_version_before
+from resourcesync.destination.list_freshness import NewerListCheck, find_changed_closed_list
+from resourcesync.destination.listed_rows import (
     UNLINKED_REASON,
     collect_linked,
+    ignore_conflict,
     is_listed,
     link_rows,
     merge_linked,
@@ -23,11 +29,7 @@ from resourcesync.destination.linking import (
     store_links,
     unlisted_changes,
 )
-from resourcesync.destination.memory import encode_notes
-from resourcesync.destination.newer_lists import NewerListCheck
-from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.patch_links import is_version_before
-from resourcesync.destination.plan import (
+from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
     FILTERED,
@@ -43,14 +45,18 @@ from resourcesync.destination.plan import (
     match_copy,
     without_patch,
 )
-from resourcesync.destination.pulling import SyncOutcome, SyncSession, with_dumps
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.resource_lists import ListVersion
-from resourcesync.destination.reviewing import decide_changes, show_decisions
+from resourcesync.destination.resource_reader import ListVersion
+from resourcesync.destination.session import SyncOutcome, SyncSession, with_dumps
+from resourcesync.destination.sync_state import encode_notes
 from resourcesync.destination.tasks import gone_rows, listed_from_task, pending_fetch
 from resourcesync.errors import DocumentError, SourceError, SourceUnavailableError
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+
+if TYPE_CHECKING:
+    from resourcesync.destination.baseline import Baseline
+
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
@@ -426,3 +432,17 @@ class Incremental:
         listed, copy = listed_from_task(row), self._pull.state.copy(row.uri)
         ask = copy is not None and match_copy(copy, listed) is not Match.DIFFERENT
         return Fetch(listed, copy, is_conditional=ask)
+
+
+class LocalStrategy:
+    """Baseline and incremental synchronization on this machine alone."""
+
+    def baseline(self, pull: SyncSession) -> "Baseline":
+        """Return what does baseline synchronization for a pull."""
+        from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - once a week
+
+        return Baseline(pull)
+
+    def incremental(self, pull: SyncSession, are_others: Callable[[], bool]) -> Incremental:
+        """Return what does incremental synchronization for a pull."""
+        return Incremental(pull, are_others)

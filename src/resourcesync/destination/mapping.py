@@ -14,26 +14,115 @@ without its state. In short:
   ``!7/``, the only form that cannot be turned back.
 
 No name starts with a dot, so the mirror's own ``.resourcesync`` cannot be reached by any URI.
+
+Names that every file system takes: the escapes of ``tree/1``, of one segment at a time. Pure.
+
+A character that is not safe everywhere is written ``!`` and two hex digits; ``%XX`` stays. On a
+file system that takes ``A`` for ``a``, an upper-case letter is ``!`` and its lower-case form. What
+is too long is split into parts that end in ``!1``, but for the last.
+
+The addresses that copies have when their mirror is published again, and back. Pure.
+
+What follows the base of the mirror follows the new base too: ``/docs/`` stays ``/docs/``. So the
+address of a copy does not depend on the name of its file. What is not below the base of the mirror
+goes below ``!6/SCHEME/HOST/``; there an address of the Source's own cannot be, since one that
+begins with ``!`` and a digit has ``!21`` for the ``!``.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from hashlib import sha256
 from typing import Final
 
-from resourcesync.destination.escapes import (
-    DEVICES,
-    MAX_PART,
-    QUERY,
-    FileSystemProfile,
-    decode_name,
-    encode_name,
-    join_parts,
-    split_name,
-)
 from resourcesync.destination.uris import MAX_URI, normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
+
+MAX_PART: Final = 200
+"""Characters of a part of a name."""
+DEVICES: Final = r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9]|con(?:in|out)!24|clock!24)"
+"""Names that some systems take for devices, as a regular expression of what is escaped."""
+_DEVICE: Final = re.compile(rf"(?i:{DEVICES})(?:\.|\Z)")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.=+,@%-]")
+_UPPER: Final = re.compile(r"%[0-9A-F]{2}|[A-Z]")
+_ESCAPE: Final = re.compile(r"!([2-7][0-9a-f]|[a-z])")
+QUERY: Final = "!3f"
+"""The escape of the ``?`` before a query."""
+
+
+class FileSystemProfile(StrEnum):
+    """What the mirror's file system tells apart."""
+
+    POSIX = "posix"
+    PORTABLE = "portable"
+    """It may take upper for lower case, as macOS and Windows do."""
+
+
+def _escape_bytes(match: re.Match[str]) -> str:
+    return f"!{ord(match[0]):02x}"
+
+
+def _escape_uppercase(match: re.Match[str]) -> str:
+    return match[0] if match[0][0] == "%" else f"!{match[0].lower()}"
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    return code.upper() if len(code) == 1 else chr(int(code, 16))
+
+
+def encode_name(text: str, profile: FileSystemProfile) -> str:
+    """Return text with what is not safe everywhere escaped."""
+    if _UNSAFE.search(text):
+        text = _UNSAFE.sub(_escape_bytes, text)
+    return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_escape_uppercase, text)
+
+
+def decode_name(text: str) -> str:
+    """Return a name with its escapes undone."""
+    return _ESCAPE.sub(_unescape, text)
+
+
+def _split_parts(text: str) -> list[str]:
+    """Cut an encoded name into parts of at most 200 characters, never inside an escape."""
+    parts = []
+    while len(text) > MAX_PART:
+        cut = MAX_PART
+        if text[cut - 1] in "!%":
+            cut -= 1
+        elif text[cut - 2] == "%" or (text[cut - 2] == "!" and text[cut - 1].isdigit()):
+            cut -= 2
+        parts.append(text[:cut])
+        text = text[cut:]
+    return [*parts, text]
+
+
+def _guard_device_name(part: str) -> str:
+    """Escape what some system does not take for an ordinary name."""
+    if part.startswith(".") or _DEVICE.match(part):
+        part = f"!{ord(part[0]):02x}{part[1:]}"
+    return f"{part[:-1]}!2e" if part.endswith(".") else part
+
+
+def split_name(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str]:
+    """Return the names that one segment becomes, the last with the suffix that it needs."""
+    parts = [_guard_device_name(part) for part in _split_parts(encoded)]
+    parts[-1] += dotted if any("." in part for part in parts) else dotless
+    return [*(f"{part}!1" for part in parts[:-1]), parts[-1]]
+
+
+def join_parts(components: Sequence[str]) -> list[str]:
+    """Undo the splitting; a name without an end is left out."""
+    names, pending = [], ""
+    for component in components:
+        if component.endswith("!1"):
+            pending += component[:-2]
+        else:
+            names.append(pending + component)
+            pending = ""
+    return names
+
 
 __all__ = [
     "FOREIGN_FOLDER",
@@ -273,3 +362,43 @@ def foreign_root(names: Sequence[str]) -> str:
     scheme, host = (*names[1:3], "", "")[:2]
     name, comma, port = decode_name(host).partition(",")
     return f"{scheme}://{name}{':' if comma else ''}{port}/"
+
+
+_RESERVED: Final = re.compile(r"!(?=[0-9])")
+_RESERVED_ESCAPE: Final = "!21"
+_PARTS: Final = 3
+_BRACKETS: Final = {"%5B": "[", "%5D": "]"}
+
+
+def published_tail(uri: str, base: str) -> str:
+    """Return what follows the new base in the address of a copy: no two URIs have the same.
+
+    Args:
+        uri: That of the copy, normalised.
+        base: That of the mirror.
+    """
+    if uri.startswith(base):
+        tail = uri.removeprefix(base)
+        return f"{_RESERVED_ESCAPE}{tail[1:]}" if _RESERVED.match(tail) else tail
+    scheme, _, authority, rest = uri.split("/", 3)
+    for escaped, bracket in _BRACKETS.items():
+        authority = authority.replace(bracket, escaped)
+    return f"{FOREIGN_FOLDER}/{scheme[:-1]}/{authority}/{rest}"
+
+
+def uri_of_published(tail: str, base: str) -> str | None:
+    """Return the URI whose copy has this address; ``None`` when none can have it.
+
+    Args:
+        tail: What follows the new base.
+        base: That of the mirror.
+    """
+    uri = base + tail
+    if tail.startswith(_RESERVED_ESCAPE):
+        uri = f"{base}!{tail.removeprefix(_RESERVED_ESCAPE)}"
+    elif tail.startswith(f"{FOREIGN_FOLDER}/") and tail.count("/") >= _PARTS:
+        _, scheme, authority, rest = tail.split("/", _PARTS)
+        for escaped, bracket in _BRACKETS.items():
+            authority = authority.replace(escaped, bracket)
+        uri = f"{scheme}://{authority}/{rest}"
+    return uri if published_tail(uri, base) == tail else None

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO, Literal, Protocol
 
-from resourcesync.destination.choosing import DumpPolicy
+from resourcesync.destination.dump_policy import DumpPolicy
 from resourcesync.destination.mappers import MapperFactory, load_no_mapper
-from resourcesync.destination.plan import Decision, DeletionLimit
+from resourcesync.destination.planner import Decision, DeletionLimit
 from resourcesync.destination.reports import Mode
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.mirror import MirrorStateStore

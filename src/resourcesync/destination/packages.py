@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from resourcesync.destination.disk_errors import translate_disk_errors
+from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.uris import origin
 from resourcesync.discovery import DocumentFetcher, FetchedDocument

@@ -7,14 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.entries import encode_entry_links
-from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget
+from resourcesync.destination.entry_links import encode_entry_links
+from resourcesync.destination.fetch_locations import memento_of, mirrors_of
+from resourcesync.destination.links import LinkFields, LinkFilter, LinkTarget, usable_patch_of
 from resourcesync.destination.mappers import PathMapping, uris_at
 from resourcesync.destination.mapping import TreeMapping, normalise, origin
-from resourcesync.destination.names import NameMapping
-from resourcesync.destination.patch_links import usable_patch_of
-from resourcesync.destination.places import memento_of, mirrors_of
-from resourcesync.destination.plan import FILTERED, ListedEntry
+from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.destination.uris import percent_encode, tls_counterpart
 from resourcesync.documents.reader import DROPPED, Document

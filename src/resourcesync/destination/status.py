@@ -1,22 +1,33 @@
-"""What a mirror's own memory says of it, without asking the Source."""
+"""What a mirror's own memory says of it, without asking the Source.
+
+What a run has done, counted so that everything listed is accounted for; and the mirror's word.
+
+Listed = unchanged + applied + pending + absent + skipped + refused, always: nothing that a Source
+lists is forgotten, and nothing is counted as done that is not.
+"""
 
 from itertools import chain, islice
+from typing import Any, Final, NamedTuple
 
-from resourcesync.destination.memory import SyncState
-from resourcesync.destination.plan import (
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.planner import (
     ABSENT_CODES,
     CONTRADICTING,
     EDITED,
     EDITED_REASON,
+    FILTERED,
     LOCAL_CHANGE,
+    RESTORED,
     SKIPPED_CODES,
     UNAVAILABLE_CODES,
 )
-from resourcesync.destination.reports import Failing, MirrorStatus
+from resourcesync.destination.reports import Failing, MirrorStatus, RunReport
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.runs import read_failed
+from resourcesync.destination.session import SyncOutcome
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.mirror import MirrorStateStore, PendingTask
+from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask
 
 _ALL = (1 << 63) - 1
 _MAX_SHOWN_FAILURES = 100
@@ -113,3 +124,145 @@ def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
         )
         for row in rows
     )
+
+
+_MAX_REPORTED_FAILURES: Final = 1_000
+_ALL: Final = (1 << 63) - 1
+
+
+class ListedCounts(NamedTuple):
+    """What became of everything that is listed; ``listed`` is the sum of the others."""
+
+    listed: int
+    unchanged: int
+    applied: int
+    pending: int
+    absent: int
+    skipped: int
+    refused: int
+
+
+def count_listed(pulled: SyncOutcome, state: MirrorStateStore, memory: SyncState) -> ListedCounts:
+    """Say what became of everything that the Source is known to list and that is selected.
+
+    A baseline counts the list itself. Other runs read only what is new: for them it follows from
+    what is here and what is still to be done.
+
+    Args:
+        pulled: What the run did.
+        state: The mirror's memory after it.
+        memory: Its notes.
+    """
+    tally, plan = pulled.tally, pulled.plan
+    applied = tally.created + tally.updated - tally.contradicting
+    if pulled.selected_count is not None:
+        unchanged = plan.same + tally.same
+        missing = (tally.absent, tally.skipped)
+        pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
+        if pulled.is_complete and pulled.is_written:  # what is written down, not what would add up
+            missing = count_unavailable(state, memory)
+            pending = count_pending(state, PendingTask.FETCH) - sum(missing)
+        listed = pulled.selected_count - tally.gone + pulled.refused_count
+        return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused_count)
+    missing = count_unavailable(state, memory)
+    pending, outdated = (
+        count_pending(state, PendingTask.FETCH),
+        state.pending_with_copy(PendingTask.FETCH),
+    )
+    if not pulled.is_written:
+        pending, outdated = pending + plan.create + plan.update, outdated + plan.update
+    not_listed = count_pending(state, PendingTask.RETAIN) + count_pending(state, PendingTask.DELETE)
+    pending -= sum(missing)
+    unchanged = max(0, state.count() - not_listed - outdated - applied)
+    refused = memory.refused_count
+    listed = unchanged + applied + pending + sum(missing) + refused
+    return ListedCounts(listed, unchanged, applied, pending, *missing, refused)
+
+
+def build_report(
+    run: str, pulled: SyncOutcome, equipment: Dependencies, *, dry_run: bool
+) -> RunReport:
+    """Return the report of a run.
+
+    Args:
+        run: Its id.
+        pulled: What it did.
+        equipment: What it worked with.
+        dry_run: Whether nothing was changed on purpose.
+    """
+    state, memory = equipment.state, SyncState(equipment.state)
+    tally, swept = pulled.tally, pulled.deletions
+    to_delete, local = count_pending(state, PendingTask.DELETE), len(swept.failures)
+    held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
+    failed = count_pending(state, PendingTask.FETCH) + local - sum(count_unavailable(state, memory))
+    resources, waits = state.count(), to_delete and not pulled.are_deletions_done
+    requests, received = equipment.traffic()
+    unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
+    return RunReport(
+        run=run,
+        mode=pulled.mode,
+        state=_state_after_run(
+            held=held, behind=bool(failed or memory.refused_count or unfinished or waits)
+        ),
+        dry_run=dry_run,
+        spent=pulled.spent,
+        resources=resources,
+        **count_listed(pulled, state, memory)._asdict(),
+        same=resources - tally.created - tally.updated,
+        created=tally.created,
+        updated=tally.updated,
+        refetched=tally.refetched,
+        deleted=swept.deleted,
+        unread=pulled.unread_parts,
+        failed=failed,
+        edited=sum(it.code == LOCAL_CHANGE for it in swept.failures),
+        held=held,
+        held_of=swept.held_of if held else 0,
+        unlisted=pulled.retained_count,
+        **_extra_counts(state),
+        verified=tally.fixity.get(Fixity.VERIFIED, 0),
+        weak=tally.fixity.get(Fixity.WEAK, 0),
+        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        patched=tally.patched,
+        unpatched=tally.unpatched,
+        requests=requests,
+        received=received,
+        useful=tally.useful,
+        as_of=memory.as_of,
+        failures=_first_failures(pulled, state),
+    )
+
+
+def _extra_counts(state: MirrorStateStore) -> dict[str, Any]:
+    """Count what is here besides what is listed, wanted and as listed; say if lists lack some."""
+    return {
+        "gap": SyncState(state).has_gap,
+        "moved_from": SyncState(state).moved_from,
+        "filtered": state.pending_with_code(FILTERED),
+        "restored": state.pending_with_code(RESTORED),
+        "contradicting": state.pending_with_code(CONTRADICTING),
+        "linked": state.linked_count(),
+    }
+
+
+def _first_failures(pulled: SyncOutcome, state: MirrorStateStore) -> tuple[Failing, ...]:
+    found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
+    return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
+
+
+def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) -> int:
+    """Return how many deletions are held, or would be."""
+    if dry_run:
+        return pulled.deletions.held
+    return to_delete if pulled.are_deletions_done else 0
+
+
+def count_pending(state: MirrorStateStore, task: PendingTask) -> int:
+    """Return how many resources wait for a task."""
+    return state.pending_count(task, met_before=_ALL, listed_before=_ALL)
+
+
+def _state_after_run(*, held: int, behind: bool) -> Word:
+    if held:
+        return Word.STOPPED
+    return Word.BEHIND if behind else Word.IN_SYNC

@@ -6,8 +6,8 @@ from heapq import merge
 from operator import attrgetter
 from typing import Final
 
-from resourcesync.destination.patch_links import decode_patch, encode_patch
-from resourcesync.destination.plan import ListedEntry
+from resourcesync.destination.links import decode_patch, encode_patch
+from resourcesync.destination.planner import ListedEntry
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.mirror import Copy, MirrorStateStore, Pending, PendingTask
 

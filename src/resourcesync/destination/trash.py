@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from resourcesync.destination.memory import SyncState
-from resourcesync.destination.plan import RESTORED
+from resourcesync.destination.planner import RESTORED
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.tasks import pending_delete, quarantine_warning
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms

@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.destination.account import ignore_conflict
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.choosing import ResourceCount, is_dump_worth_checking
+from resourcesync.destination.change_history import ChangeHistory
+from resourcesync.destination.commit import TransferTally
+from resourcesync.destination.dump_policy import ResourceCount, is_dump_worth_checking
 from resourcesync.destination.dumps import combine_tallies
-from resourcesync.destination.entries import store_entry_links
-from resourcesync.destination.history import ChangeHistory
-from resourcesync.destination.landing import TransferTally
+from resourcesync.destination.entry_links import store_entry_links
+from resourcesync.destination.listed_rows import ignore_conflict
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.plan import (
+from resourcesync.destination.planner import (
     ABSENT,
     Decision,
     ListedEntry,
@@ -33,9 +33,9 @@ from resourcesync.destination.plan import (
     deduplicate,
     policy_retains,
 )
-from resourcesync.destination.pulling import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.resource_lists import ListSnapshot
+from resourcesync.destination.resource_reader import ListSnapshot
+from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.tasks import listed_from_task
 from resourcesync.distributed.lists import DistributedLists, host_of
 from resourcesync.distributed.package_worker import INDEX, PERMIT, WANTED

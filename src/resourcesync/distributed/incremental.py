@@ -4,10 +4,10 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Final, TypeVar
 
-from resourcesync.destination.history import ChangeHistory
+from resourcesync.destination.change_history import ChangeHistory
 from resourcesync.destination.incremental import Incremental
-from resourcesync.destination.plan import Fetch, ListedEntry
-from resourcesync.destination.pulling import SyncOutcome, SyncSession
+from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.slices import SliceQueue

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.destination.pulling import SyncSession
-from resourcesync.destination.resource_lists import (
+from resourcesync.destination.resource_reader import (
     ListSnapshot,
     ListVersion,
     check_capability,
@@ -21,6 +20,7 @@ from resourcesync.destination.resource_lists import (
     with_parts,
 )
 from resourcesync.destination.selection import Refusals
+from resourcesync.destination.session import SyncSession
 from resourcesync.discovery import DocumentFetcher
 from resourcesync.distributed.rows import row_of
 from resourcesync.distributed.units import (

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.destination.dumps import DumpTransfer
-from resourcesync.destination.holdings import new_fetch_sorter, new_manifest_sorter, read_manifest
-from resourcesync.destination.memory import encode_notes
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.manifests import new_fetch_sorter, new_manifest_sorter, read_manifest
 from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.ordering import ExternalSorter
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.plan import Fetch, decide
-from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.planner import Fetch, decide
 from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.session import SyncSession
+from resourcesync.destination.sync_state import encode_notes
 from resourcesync.distributed.rows import listed_of
 from resourcesync.distributed.units import PackageUnit, SliceOutcome
 from resourcesync.distributed.worker import FencedCopies, WorkerTools, failed_outcome, selection_of

@@ -1,6 +1,6 @@
 """Listed resources as rows of files, and back; pure."""
 
-from resourcesync.destination.plan import DISPUTED, FILTERED, ListedEntry
+from resourcesync.destination.planner import DISPUTED, FILTERED, ListedEntry
 from resourcesync.destination.tasks import decode_contradiction, encode_contradiction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.tables import ListedRow

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.destination.budget import Budget
-from resourcesync.destination.landing import TransferTally
-from resourcesync.destination.plan import as_unknown
+from resourcesync.destination.commit import TransferTally
+from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.tasks import next_try
 from resourcesync.distributed.lists import READ_PREFIX, host_of
 from resourcesync.distributed.package_worker import MATCHED, PAIRS, PERMIT, WANTED

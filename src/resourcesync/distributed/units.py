@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from resourcesync import errors
-from resourcesync.destination.landing import TransferTally
-from resourcesync.destination.memory import MirrorIdentity
+from resourcesync.destination.commit import TransferTally
 from resourcesync.destination.options import Filters
 from resourcesync.destination.packages import DumpPackage
-from resourcesync.destination.resource_lists import ListVersion
+from resourcesync.destination.resource_reader import ListVersion
+from resourcesync.destination.sync_state import MirrorIdentity
 from resourcesync.discovery import SourceLists
 from resourcesync.errors import (
     ConfigurationError,

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.destination.landing import TransferPolicy, TransferTally
+from resourcesync.destination.commit import TransferPolicy, TransferTally
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.mappers import MapperFactory
-from resourcesync.destination.ordering import ExternalSorter
-from resourcesync.destination.plan import (
+from resourcesync.destination.planner import (
     RESTORED,
     Delete,
     Fetch,
@@ -24,7 +24,7 @@ from resourcesync.destination.plan import (
     is_restored,
     match_copy,
 )
-from resourcesync.destination.resource_lists import ResourceListReader
+from resourcesync.destination.resource_reader import ResourceListReader
 from resourcesync.destination.runs import new_run_id
 from resourcesync.destination.selection import Refusals, ResourceSelection
 from resourcesync.destination.tasks import pending_delete

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from resourcesync.destination.options import Filters
-from resourcesync.destination.pulling import SyncSession
 from resourcesync.destination.runs import new_run_id
+from resourcesync.destination.session import SyncSession
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.engines import FileExchange, UnitOutcome
 from resourcesync.ports.mirror import MirrorStateStore

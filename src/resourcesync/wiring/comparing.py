@@ -13,7 +13,7 @@ from pathlib import Path
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring import plugins, states
 

@@ -12,7 +12,7 @@ import msgspec
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.ordering import ExternalSorter
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.uris import normalise
 from resourcesync.discovery.listing import (
     ListingComparison,

@@ -21,7 +21,7 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import count_temporary_files, probe_file_system
 from resourcesync.adapters.server_probe import probe
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose

@@ -15,8 +15,8 @@ from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.stored_copies import StoreCopyInspector
-from resourcesync.destination.memory import SyncState
 from resourcesync.destination.reports import AuditFinding, FindingKind
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.documents.packages.verification import running_digest
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.digests import Digest, parse_digests

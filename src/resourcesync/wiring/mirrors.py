@@ -23,10 +23,10 @@ from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.mapping import origin
-from resourcesync.destination.memory import SyncState
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import AuditFinding, FindingKind, MirrorStatus
 from resourcesync.destination.status import status_of
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (
     ConfigurationError,
     OutOfScopeError,

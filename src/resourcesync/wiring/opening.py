@@ -7,7 +7,7 @@ from pathlib import Path
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder, is_mirror
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, StateError, StorageError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import stores

@@ -43,8 +43,8 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "application/xml-patch+xml": "resourcesync.documents.patches.xml_diff:compute",
     },
     EXPORTERS: {
-        "bagit": "resourcesync.destination.bagging:export_bag",
-        "zip": "resourcesync.destination.packing:export_packages",
+        "bagit": "resourcesync.destination.export:export_bag",
+        "zip": "resourcesync.destination.export:export_packages",
     },
     ACCOUNTS: {
         "elasticsearch": "resourcesync.adapters.elastic:open_elasticsearch",

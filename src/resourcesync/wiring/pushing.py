@@ -21,7 +21,7 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (
     ConfigurationError,

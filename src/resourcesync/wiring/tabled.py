@@ -11,7 +11,7 @@ from typing import Final
 from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.adapters.mirror.tabled_state import TABLES_NOTE, TabledState
 from resourcesync.adapters.stored_files import StoredExchange
-from resourcesync.destination.pulling import SyncSession
+from resourcesync.destination.session import SyncSession
 from resourcesync.distributed.baseline import SharedBaseline
 from resourcesync.distributed.incremental import SharedIncremental
 from resourcesync.distributed.politeness import HostLimits

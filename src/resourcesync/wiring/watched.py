@@ -7,9 +7,9 @@ from typing import Literal
 
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
-from resourcesync.destination.memory import SyncState
-from resourcesync.destination.proving import AuditRolling
+from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.reports import AuditReport, MirrorState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import Clock
 from resourcesync.watch.rota import MirrorHistory
 from resourcesync.wiring import mirrors, sets, states

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
 from resourcesync.adapters.mirror.mirror_folder import STATE_FILE, MirrorFolder
 from resourcesync.adapters.mirror.state import SqliteMirrorState
-from resourcesync.destination.memory import SyncState
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import Clock, Reporter
 from resourcesync.wiring import states, stores
 from resourcesync.wiring.stores import Home

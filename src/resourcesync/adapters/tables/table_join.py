@@ -17,7 +17,7 @@ from resourcesync.ports.mirror import Copy, Fixity
 from resourcesync.ports.tables import JoinResult, ListedRow, WorkSlice
 
 ALTERED: Final = "altered"
-"""A copy's signature when an audit found its file altered, as in ``destination.plan``."""
+"""A copy's signature when an audit found its file altered, as in ``destination.planner``."""
 
 _UNLISTED, _TO_DO, _LEFT = 0, 1, 2
 

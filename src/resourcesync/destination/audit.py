@@ -1,0 +1,511 @@
+"""Audit: what the mirror really holds against what the Source lists (§5.2).
+
+No copy is changed. What is not as it was put there is in doubt from then on: see `SuspectMarker`.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination.budget import check_cancelled
+from resourcesync.destination.change_history import ListPositions, check_no_older, continue_from
+from resourcesync.destination.fixity import (
+    AuditRolling,
+    FailedCheck,
+    FixityChecker,
+    FixityResult,
+    SuspectMarker,
+    listed_from_copy,
+)
+from resourcesync.destination.listed_rows import (
+    collect_linked,
+    deduplicated_rows,
+    ignore_conflict,
+    merge_linked,
+)
+from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.path_assignment import PathClaim, new_claim_sorter
+from resourcesync.destination.planner import (
+    ABSENT_CODES,
+    DAMAGED,
+    FILTERED,
+    UNAVAILABLE_CODES,
+    UNKNOWN_CONTENT,
+    ListedEntry,
+    ListingStatus,
+    Match,
+    is_suspect,
+    is_unknown,
+    listing_status,
+    match_copy,
+)
+from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
+from resourcesync.destination.session import SyncSession
+from resourcesync.destination.status import count_unavailable
+from resourcesync.destination.tasks import listed_from_task
+from resourcesync.errors import SourceNotFoundError
+from resourcesync.model.digests import (
+    ALGORITHMS,
+    Digest,
+    agree,
+    disagree,
+    format_digests,
+    parse_digests,
+    usable,
+)
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import CopyInspector
+from resourcesync.ports.changes import PROVEN_ALL
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+
+AuditMethod = Literal["lists", "stat", "hash", "remote"]
+_DEFAULT_MAX_FINDINGS: Final = 10_000
+MAX_REPAIR_FINDINGS: Final = 100_000
+"""Findings that one repair mends."""
+
+_ONE_STRONG: Final = ("sha-256",)
+_CONTRADICTING_LISTS: Final = "lists of the Source contradict each other"
+_END_OF_CLAIMS: Final = PathClaim("\U0010ffff" * 2, "")
+
+
+@dataclass(slots=True, kw_only=True)
+class _AuditCounts:
+    listed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    unknown: int = 0
+    """Of these, those that have a copy: they are in `listed` and `present`, too."""
+    present: int = 0
+    accurate: int = 0
+    unproven: int = 0
+    extra: int = 0
+    unlisted: int = 0
+    foreign: int = 0
+    read: int = 0
+    findings: list[AuditFinding] = field(default_factory=list)
+
+
+class Audit:
+    """One audit.
+
+    Args:
+        pull: What it works with; only its reading side is used.
+        method: ``lists``: the mirror's memory against the lists; ``stat``: also size and time of
+            each file; ``hash``: also every byte; ``remote``: also what the Source serves.
+        kept: How many findings the report holds.
+        doubting: Whether copies that are not as they were put there are in doubt from then on.
+    """
+
+    def __init__(
+        self,
+        pull: SyncSession,
+        method: AuditMethod,
+        *,
+        kept: int = _DEFAULT_MAX_FINDINGS,
+        doubting: bool = True,
+    ) -> None:
+        self._max_findings = kept
+        self._marks_suspects = doubting
+        self._pull = pull
+        self._method: str = method
+        self._failed_checks: dict[str, FailedCheck] = {}
+        self._finds_foreign = method != "lists"
+        self._counts = _AuditCounts()
+        self._has_gap = self._is_offline = self._is_served = False
+        self._is_read = True
+        self._has_unavailable = any(count_unavailable(pull.state, pull.sync_state))
+        self._suspects = SuspectMarker(pull, offline=False)
+
+    def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
+        """Compare and count.
+
+        Args:
+            run: The run's id.
+            offline: Compare with what was listed when each copy was fetched; ask nobody.
+            rolling: Which copies are proven; the others are compared by memory. ``None``: all.
+
+        Raises:
+            SourceError: The lists cannot be had.
+            DocumentError: A list cannot be used.
+            StorageError: The mirror cannot be read.
+        """
+        self._is_offline = offline
+        self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
+        proven = self._check_fixity(run, rolling)
+        memory, counts = self._pull.sync_state, self._counts
+        at = memory.checkpoint
+        with ExitStack() as held:
+            rows = self._stored_rows()
+            if not offline:
+                at, rows = self._read_listed_rows(held)
+            look = held.enter_context(self._pull.dependencies.copies.inspect())
+            self._compare(rows, look)
+        self._suspects.flush()
+        self._find_foreign_files()
+        self._record_proof()
+        return AuditReport(
+            run=run,
+            at=_datetime_of(at),
+            listed=counts.listed - counts.unknown,
+            absent=counts.absent,
+            skipped=counts.skipped,
+            present=counts.present - counts.unknown,
+            accurate=counts.accurate,
+            unproven=counts.unproven,
+            extra=counts.extra,
+            unlisted=counts.unlisted,
+            foreign=counts.foreign,
+            refused=memory.refused_count if offline else self._pull.selection.refusals.count,
+            read=counts.read,
+            doubted=self._suspects.count,
+            findings=tuple(counts.findings),
+            proven=None if proven is None else proven.count,
+            proven_since=_datetime_of(None if proven is None else proven.oldest),
+            stopped=proven is not None and proven.stopped,
+            is_begun=offline and memory.is_first_pull_incomplete,
+            is_looking=self._finds_foreign or proven is not None,
+            has_gap=self._has_gap
+            or memory.is_list_cut
+            or (offline and (memory.has_gap or memory.is_reading_incomplete)),
+        )
+
+    def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
+        """Prove the chosen copies, or those that the server is asked for; then compare by lists."""
+        if rolling is None and self._method != "remote":
+            return None
+        proven = FixityChecker(self._pull, self._method, run, self._suspects).check(
+            rolling or AuditRolling()
+        )
+        self._failed_checks, self._counts.read = proven.failed, proven.read
+        self._is_served = self._method == "remote" and rolling is None and not proven.stopped
+        self._method = "lists"
+        self._finds_foreign = rolling is None
+        return proven
+
+    def _record_proof(self) -> None:
+        """Write down that every byte of every copy was read just now, and is as it should be."""
+        counts = self._counts
+        all_read = self._method == "hash" and counts.present == self._pull.state.count()
+        if all_read and not counts.findings:
+            self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
+
+    def _stored_rows(self) -> Iterator[ListedEntry]:
+        """Yield what was listed when it was last read: of each copy, and of what waits.
+
+        What a deletion waits for is not listed any more.
+        """
+        state = self._pull.state
+        going = (row.uri for row in state.pending(PendingTask.DELETE))
+        next_to_go = next(going, None)
+        for difference in compare(
+            state.copies(), state.pending(PendingTask.FETCH), same=_never_same
+        ):
+            match difference:
+                case Deleted(copy):
+                    while next_to_go is not None and next_to_go < copy.uri:
+                        next_to_go = next(going, None)
+                    if next_to_go != copy.uri:
+                        yield listed_from_copy(copy)
+                case Updated(copy, waiting) | Same(copy, waiting):
+                    damaged = waiting.code == DAMAGED
+                    yield listed_from_copy(copy) if damaged else listed_from_task(waiting)
+                case Created(waiting):
+                    yield listed_from_task(waiting)
+
+    def _read_listed_rows(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
+        pull, found = self._pull, self._pull.found
+        if found.resource_list is None:
+            raise SourceNotFoundError(
+                "the Source offers no Resource List: there is nothing to compare with",
+                uri=found.entry,
+                hint="audit against the mirror's own memory: resourcesync audit --offline",
+            )
+        spools = [held.enter_context(pull.new_sorter())]
+        snapshot = pull.read_list(found.resource_list, spools[0])
+        assert snapshot is not None, "an unconditional reading always returns a snapshot"
+        at, history = snapshot.at, None
+        self._has_gap = snapshot.outdated_parts > 0
+        if at is not None:
+            check_no_older(at, pull.sync_state.resource_list_at)
+        if found.change_list is not None and at is not None:
+            history = pull.change_lists.read(
+                found.change_list, since=at, state=None, beside=ListPositions(pull.state, at)
+            )
+            spools.append(held.enter_context(history.sorter))
+            continue_from(
+                history,
+                found.change_list,
+                known=pull.sync_state.checkpoint or 0,
+                listed=pull.sync_state.list_clock_checkpoint or 0,
+                now=pull.now,
+            )
+            at = history.checkpoint
+            self._has_gap |= not history.reaches_back
+        self._is_read = pull.was_read(snapshot.at, history)
+        linked = collect_linked(pull, deduplicated_rows(spools, ignore_conflict), held)
+        return at, merge_linked(deduplicated_rows(spools, ignore_conflict), linked)
+
+    def _compare(self, rows: Iterator[ListedEntry], look: CopyInspector) -> None:
+        wanted = (row for row in rows if row.change != ChangeKind.DELETED)
+        by_memory = self._method == "lists" and not (self._failed_checks or self._has_unavailable)
+        same = _is_plainly_same if by_memory else _never_same
+        differences = compare(self._pull.state.copies(), wanted, same=same)
+        often = {"every": 1} if self._method == "hash" else {}  # a copy may be large
+        plain = 0
+        for difference in check_cancelled(differences, self._pull.dependencies.clock, **often):
+            match difference:
+                case Same():
+                    plain += 1
+                case Updated(copy, row):
+                    self._check_listed(copy, row, look)
+                case Created(row):
+                    self._report_missing(row)
+                case Deleted(copy):
+                    self._report_extra(copy)
+        self._counts.listed += plain
+        self._counts.present += plain
+        self._counts.accurate += plain
+
+    def _check_listed(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+        """Count a copy of what is listed; of what is not wanted any more it is no fault."""
+        if row.change == FILTERED:
+            return
+        if self._listing_status(copy, row) is ListingStatus.GONE:
+            self._report_extra(copy)
+            return
+        self._counts.listed += 1
+        # What the Source does not give any more is kept as it was.
+        self._check(copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, look)
+
+    def _listing_status(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
+        if not row.undated:  # as most are
+            return ListingStatus.LISTED
+        return listing_status(
+            row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read
+        )
+
+    def _report_missing(self, row: ListedEntry) -> None:
+        """Count what is listed and not here."""
+        if row.change == FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
+            return
+        waiting, why = self._pull.state.pending_of(row.uri), self._unavailable_code(row.uri)
+        if why:
+            self._count_unavailable(why)
+        else:
+            self._counts.listed += 1
+            self._add_finding(FindingKind.MISSING, row.uri, row.path, _missing_reason(waiting))
+
+    def _unavailable_code(self, uri: str) -> str:
+        """Return why the Source does not give what it lists, where that is accepted; else empty.
+
+        The last attempt decides: that of a pull, or the request of this audit.
+        """
+        if not self._has_unavailable:
+            return ""
+        waiting, bad = self._pull.state.pending_of(uri), self._failed_checks.get(uri)
+        code = "" if waiting is None or waiting.code not in UNAVAILABLE_CODES else waiting.code
+        if bad is not None and not bad.is_local:
+            return bad.code if code and bad.code in UNAVAILABLE_CODES else ""
+        return "" if self._is_served else code
+
+    def _count_unavailable(self, code: str) -> None:
+        self._counts.absent += code in ABSENT_CODES
+        self._counts.skipped += code not in ABSENT_CODES
+
+    def _report_extra(self, copy: Copy) -> None:
+        waiting = self._pull.state.pending_of(copy.uri)
+        is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
+        self._counts.unlisted += is_kept
+        self._counts.extra += not is_kept
+        reason = "no longer listed, and kept" if is_kept else "not listed by the Source"
+        self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
+
+    def _check(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+        if self._method == "hash":
+            self._check_bytes(copy, row, look)
+            return
+        if self._method == "stat":
+            signature = look.signature(copy.path)
+            if signature is None:
+                self._report_damaged(FindingKind.MISSING, copy, row, "missing")
+                return
+            if signature != copy.signature:
+                reason = "changed here since it was fetched"
+                self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
+                return
+        bad = self._failed_checks.get(copy.uri)
+        if bad is not None and bad.is_local:
+            self._report_damaged(bad.kind, copy, row, bad.reason)
+            return
+        self._counts.present += 1
+        if bad is None or self._unavailable_code(copy.uri):
+            self._check_against_state(copy, row)
+        else:
+            self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
+
+    def _report_damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
+        """Tell of a copy whose file is not what was put there, and put it in doubt."""
+        self._counts.present += kind is not FindingKind.MISSING
+        self._add_finding(kind, copy.uri, copy.path, reason)
+        self._suspects.mark_suspect(copy, row, reason)
+
+    def _check_against_state(self, copy: Copy, row: ListedEntry) -> None:
+        match match_copy(copy, row):
+            case Match.DIFFERENT:
+                known = not (is_unknown(copy) or is_suspect(copy))
+                reason = "the Source lists another" if known else UNKNOWN_CONTENT
+                self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+            case Match.UNKNOWN if self._is_to_be_fetched(copy):
+                self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
+            case Match.UNKNOWN | Match.SAME:
+                self._count_accurate(copy, row)
+
+    def _is_to_be_fetched(self, copy: Copy) -> bool:
+        """Whether a pull could not have what is listed now, so that this may be another."""
+        waiting = self._pull.state.pending_of(copy.uri)
+        is_due = waiting is not None and waiting.task == PendingTask.FETCH
+        return is_due and not self._is_served and not self._unavailable_code(copy.uri)
+
+    def _count_accurate(self, copy: Copy, row: ListedEntry) -> None:
+        """Count a copy that is as listed, and whether a hash of the Source or its answer says so.
+
+        Without the Source, a digest that was computed here proves only that the file is the same.
+        An old copy of what the Source does not give now is not known to be right.
+        """
+        why = self._unavailable_code(copy.uri)
+        if why:
+            self._counts.unknown += 1
+            self._count_unavailable(why)
+            return
+        is_right = self._is_served and bool(row.rivals)  # these are the bytes that it serves now
+        if self._listing_status(copy, row) is ListingStatus.OPEN and not is_right:
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
+            return
+        self._counts.accurate += 1
+        if self._is_served:
+            return
+        if self._is_offline:
+            self._counts.unproven += not copy.listed
+        elif not row.hash or row.hash != copy.digests:  # what is ours can surely be checked
+            self._counts.unproven += not usable(parse_digests(row.hash))
+
+    def _check_bytes(self, copy: Copy, row: ListedEntry, look: CopyInspector) -> None:
+        wanted: tuple[str, ...] = ()
+        if copy.digests == row.hash:
+            wanted = _computable(copy.digests)
+        if not wanted:
+            known = (*usable(parse_digests(row.hash)), *parse_digests(copy.digests))
+            wanted = tuple(dict.fromkeys(digest.algorithm for digest in known))
+        found = look.digest(copy.path, wanted)
+        if found is None:
+            self._report_damaged(FindingKind.MISSING, copy, row, "missing")
+            return
+        length, digests = found
+        self._counts.read += length
+        if is_suspect(copy) and not self._is_damaged(copy, length, digests):
+            copy = self._suspects.clear_suspect(copy, look)
+        if format_digests(digests) == row.hash == copy.digests and row.length in (None, length):
+            self._counts.present += 1
+            self._count_accurate(copy, row)  # the common case, without taking the digests apart
+        elif self._is_damaged(copy, length, digests):
+            same = " (same length)" if length == copy.length else ""
+            reason = f"{digests[0].algorithm} differs{same}: silent corruption or local edit"
+            self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
+        else:
+            self._counts.present += 1
+            self._check_digests(copy, row, length, digests)
+
+    @staticmethod
+    def _is_damaged(copy: Copy, length: int, digests: tuple[Digest, ...]) -> bool:
+        return length != copy.length >= 0 or disagree(digests, parse_digests(copy.digests))
+
+    def _check_digests(
+        self, copy: Copy, row: ListedEntry, length: int, digests: tuple[Digest, ...]
+    ) -> None:
+        claims = usable(parse_digests(row.hash))
+        if row.length is not None and row.length != length:
+            reason = f"{length} B here, the Source lists {row.length} B"
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+        elif claims and not agree(digests, claims):
+            reason = f"{claims[0].algorithm} differs from what the Source lists"
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
+        elif claims:
+            self._count_accurate(copy, row)
+        else:
+            self._check_against_state(copy._replace(digests=format_digests(digests)), row)
+
+    def _find_foreign_files(self) -> None:
+        """Count files that we did not fetch; they are named, and never touched."""
+        if not self._finds_foreign:
+            return
+        copies = self._pull.dependencies.copies
+        # Every copy that was found has a place of its own, so equal numbers leave none for others.
+        if sum(1 for _ in copies.paths()) == self._counts.present:
+            return
+        mapping, scratch = self._pull.selection.mapping, self._pull.dependencies.scratch
+        key = mapping.key if isinstance(mapping, NameMapping) else str
+        with new_claim_sorter(scratch) as found, new_claim_sorter(scratch) as known:
+            found.add_all(PathClaim(key(path), path) for path in copies.paths())
+            known.add_all(PathClaim(key(it.path), it.path) for it in self._pull.state.copies())
+            ours, last = iter(known), PathClaim("", "")
+            for file in found:
+                while last.key < file.key:
+                    last = next(ours, _END_OF_CLAIMS)
+                if last.key != file.key:
+                    self._counts.foreign += 1
+                    uri = self._free_uri(file.uri)
+                    self._add_finding(
+                        FindingKind.EXTRA, uri, file.uri, "not fetched by resourcesync"
+                    )
+
+    def _free_uri(self, path: str) -> str:
+        """Return the URI that a file seems to be of, if it has no copy; else nothing."""
+        uris = self._pull.selection.uris_of(path)
+        return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
+
+    def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
+        finding = AuditFinding(kind=kind, uri=uri, path=path, reason=reason)
+        if len(self._counts.findings) < self._max_findings:
+            self._counts.findings.append(finding)
+        self._pull.dependencies.report(
+            "finding", {"kind": kind.value, "uri": uri, "path": path, "reason": reason}
+        )
+
+
+def _computable(digests: str) -> tuple[str, ...]:
+    """Return the algorithms of digests in our own form, or none if one cannot be computed."""
+    if digests.startswith("sha-256:") and " " not in digests:
+        return _ONE_STRONG
+    names = tuple(token.partition(":")[0] for token in digests.split(" "))
+    return names if all(name in ALGORITHMS for name in names) else ()
+
+
+def _datetime_of(value: int | None) -> datetime | None:
+    return from_microseconds(value) if value else None
+
+
+def _missing_reason(waiting: Pending | None) -> str:
+    """Say that a resource is not here, and why as far as a pull has told."""
+    if waiting is None or waiting.task != PendingTask.FETCH:
+        return "missing"
+    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else "not fetched yet"
+
+
+def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
+    """Whether the memory of a copy agrees with the list in all, as that of most copies does."""
+    return (
+        row.hash == copy.digests == copy.listed != ""
+        and row.length == copy.length
+        and row.change != FILTERED
+        and not row.undated
+        and not is_suspect(copy)
+    )
+
+
+def _never_same(copy: Copy, row: ListedEntry | Pending) -> bool:
+    del copy, row
+    return False

@@ -1,0 +1,431 @@
+"""Put what was fetched in place, in groups: durable first, then remembered in one transaction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from resourcesync.destination.budget import Budget
+from resourcesync.destination.planner import (
+    ABSENT,
+    ABSENT_CODES,
+    CONTRADICTING,
+    DISPUTED,
+    RESTORED,
+    SKIPPED_CODES,
+    Fetch,
+    ListedEntry,
+    as_unknown,
+    has_bytes,
+    is_restored,
+    recordable_lastmod,
+)
+from resourcesync.destination.reports import Failing
+from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.tasks import pending_delete, pending_fetch, quarantine_warning
+from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.ports import (
+    Clock,
+    Copies,
+    CopyInstallation,
+    Reporter,
+    StagedCopy,
+    served_at,
+    validators_of,
+)
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    PatchRow,
+    Pending,
+    PendingTask,
+    StateTransaction,
+)
+
+_GROUP: Final = 256
+_GROUP_SECONDS: Final = 1.0
+_MAX_FAILURES: Final = 1_000
+_MAX_QUARANTINE_WARNINGS: Final = 100
+_RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferPolicy:
+    """How strict a transfer is.
+
+    Attributes:
+        lenient: Keep bytes that are not what the list says, marked ``unverified``.
+        own_algorithm: The digest computed of every copy, besides those that the Source gives.
+        accepts_missing: Whether what the Source does not give is no failure.
+        deletes: Whether a copy goes when the Source itself says that it is gone.
+        fail_fast: Stop at the first failure.
+        generation: The reading of the Source that the plan comes from.
+        at: The Source's time of that reading, microseconds.
+        began: When the run began, microseconds: whatever it fetches is no older.
+        budget: What the run may take.
+    """
+
+    lenient: bool = False
+    own_algorithm: str = "sha-256"
+    accepts_missing: bool = False
+    deletes: bool = True
+    fail_fast: bool = False
+    generation: int = 0
+    at: int = 0
+    began: int = 0
+    budget: Budget = field(default_factory=Budget)
+
+    def status_of(self, code: str) -> str:
+        """Return what it is called that a resource could not be had, by the code of the reason."""
+        if self.accepts_missing and code in ABSENT_CODES:
+            return "absent"
+        return "skipped" if self.accepts_missing and code in SKIPPED_CODES else "error"
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferTally:
+    """What a transfer has done so far; what was fetched and is equal is ``same``, too."""
+
+    created: int = 0
+    updated: int = 0
+    same: int = 0
+    refetched: int = 0
+    failed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    gone: int = 0
+    undecided: int = 0
+    useful: int = 0
+    patched: int = 0
+    unpatched: int = 0
+    contradicting: int = 0
+    open_dates: int = 0
+    """Copies whose ``lastmod`` does not tell yet whether the Source changed them again."""
+    fixity: dict[str, int] = field(default_factory=dict)
+    failures: list[Failing] = field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """How many fetches have ended, in whatever way."""
+        had = self.created + self.updated + self.same
+        return had + self.failed + self.absent + self.skipped + self.gone
+
+
+@dataclass(frozen=True, slots=True)
+class StagedResource:
+    """A resource whose bytes are good and wait for their group.
+
+    Attributes:
+        fetch: What was wanted.
+        copy: What will be remembered; its signature comes when it is in place.
+        staged: The bytes; ``None`` when they are in place already.
+        counts: Whether it is news: not so when the Source said that our copy is still good.
+        local: Whether the bytes are those of another copy here, and were not fetched.
+        patched: Bytes of the patch that made it of the copy before; ``None`` when none did.
+        contradicts: How the bytes are not what the list says, where they are kept all the same.
+    """
+
+    fetch: Fetch
+    copy: Copy
+    staged: StagedCopy | None
+    counts: bool = True
+    local: bool = False
+    patched: int | None = None
+    contradicts: str = ""
+
+
+class CommitBatch:
+    """Takes finished fetches; installs and remembers them group by group.
+
+    Args:
+        copies: The mirror's files.
+        state: The mirror's memory.
+        clock: Time.
+        policy: How strict.
+        report: Takes events.
+    """
+
+    def __init__(
+        self,
+        *,
+        copies: Copies,
+        state: MirrorStateStore,
+        clock: Clock,
+        policy: TransferPolicy,
+        report: Reporter,
+    ) -> None:
+        self._copies = copies
+        self._state = state
+        self._clock = clock
+        self._policy = policy
+        self._report = report
+        self._group: list[StagedResource] = []
+        self._failed: list[Pending] = []
+        self._finished: list[str] = []
+        self._patched: list[PatchRow] = []
+        self._opened_at = clock.monotonic()
+        self._quarantine_count = 0
+        self.tally = TransferTally()
+
+    def now(self) -> int:
+        """Return the present moment in microseconds."""
+        return to_microseconds(self._clock.now())
+
+    def new_copy(
+        self,
+        listed: ListedEntry,
+        length: int,
+        digests: str,
+        headers: Mapping[str, str],
+        fixity: Fixity,
+    ) -> Copy:
+        """Return what is remembered of a resource whose bytes are good.
+
+        Args:
+            listed: What the Source says of it.
+            length: Bytes.
+            digests: Their digests.
+            headers: Of the answer that brought them; none when its server said nothing of it.
+            fixity: How well they are proven.
+        """
+        etag, last_modified = validators_of(headers)
+        return Copy(
+            uri=listed.uri,
+            path=listed.path,
+            length=length,
+            digests=digests,
+            listed=listed.hash,
+            lastmod=listed.lastmod if listed.hash else self.lastmod_to_record(listed, headers),
+            etag=etag,
+            last_modified=last_modified,
+            signature="",
+            fixity=fixity,
+            installed=self.now(),
+        )
+
+    def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
+        """Return the ``lastmod`` to remember with what an answer brought, or said to be the same.
+
+        Its bytes are those of the moment when its server made it, as far as that says so; else of
+        the beginning of the run.
+        """
+        served = served_at(headers)
+        as_of = self._policy.began if served is None else to_microseconds(served)
+        return recordable_lastmod(listed, as_of)
+
+    def add(self, ready: StagedResource) -> None:
+        """Take a resource whose bytes are good."""
+        self.tally.open_dates += ready.copy.lastmod != ready.fetch.listed.lastmod
+        self.tally.undecided += ready.fetch.listed.change == DISPUTED
+        self._group.append(ready)
+
+    def add_unchanged(self, fetch: Fetch) -> None:
+        """Take a resource of which all stays as it is."""
+        self._finished.append(fetch.listed.uri)
+        self.tally.undecided += fetch.listed.change == DISPUTED
+        if fetch.before is not None:
+            self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
+
+    def add_failure(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
+        """Take a resource that could not be had; the copy that is here stays.
+
+        Returns:
+            Whether that is a failure: not so where what the Source does not give is accepted.
+        """
+        listed = fetch.listed
+        if listed.change == DISPUTED and code in ABSENT_CODES:
+            self._record_as_gone(fetch)
+            return False
+        self.tally.undecided += listed.undated
+        status = self._policy.status_of(code)
+        self.tally.absent += status == "absent"
+        self.tally.skipped += status == "skipped"
+        self.tally.failed += status == "error"
+        self._failed.append(self._fetch_task(listed, code, reason, tries))
+        self._report(
+            "item",
+            {
+                "status": status,
+                "action": "create" if fetch.creates else "update",
+                "uri": listed.loc,
+                "path": listed.path,
+                "code": code,
+                "reason": reason,
+                "tries": tries,
+                "kept": not fetch.creates,
+            },
+        )
+        return status == "error"
+
+    def _record_as_gone(self, fetch: Fetch) -> None:
+        """Take what one list calls deleted, and the Source does not have, though another has it."""
+        self.tally.gone += 1
+        if fetch.before is None:
+            self._finished.append(fetch.listed.uri)
+            return
+        at, generation = self._policy.at, self._policy.generation
+        row = pending_delete(
+            fetch.before, reason=ABSENT, now=self.now(), at=at, generation=generation
+        )
+        if is_restored(fetch.before):
+            row = row._replace(task=PendingTask.RETAIN, reason="", code=RESTORED)
+        elif not self._policy.deletes:
+            row = row._replace(task=PendingTask.RETAIN)
+        self._failed.append(row)
+
+    def _fetch_task(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
+        """Return the task of a resource that is not here as listed; the report names the first."""
+        is_failure = self._policy.status_of(code) == "error"
+        if is_failure and len(self.tally.failures) < _MAX_FAILURES:
+            self.tally.failures.append(
+                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
+            )
+        return pending_fetch(
+            listed,
+            known=self._state.pending_of(listed.uri),
+            now=self.now(),
+            at=self._policy.at,
+            generation=self._policy.generation,
+            code=code,
+            reason=reason,
+        )
+
+    def add_failed_patch(self, fetch: Fetch, reason: str) -> None:
+        """Take a patch that was of no use; the whole resource is fetched instead."""
+        self.tally.unpatched += 1
+        listed = fetch.listed
+        self._patched.append(PatchRow(listed.uri, self.now(), reason))
+        self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
+
+    def flush_when_due(self) -> None:
+        """Finish the group when it is large or old enough."""
+        waiting = len(self._group) + len(self._failed) + len(self._finished)
+        if waiting >= _GROUP or (
+            waiting and self._clock.monotonic() - self._opened_at >= _GROUP_SECONDS
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Make the group durable, then remember it.
+
+        Raises:
+            DiskFullError: No room is left; what could be installed is remembered.
+            StorageError: The mirror cannot be written; the same holds.
+        """
+        self._opened_at = self._clock.monotonic()  # first: what it may raise must lose nothing
+        group, self._group = self._group, []
+        staged = [ready for ready in group if ready.staged is not None]
+        befores: dict[str, Copy | None] = {}
+        if staged:
+            # Killed in the middle, nobody could tell which of the files are old and which new.
+            befores = {ready.copy.uri: self._previous_copy(ready) for ready in staged}
+            doubted = [befores[ready.copy.uri] or ready.copy for ready in staged]
+            self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in doubted]))
+        results = self._copies.install([_installation_of(ready) for ready in staged])
+        self._report_quarantined()
+        installed = [ready for ready in group if ready.staged is None]
+        refused: dict[str, Copy | None] = {}
+        broken: StorageError | None = None
+        for ready, result in zip(staged, results, strict=True):
+            if isinstance(result, str):
+                copy = ready.copy._replace(signature=result)
+                installed.append(replace(ready, copy=copy))
+            elif result.code in _RESOURCE_ERROR_CODES:
+                refused[ready.copy.uri] = befores[ready.copy.uri]
+                self.add_failure(ready.fetch, result.code, result.message, 1)
+            else:
+                broken = result if broken is None or isinstance(result, DiskFullError) else broken
+        self._commit(installed, refused)
+        for ready in installed:
+            if ready.counts:
+                self._count(ready)
+        if broken is not None:
+            raise broken
+
+    def _report_quarantined(self) -> None:
+        """Say which files were in the way, and where they are now; the first of very many."""
+        for path, place in self._copies.newly_quarantined():
+            self._quarantine_count += 1
+            if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
+                self._report("warning", quarantine_warning(path, place))
+
+    def _previous_copy(self, ready: StagedResource) -> Copy | None:
+        return None if ready.fetch.before is None else self._state.copy(ready.copy.uri)
+
+    def _commit(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
+        failed, self._failed = self._failed, []
+        settled, self._finished = self._finished, []
+        patched, self._patched = self._patched, []
+        patched += (
+            PatchRow(ready.copy.uri, ready.copy.installed, "")
+            for ready in installed
+            if ready.patched is not None
+        )
+        failed += (
+            self._fetch_task(ready.fetch.listed, CONTRADICTING, ready.contradicts, 1)
+            for ready in installed
+            if ready.contradicts
+        )
+        if installed or refused or failed or settled or patched:
+            self._state.commit(
+                StateTransaction(
+                    suspect=[before for before in refused.values() if before is not None],
+                    removed=[uri for uri, before in refused.items() if before is None],
+                    installed=[ready.copy for ready in installed],
+                    pending=failed,
+                    completed=settled,
+                    patched=patched,
+                    notes=encode_notes(
+                        unsure=True if self.tally.open_dates else None,
+                        baseline_due=True if self.tally.undecided else None,
+                    ),
+                )
+            )
+
+    def _count(self, ready: StagedResource) -> None:
+        fetch, copy, tally = ready.fetch, ready.copy, self.tally
+        before = fetch.before
+        is_equal = not (fetch.creates or ready.contradicts) and has_bytes(before, copy.digests)
+        if is_equal:
+            tally.same += 1
+            tally.refetched += 1
+        elif fetch.creates:
+            tally.created += 1
+        else:
+            tally.updated += 1
+        tally.useful += copy.length if ready.staged is not None else 0
+        tally.patched += ready.patched is not None
+        tally.contradicting += bool(ready.contradicts)
+        tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
+        code, reason = CONTRADICTING, ready.contradicts
+        contradiction = {"code": code, "reason": reason} if reason else {}
+        self._report(
+            "item",
+            {
+                "status": "notneeded" if is_equal else "ok",
+                "action": "create" if fetch.creates else "update",
+                "uri": fetch.listed.loc,
+                "path": copy.path,
+                "bytes": copy.length,
+                "was_bytes": None if before is None else before.length,
+                "hash": copy.digests,
+                "verified": copy.fixity == Fixity.VERIFIED,
+                "fixity": copy.fixity,
+                "adopted": ready.staged is None,
+                "local": ready.local,
+                "patched": ready.patched,
+                **contradiction,
+            },
+        )
+
+
+def _installation_of(ready: StagedResource) -> CopyInstallation:
+    assert ready.staged is not None
+    before, lastmod = ready.fetch.before, ready.fetch.listed.lastmod
+    return CopyInstallation(
+        staged=ready.staged,
+        path=ready.copy.path,
+        lastmod=None if lastmod is None else from_microseconds(lastmod),
+        replaces=None if before is None else before.signature,
+    )

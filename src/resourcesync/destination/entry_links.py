@@ -1,0 +1,88 @@
+"""What listed entries link to is remembered with the mirror, for whoever publishes it again.
+
+Most lists have no such links; then nothing is read, and nothing is written.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from resourcesync.destination.planner import FILTERED, ListedEntry
+from resourcesync.destination.uris import normalise
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.digests import format_digests
+from resourcesync.model.resources import Resource
+from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.vocabulary import ChangeKind, Relation
+from resourcesync.ports.mirror import EntryLink, EntryRow, MirrorStateStore, StateTransaction
+
+ENTRY_LINKS_COMPLETE: Final = "entries-known"
+"""The note that says that a whole list was read since links of entries are remembered."""
+
+STORED_RELATIONS: Final = frozenset(
+    {
+        Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
+        Relation.COLLECTION, Relation.ALTERNATE, "license",
+    }
+)  # fmt: skip
+"""The relations that are remembered."""
+
+_MAX_ENTRY_LINKS: Final = 64
+_MAX_ENTRY_SIZE: Final = 16_384
+_CHUNK: Final = 1_000
+_WITHOUT_LINKS: Final = frozenset({FILTERED, ChangeKind.DELETED})
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_entry_links(resource: Resource) -> str:
+    """Return the links of an entry as they are remembered; empty for none."""
+    found = [
+        EntryLink(
+            rel=rel,
+            href=_encode_uri(link.href),
+            media_type=link.media_type,
+            hash=format_digests(link.digests),
+            length=link.length,
+            modified=known_microseconds(link.modified),
+        )
+        for link in resource.links
+        for rel in sorted(STORED_RELATIONS.intersection(link.rel.lower().split()))
+    ]
+    text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
+    return text if len(text) <= _MAX_ENTRY_SIZE else ""
+
+
+def _encode_uri(uri: str) -> str:
+    try:
+        return normalise(uri)
+    except OutOfScopeError:  # such as urn:isbn:…
+        return uri
+
+
+def store_entry_links(
+    state: MirrorStateStore, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
+) -> None:
+    """Remember what entries link to now.
+
+    Args:
+        state: The mirror's memory.
+        rows: The last word on each URI.
+        generation: The reading that they are of.
+        now: The present moment, microseconds.
+        anew: Whether they are all there are: then entries without links need no word.
+    """
+    found = _entry_rows(state, rows, generation, anew=anew)
+    while chunk := list(islice(found, _CHUNK)):
+        state.commit(StateTransaction(entries=chunk, now=now))
+
+
+def _entry_rows(
+    state: MirrorStateStore, rows: Iterable[ListedEntry], generation: int, *, anew: bool
+) -> Iterator[EntryRow]:
+    for row in rows:
+        if row.change in _WITHOUT_LINKS:
+            continue
+        if row.entry or (not anew and state.entry_links(row.uri)):
+            yield EntryRow(row.uri, row.entry, generation)

@@ -1,0 +1,352 @@
+"""Why one resource is here, or not, or not as listed: from the mirror's memory and the lists."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from urllib.parse import quote
+
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.fixity import SuspectMarker, listed_from_copy
+from resourcesync.destination.mappers import owner_of, uris_at
+from resourcesync.destination.mapping import normalise
+from resourcesync.destination.planner import (
+    CONTRADICTING,
+    DAMAGED,
+    FILTERED,
+    ListedEntry,
+    Match,
+    is_suspect,
+    is_unknown,
+    match_copy,
+)
+from resourcesync.destination.reports import AuditFinding
+from resourcesync.destination.session import SyncSession
+from resourcesync.destination.uris import percent_encode
+from resourcesync.errors import OutOfScopeError, ResourceSyncError
+from resourcesync.model.digests import Digest, disagree, parse_digests
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports.changes import LoggedChange
+from resourcesync.ports.mirror import (
+    Copy,
+    Fixity,
+    MirrorStateStore,
+    PatchRow,
+    Pending,
+    PendingTask,
+    RefusedRow,
+    TrashRow,
+)
+
+Findings = Callable[[], Iterable[AuditFinding]]
+_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
+
+
+class ResourceVerdict(StrEnum):
+    """What it comes down to, in a sentence."""
+
+    AS_LISTED = "it is here as the Source lists it"
+    AS_FETCHED = "it is here as it was fetched; the Source was not asked"
+    LOST = "its file was removed here since it was fetched"
+    ALTERED = "its file was altered here since it was fetched"
+    DISAGREES = "the Source's list and its content disagree"
+    FAILED = "the Source lists it, and it could not be had"
+    WAITING = "the Source lists it, and it is not fetched yet"
+    OUTDATED = "the Source lists a newer version"
+    UNPROVEN = "the list tells too little: only the Source itself can say"
+    EDITED = "the Source took it away; its file was changed here, and is kept"
+    HELD = "the Source took it away; the deletion is held back"
+    KEPT = "the Source does not list it; the copy is kept"
+    UNWANTED = "the Source lists it; the filters do not want it any more, and the copy is kept"
+    GONE = "the Source took it away, and so did we"
+    REFUSED = "the Source lists it in a way that cannot be used"
+    FILTERED = "the Source lists it; the mirror's filters do not want it"
+    UNKNOWN = "the Source does not list it, and it never was here"
+    UNASKED = "it is not here, and the Source was not asked"
+    SOUND_AGAIN = "an audit found its file altered; now it is as it was fetched"
+    FOREIGN = "it did not come from the Source: not ours, left alone"
+    OWN = "it belongs to the mirror itself"
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self in _SOUND_VERDICTS
+
+
+_SOUND_VERDICTS: Final = frozenset(
+    {
+        ResourceVerdict.AS_LISTED,
+        ResourceVerdict.AS_FETCHED,
+        ResourceVerdict.GONE,
+        ResourceVerdict.FILTERED,
+        ResourceVerdict.UNWANTED,
+        ResourceVerdict.UNPROVEN,
+        ResourceVerdict.SOUND_AGAIN,
+        ResourceVerdict.FOREIGN,
+        ResourceVerdict.OWN,
+    }
+)
+_OWN_FOLDER: Final = ".resourcesync"
+_MAX_REFERRERS: Final = 20
+_URI_SAFE: Final = "/%?&=;:@!$'()*+,"
+
+
+@dataclass(slots=True, kw_only=True)
+class Explanation:
+    """What is known of one resource.
+
+    Attributes:
+        source: The Source's address.
+        uri: Its URI, normalised; as it was given when it cannot be normalised.
+        path: Its place in the mirror; empty when it has none.
+        copy: The copy, as the mirror remembers it.
+        is_there: Whether a file is there.
+        read: Length and digests of its bytes, as read now; ``None`` when no file is there.
+        is_altered: Whether its bytes, as read now, are not those that were put there.
+        listed: What the Source lists; ``None`` when it does not, or was not asked.
+        list_uri: Where it lists it.
+        asked: Whether the Source was asked.
+        trouble: Why the Source could not be asked.
+        pending: What is still to be done.
+        refused: Why the Source's entry cannot be used.
+        trash: Where its last copy went.
+        last: The last change of it that is remembered.
+        finding: What the last audit that found anything said of it.
+        set_aside: Where files went that were in its place and not what we put there, newest last.
+        via: The first entries that link to it, when it is here, or wanted, for that alone.
+        patched: What became of the last patch of it.
+    """
+
+    source: str
+    uri: str
+    path: str = ""
+    copy: Copy | None = None
+    is_present: bool = False
+    file_content: tuple[int, tuple[Digest, ...]] | None = None
+    is_altered: bool = False
+    listed: ListedEntry | None = None
+    list_uri: str = ""
+    is_source_read: bool = False
+    source_error: str = ""
+    pending: Pending | None = None
+    refused: RefusedRow | None = None
+    trash: TrashRow | None = None
+    last_change: LoggedChange | None = None
+    finding: AuditFinding | None = None
+    via: tuple[str, ...] = ()
+    patched: PatchRow | None = None
+    quarantined: Sequence[str] = ()
+
+    @property
+    def verdict(self) -> ResourceVerdict:
+        """What it comes down to."""
+        if self.path.partition("/")[0] == _OWN_FOLDER:
+            return ResourceVerdict.OWN
+        return self._verdict_of_task() or self._verdict_of_entry() or self._verdict_of_copy()
+
+    @property
+    def retained_copy(self) -> str:
+        """Which copy stays while something is wrong."""
+        if self.copy is None or not self.is_present:
+            return "nothing is here"
+        proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
+        return f"kept our {proven}copy"
+
+    def _verdict_of_task(self) -> ResourceVerdict | None:
+        pending = self.pending
+        if pending is None or pending.code == DAMAGED:
+            return None
+        if pending.task == PendingTask.DELETE:
+            return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
+        if pending.code in _DISAGREEING:
+            return ResourceVerdict.DISAGREES
+        return ResourceVerdict.FAILED if pending.code else ResourceVerdict.WAITING
+
+    def _verdict_of_entry(self) -> ResourceVerdict | None:
+        if self.refused is not None and self.copy is None:
+            return ResourceVerdict.REFUSED
+        if self.copy is not None:
+            if not self.is_present:
+                return ResourceVerdict.LOST
+            if self.is_altered:
+                return ResourceVerdict.ALTERED
+            return ResourceVerdict.SOUND_AGAIN if is_suspect(self.copy) else None
+        if self.listed is not None and self.listed.change == FILTERED:
+            return ResourceVerdict.FILTERED
+        if self.listed is not None and self.listed.change != ChangeKind.DELETED:
+            return ResourceVerdict.WAITING
+        return None
+
+    def _verdict_without_copy(self) -> ResourceVerdict:
+        if self.is_present:
+            return ResourceVerdict.FOREIGN
+        if self.listed is not None or self.trash is not None or self.last_change is not None:
+            return ResourceVerdict.GONE
+        return ResourceVerdict.UNKNOWN if self.is_source_read else ResourceVerdict.UNASKED
+
+    def _verdict_of_copy(self) -> ResourceVerdict:
+        if self.copy is None:
+            return self._verdict_without_copy()
+        if not self.is_source_read:
+            return ResourceVerdict.AS_FETCHED
+        if self.listed is None or self.listed.change == ChangeKind.DELETED:
+            return ResourceVerdict.KEPT
+        if self.listed.change == FILTERED:
+            return ResourceVerdict.UNWANTED
+        match match_copy(self.copy, self.listed):
+            case Match.SAME:
+                return ResourceVerdict.AS_LISTED
+            case Match.DIFFERENT:
+                return ResourceVerdict.OUTDATED
+            case Match.UNKNOWN:
+                return ResourceVerdict.UNPROVEN
+
+
+def explain(
+    pull: SyncSession, names: Sequence[str], findings: Findings, *, offline: bool
+) -> Explanation:
+    """Find out what there is to know of one resource; no copy is changed.
+
+    A copy that is not what was put there is in doubt from then on, as after an audit.
+
+    Args:
+        pull: What to work with; only its reading side is used.
+        names: Its URI; or what may be its path in the mirror or at the Source, the likeliest
+            first.
+        findings: Returns what the last audit found.
+        offline: Ask nobody.
+
+    Raises:
+        StorageError: The mirror cannot be read.
+    """
+    name, uri = _resolve_name(pull, names)
+    identity = pull.sync_state.identity
+    source = "" if identity is None else identity.source
+    known = Explanation(source=source, uri=uri, path="" if "://" in name else _relative_path(name))
+    load_recorded(pull.state, known)
+    if not offline and known.path.partition("/")[0] != _OWN_FOLDER:
+        try:
+            _read_listed(pull, known)
+        except ResourceSyncError as error:
+            known.source_error = error.message
+    known.path = known.path or _path_of(pull, uri)
+    _read_file(pull, known)
+    _mark_suspect(pull, known)
+    known.finding = next(
+        (it for it in findings() if it.path == known.path or (uri and it.uri == uri)), None
+    )
+    return known
+
+
+def _resolve_name(pull: SyncSession, names: Sequence[str]) -> tuple[str, str]:
+    """Return the name that the mirror knows something of, and its URI; else the first one.
+
+    What no name in the mirror says may be one at the Source, where no file bears it here.
+    """
+    pairs = [(name, uri) for name in names for uri in _uris_of(pull, name)]
+    for name, uri in pairs:
+        if _is_known(pull.state, uri):
+            return name, uri
+    if (
+        "://" not in names[0]
+        and pull.dependencies.copies.digest(_relative_path(names[0]), ()) is None
+    ):
+        for uri in (_uri_at_source(pull, name) for name in names):
+            if _is_known(pull.state, uri):
+                return uri, uri
+    return pairs[0]
+
+
+def _is_known(state: MirrorStateStore, uri: str) -> bool:
+    if state.copy(uri) or state.pending_of(uri) or state.trash_of(uri):
+        return True
+    return any(row.uri == uri for row in state.refused())
+
+
+def _uri_at_source(pull: SyncSession, name: str) -> str:
+    """Return the URI of what has this path at the Source, where its place here is another."""
+    identity = pull.sync_state.identity
+    if identity is None:
+        return name
+    try:
+        return normalise(identity.base + quote(_relative_path(name), safe=_URI_SAFE))
+    except OutOfScopeError:
+        return name
+
+
+def _uris_of(pull: SyncSession, name: str) -> list[str]:
+    if "://" not in name:
+        mapping, path = pull.selection.mapping, _relative_path(name)
+        owner = owner_of(pull.state, mapping, path)
+        return [owner] if owner else [*uris_at(mapping, path), name]
+    try:
+        return [normalise(pull.selection.mirror_uri(percent_encode(name)))]
+    except OutOfScopeError:
+        return [name]
+
+
+def _relative_path(path: str) -> str:
+    return path.removeprefix("./").removeprefix("/")
+
+
+def _path_of(pull: SyncSession, uri: str) -> str:
+    row = pull.selection.retained_row(uri)
+    return "" if row is None else row.path
+
+
+def load_recorded(state: MirrorStateStore, known: Explanation) -> None:
+    """Add what the mirror's memory knows of a resource, by its URI."""
+    uri = known.uri
+    known.copy = copy = state.copy(uri)
+    pending = state.pending_of(uri)
+    known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending
+    known.refused = next((row for row in state.refused() if row.uri == uri), None)
+    known.trash = state.trash_of(uri)
+    known.last_change = next(state.changes_of(uri), None)
+    known.via = tuple(state.referrers(uri, _MAX_REFERRERS))
+    known.patched = state.last_patch(uri)
+    if copy is not None:
+        known.path = copy.path
+
+
+def _read_file(pull: SyncSession, known: Explanation) -> None:
+    """Read the file that is there, and hold it against what was put there."""
+    copies, copy = pull.dependencies.copies, known.copy
+    known.quarantined = copies.quarantined(known.path) if known.path else ()
+    digests = () if copy is None else parse_digests(copy.digests)
+    found = copies.digest(known.path, [it.algorithm for it in digests]) if known.path else None
+    known.is_present, known.file_content = found is not None, found
+    if copy is not None and found is not None:
+        is_same = found[0] == copy.length and not disagree(found[1], digests)
+        known.is_altered = is_unknown(copy) or not is_same
+
+
+def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
+    """Remember that a copy is not what was put there, so that what is advised does mend it."""
+    copy, row = known.copy, known.listed
+    if copy is None or is_unknown(copy) or (known.is_present and not known.is_altered):
+        return
+    if known.pending is not None and known.pending.task == PendingTask.DELETE:
+        return  # it is to go, not to be fetched again
+    is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
+    if known.is_source_read and not is_listed:
+        return  # it could not be fetched again
+    doubts = SuspectMarker(pull, offline=row is None)
+    reason = "changed here since it was fetched" if known.is_present else "missing"
+    doubts.mark_suspect(copy, row or listed_from_copy(copy), reason)
+    doubts.flush()
+
+
+def _read_listed(pull: SyncSession, known: Explanation) -> None:
+    with ExitStack() as held:
+        account = Baseline(pull).read_listed_rows(held)
+        known.is_source_read = True
+        for row in account.rows():
+            if row.uri == known.uri:
+                known.listed, known.path = row, row.path
+                found = pull.found.change_list if row.change else pull.found.resource_list
+                known.list_uri = found or ""
+                known.via = known.via or ((row.via,) if row.via else ())
+    refusals = pull.selection.refusals.stored
+    known.refused = next((row for row in refusals if row.uri == known.uri), known.refused)

@@ -1,0 +1,332 @@
+"""What the system says of temporary files on the mirror's disk, in our words.
+
+Put the entries of foreign lists in order, in memory that does not grow with their number.
+
+The specification asks no order of a list, and everything here compares accounts in order. A list
+that is in order already, as most are, is only written down and read back; it is never sorted.
+"""
+
+import errno
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from heapq import merge
+from itertools import islice
+from operator import itemgetter, lt
+from types import TracebackType
+from typing import BinaryIO, Final, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
+
+from resourcesync.errors import DiskFullError, StorageError
+
+_DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def translate_disk_errors(what: str) -> Iterator[None]:
+    """Turn the system's errors into ours.
+
+    Args:
+        what: What is worked with, as in ``a temporary file of the mirror``.
+
+    Raises:
+        DiskFullError: No room is left.
+        StorageError: Anything else went wrong.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in _DISK_FULL_ERRNOS
+        kind = DiskFullError if is_full else StorageError
+        raise kind(
+            f"{what} failed: {error.strerror or error}",
+            evidence=(("kept", "all complete copies"),),
+            hint=f"{'make room' if is_full else 'look at the disk'}, then run the same command",
+        ) from error
+
+
+T = TypeVar("T")
+_Row = tuple[str, bytes]
+
+_FAN_IN: Final = 64
+"""Runs merged at a time: each holds one block in memory."""
+_BLOCK_ROWS: Final = 64
+_BLOCK_BYTES: Final = 16_384
+"""Small, so that merging takes no more memory than the entries that wait did."""
+_MAX_WAITING: Final = 33_554_432
+"""Bytes of entries that wait in memory, however few they are."""
+_GROUP: Final = 256
+_LENGTH_BYTES: Final = 8
+_TEMPORARY_FILE: Final = "a temporary file of the mirror"
+
+_key_of: Final = itemgetter(0)
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+class SorterClosedError(ValueError):
+    """A spool was filled after its end, or used after it was closed: a fault of the caller."""
+
+
+class _SortedRun(NamedTuple):
+    """Rows in order, somewhere in the spill file: from ``start`` to ``end``, in bytes."""
+
+    start: int
+    end: int
+
+
+class ExternalSorter(Generic[T]):
+    """Takes entries in any order, gives them back in order of their keys, as often as wanted.
+
+    Entries of equal keys come in the order in which they were added. All entries are taken before
+    the first is given, so a list can be checked whole before anything is done with it.
+
+    At most ``run_length`` entries, and 32 MiB, wait in memory. More go to one temporary file, or
+    to two while runs are merged.
+
+    Args:
+        key: What entries are ordered by, as strings of code points.
+        dump: Turns an entry into bytes.
+        load: Turns the bytes back into an equal entry.
+        spill: Opens a temporary file to write and read; it must vanish when it is closed.
+        run_length: Entries to sort at a time.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: Callable[[T], str],
+        dump: Callable[[T], bytes],
+        load: Callable[[bytes], T],
+        spill: Callable[[], BinaryIO],
+        run_length: int = 20_000,
+    ) -> None:
+        if run_length < 1:
+            raise ValueError("a run has one entry at least")
+        self._key = key
+        self._dump = dump
+        self._load = load
+        self._spill = spill
+        self._run_length = run_length
+        # Two lists, not one of pairs: pairs would keep the garbage collector busy.
+        self._keys: list[str] = []
+        self._rows: list[bytes] = []
+        self._weight = 0
+        self._in_order = True
+        self._last = ""
+        self._written = 0
+        self._file: BinaryIO | None = None
+        self._runs: list[_SortedRun] = []
+        self._run_last = ""
+        self._has_ended = False
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._written + len(self._rows)
+
+    def add(self, entry: T) -> None:
+        """Take one entry.
+
+        Raises:
+            StorageError: The temporary file cannot be written; the spool is of no more use.
+            SpoolClosedError: The input has ended.
+        """
+        if self._has_ended:
+            raise SorterClosedError("the spool takes no more entries")
+        key, row = self._key(entry), self._dump(entry)
+        if key < self._last:
+            self._in_order = False
+        self._last = key
+        self._keys.append(key)
+        rows = self._rows
+        rows.append(row)
+        self._weight += len(row)
+        if len(rows) >= self._run_length or self._weight >= _MAX_WAITING:
+            self._write_run()
+
+    def add_all(self, entries: Iterable[T]) -> None:
+        """Take entries as `add` does one by one, in groups that are small beside a run.
+
+        Raises:
+            StorageError: As `add` does.
+            SpoolClosedError: The input has ended.
+        """
+        rest = iter(entries)
+        while group := list(islice(rest, min(_GROUP, self._run_length - len(self._rows)))):
+            if self._has_ended:
+                raise SorterClosedError("the spool takes no more entries")
+            keys = list(map(self._key, group))
+            if keys[0] < self._last or any(map(lt, keys[1:], keys)):
+                self._in_order = False
+            self._last = keys[-1]
+            rows = list(map(self._dump, group))
+            self._keys += keys
+            self._rows += rows
+            self._weight += sum(map(len, rows))
+            if len(self._rows) >= self._run_length or self._weight >= _MAX_WAITING:
+                self._write_run()
+
+    def close_input(self) -> None:
+        """End the input; the first reading does so by itself.
+
+        Raises:
+            StorageError: The temporary file cannot be written.
+        """
+        if self._has_ended:
+            return
+        self._has_ended = True
+        if self._file is None:
+            self._sort_waiting()
+            return
+        if self._rows:
+            self._write_run()
+        while len(self._runs) > _FAN_IN:
+            self._merge_runs(self._file)
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):
+            self._file.flush()
+
+    def __iter__(self) -> Iterator[T]:
+        """Give the entries in order; several readings may go on at a time.
+
+        Raises:
+            StorageError: The temporary file cannot be read.
+            SpoolClosedError: The spool is closed.
+        """
+        if self._is_closed:
+            raise SorterClosedError("the spool is closed")
+        self.close_input()
+        if self._file is None:
+            return map(self._load, self._rows)
+        if len(self._runs) == 1:
+            return map(self._load, self._read(self._file, self._runs[0]))
+        entries = (map(self._load, self._read(self._file, run)) for run in self._runs)
+        return merge(*entries, key=self._key)
+
+    def close(self) -> None:
+        """Forget everything and remove the temporary file; it is no error to do so twice."""
+        self._has_ended = self._is_closed = True
+        self._keys, self._rows, self._runs, self._written = [], [], [], 0
+        file, self._file = self._file, None
+        if file is not None:
+            _discard(file)
+
+    # --- runs ---
+
+    def _sort_waiting(self) -> None:
+        if not self._in_order:
+            keys, rows = self._keys, self._rows
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            self._keys, self._rows = [keys[i] for i in order], [rows[i] for i in order]
+            self._in_order = True
+
+    def _write_run(self) -> None:
+        """Write what waits as a run of its own, or at the end of the last one if it fits there."""
+        self._sort_waiting()
+        first, last = self._keys[0], self._keys[-1]
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE):
+            if self._file is None:
+                self._file = self._spill()
+            start = end = self._runs[-1].end if self._runs else 0
+            if self._runs and first >= self._run_last:
+                start = self._runs.pop().start
+            self._runs.append(_SortedRun(start, _write(self._file, end, self._rows)))
+        self._run_last = last
+        self._written += len(self._rows)
+        self._keys, self._rows, self._weight, self._last = [], [], 0, ""
+
+    def _merge_runs(self, old: BinaryIO) -> None:
+        """Merge every 64 neighbouring runs into one, in a new file in place of the old one."""
+        runs, self._runs = self._runs, []
+        with self._close_on_error(), translate_disk_errors(_TEMPORARY_FILE), _discarding(old):
+            new = self._file = self._spill()
+            end = 0
+            for first in range(0, len(runs), _FAN_IN):
+                group = runs[first : first + _FAN_IN]
+                rows = merge(*(self._keyed(old, run) for run in group), key=_key_of)
+                start, end = end, _write(new, end, map(itemgetter(1), rows))
+                self._runs.append(_SortedRun(start, end))
+
+    @contextmanager
+    def _close_on_error(self) -> Iterator[None]:
+        """Close the spool when something fails: a part of a list must never pass for all of it."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _keyed(self, file: BinaryIO, run: _SortedRun) -> Iterator[_Row]:
+        return ((self._key(self._load(row)), row) for row in self._read(file, run))
+
+    @staticmethod
+    def _read(file: BinaryIO, run: _SortedRun) -> Iterator[bytes]:
+        """Yield the rows of a run; each block is looked up anew, so that readings may overlap."""
+        at, end = run.start, run.end
+        while at < end:
+            with translate_disk_errors(_TEMPORARY_FILE):
+                file.seek(at)
+                size = int.from_bytes(file.read(_LENGTH_BYTES))
+                block = file.read(size)
+            if len(block) != size or not size:
+                raise StorageError(
+                    "a temporary file of the mirror was cut short",
+                    hint="look at the disk, then run the same command",
+                )
+            at += _LENGTH_BYTES + size
+            rows = _decode(block)
+            del block  # many runs may wait here, each with its rows
+            yield from rows
+
+
+def merge_sorted(spools: Sequence[ExternalSorter[T]], key: Callable[[T], str]) -> Iterator[T]:
+    """Give the entries of several spools in one order; of equal keys, those of the first first."""
+    if len(spools) == 1:
+        return iter(spools[0])
+    return merge(*spools, key=key)
+
+
+def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:
+    """Write rows in blocks at a place; return where they end."""
+    file.seek(at)
+    block: list[bytes] = []
+    weight = 0
+    for row in rows:
+        block.append(row)
+        weight += len(row)
+        if len(block) >= _BLOCK_ROWS or weight >= _BLOCK_BYTES:
+            at += _write_block(file, block)
+            block.clear()
+            weight = 0
+    return at + _write_block(file, block) if block else at
+
+
+def _write_block(file: BinaryIO, rows: list[bytes]) -> int:
+    data = _encode(rows)
+    file.write(len(data).to_bytes(_LENGTH_BYTES))
+    file.write(data)
+    return _LENGTH_BYTES + len(data)
+
+
+def _discard(file: BinaryIO) -> None:
+    """Close a file that nobody needs: that its last bytes do not fit on the disk is no matter."""
+    with suppress(OSError, StorageError):
+        file.close()
+
+
+@contextmanager
+def _discarding(file: BinaryIO) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        _discard(file)

@@ -1,0 +1,181 @@
+"""What is wanted, and what the manifests of packages say they hold of it; both in URI order."""
+
+import marshal
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import BinaryIO, Final, NamedTuple
+
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.mapping import normalise
+from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.destination.uris import percent_encode
+from resourcesync.documents.packages.planning import ManifestEntry, content_of
+from resourcesync.documents.reader import Document
+from resourcesync.errors import OutOfScopeError
+from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import known_microseconds
+from resourcesync.ports.mirror import Copy
+
+OpenTemporary = Callable[[], BinaryIO]
+Order = tuple[int, Fetch]
+"""The position of an entry in a manifest, and what it is to be the bytes of."""
+
+_MAX_VERSIONS: Final = 4_096
+"""Versions of one resource that are looked at: the last ones."""
+_SECOND: Final = 1_000_000
+_ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
+
+
+class ManifestRow(NamedTuple):
+    """What a manifest says of one thing that its package holds.
+
+    Attributes:
+        uri: The resource, normalised.
+        package: The number of the package in its batch.
+        position: The position in the manifest.
+        hash: The ``hash``, in our form.
+        length: Bytes, or ``None``.
+        lastmod: ``lastmod``, else the time of the change, in microseconds; or ``None``.
+    """
+
+    uri: str
+    package: int
+    position: int
+    hash: str
+    length: int | None
+    lastmod: int | None
+
+
+class PackageTrust(NamedTuple):
+    """How far what a package says may be believed where no digest proves it.
+
+    Attributes:
+        through: Everything up to here is in it, microseconds; -1 when nobody says.
+        is_near: Whether it lies where its dump does.
+        is_list: Whether what is wanted was read from its own manifest.
+    """
+
+    complete_until: int
+    is_near: bool
+    is_list: bool
+
+
+def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> bool:
+    """Whether a package may hold the version of a resource that is listed.
+
+    Without a digest in the list, the times must be the same, and the package a second younger: two
+    changes within one second cannot be told apart by their times.
+    """
+    if listed.hash == held.hash and _ONE_STRONG.fullmatch(listed.hash):
+        return held.length in (None, listed.length) or listed.length is None  # the common case
+    if None not in (listed.length, held.length) and listed.length != held.length:
+        return False
+    claims, told = usable(parse_digests(listed.hash)), parse_digests(held.hash)
+    if claims and agree(told, claims):
+        return True
+    if claims and disagree(told, claims):
+        return False
+    if listed.lastmod is None or held.lastmod != listed.lastmod:
+        return bool(claims) and None in (listed.lastmod, held.lastmod)
+    settled = terms.is_list or terms.complete_until >= listed.lastmod + _SECOND
+    return bool(claims) or (settled and terms.is_near)
+
+
+def read_manifest(manifest: Document, package: int, terms: PackageTrust) -> Iterator[ManifestRow]:
+    """Yield what an open manifest lists, deletions left out, in its order."""
+    for index, entry in enumerate(manifest.entries()):
+        assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
+        held = _manifest_row(entry, package, index)
+        if held is None:
+            continue
+        if terms.is_list and not held.hash and held.lastmod is None:
+            held = held._replace(lastmod=terms.complete_until)
+        yield held
+
+
+def _manifest_row(entry: ManifestEntry, package: int, index: int) -> ManifestRow | None:
+    resource = content_of(entry)
+    if resource is None:
+        return None
+    try:
+        uri = normalise(percent_encode(resource.uri))
+    except OutOfScopeError:
+        return None
+    moment = resource.lastmod or (entry.time if isinstance(entry, Change) else None)
+    return ManifestRow(
+        uri=uri,
+        package=package,
+        position=index,
+        hash=format_digests(resource.digests),
+        length=resource.length,
+        lastmod=known_microseconds(moment),
+    )
+
+
+def join_wanted(
+    wanted: Iterable[Fetch], holdings: Iterable[ManifestRow]
+) -> Iterator[tuple[Fetch, list[ManifestRow]]]:
+    """Yield each thing wanted that is held, with all that is held of it; both in URI order."""
+    groups = groupby(holdings, key=attrgetter("uri"))
+    uri, group = next(groups, ("", iter(())))
+    fetches = iter(wanted)
+    fetch = next(fetches, None)
+    while uri and fetch is not None:
+        if fetch.listed.uri == uri:
+            yield fetch, list(deque(group, maxlen=_MAX_VERSIONS))
+            fetch = next(fetches, None)
+        elif fetch.listed.uri < uri:
+            fetch = next(fetches, None)
+        else:
+            uri, group = next(groups, ("", iter(())))
+
+
+def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
+    """Open a spool of what is wanted, in URI order."""
+    return ExternalSorter(
+        key=attrgetter("listed.uri"), dump=_encode_fetch, load=_decode_fetch, spill=spill
+    )
+
+
+def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
+    """Open a spool of what manifests list, in URI order."""
+    return ExternalSorter(
+        key=attrgetter("uri"),
+        dump=lambda held: marshal.dumps(tuple(held)),
+        load=lambda data: ManifestRow._make(marshal.loads(data)),  # noqa: S302 - a file of our own
+        spill=spill,
+    )
+
+
+def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
+    """Open a spool of orders, in the order of the manifest."""
+    return ExternalSorter(
+        key=lambda order: f"{order[0]:012d}",
+        dump=lambda order: marshal.dumps((order[0], _encode_fetch(order[1]))),
+        load=_decode_order,
+        spill=spill,
+    )
+
+
+def _encode_fetch(fetch: Fetch) -> bytes:
+    # Members of an enumeration look like text, and marshal takes nothing but text.
+    listed, before = fetch.listed, fetch.before
+    if type(listed.change) is not str:
+        listed = listed._replace(change=str(listed.change))
+    if before is not None and type(before.fixity) is not str:
+        before = before._replace(fixity=str(before.fixity))
+    return marshal.dumps((tuple(listed), before and tuple(before), *fetch[2:]))
+
+
+def _decode_fetch(data: bytes) -> Fetch:
+    listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    return Fetch(ListedEntry._make(listed), None if before is None else Copy._make(before), *how)
+
+
+def _decode_order(data: bytes) -> tuple[int, Fetch]:
+    index, fetch = marshal.loads(data)  # noqa: S302 - a temporary file of our own
+    return index, _decode_fetch(fetch)

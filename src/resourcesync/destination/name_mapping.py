@@ -1,0 +1,336 @@
+"""From a URI to its path in a mirror: the mapping ``tree/2``. Pure.
+
+Files have the names that their URIs say: below the base a URI loses scheme and host, ``%XX`` is
+decoded, and what ends in ``/`` is ``index.html`` in its folder. So a mirror can be served, searched
+and compared as the tree that it is a copy of. The exceptions:
+
+- What cannot be a name stays escaped, in the segment concerned: ``%XX`` that is no readable text,
+  a slash, a control character, the mirror's own folder, a query, a name over 255 bytes; and, where
+  the file system takes ``A`` for ``a``, what such systems refuse. A path over 900 bytes becomes a
+  digest. All of that is as in ``tree/1``.
+- Where two URIs cannot both have their names, one of them yields (see ``clashes``): its name gets
+  ``!9`` at its end, and a digest where several could get the same.
+
+No name has ``!`` before a digit but for these escapes.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from resourcesync.destination.mapping import (
+    FOREIGN_FOLDER,
+    MAX_PATH,
+    MAX_URI,
+    QUERY,
+    FileSystemProfile,
+    check_base,
+    decode_name,
+    encode_name,
+    foreign_root,
+    hashed_path,
+    join_parts,
+    root_of,
+    split_name,
+)
+from resourcesync.destination.uris import normalise
+from resourcesync.errors import OutOfScopeError
+
+INDEX: Final = "index.html"
+"""The file of a URI that ends in a slash."""
+RELOCATED: Final = "!9"
+"""What a name ends with whose URI yields to another."""
+
+_OWN: Final = ".resourcesync"
+_OWN_ESCAPED: Final = "!2eresourcesync"
+_MAX_NAME: Final = 255
+_DIGEST: Final = 16
+_CACHE_SIZE: Final = 4_096
+_TRIPLETS: Final = re.compile(r"(?:%[0-9A-F]{2})+")
+# Where letters are escaped with ! in tree/1, no name has it before one either.
+_BANG: Final = {
+    FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
+    FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
+}
+_PERCENT: Final = "\0"  # stands for a decoded % until it is known what follows
+_LIKE_TRIPLET: Final = re.compile("\0(?=[0-9A-Fa-f]{2})")
+# Characters that nobody sees, or that change how others are shown.
+_INVISIBLE: Final = (
+    "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff"
+    "\ud800-\udfff\U000e0000-\U000effff"
+)
+_UNSAFE: Final = {
+    FileSystemProfile.POSIX: re.compile(rf"[{_INVISIBLE}/\\]"),
+    FileSystemProfile.PORTABLE: re.compile(rf'[{_INVISIBLE}/\\:*?"<>|]'),
+}
+_REFUSED: Final = re.compile(r"[:*]|~(?=[0-9])")
+_DEVICE: Final = re.compile(
+    r"(?i:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\.|\Z)"
+)
+_LEGAL: Final = "-A-Za-z0-9._~!$&'()*+,;=:@"
+_TO_URI: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|%)")
+
+# Paths that are their URI's own tail. Classes are spelled out, and ASCII; both take linear time.
+_SAFE: Final = {
+    FileSystemProfile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
+    FileSystemProfile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
+}
+_NO_DEVICE: Final = {
+    FileSystemProfile.POSIX: "",
+    FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
+}
+_NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<!\.)"}
+_PLAIN_NAME: Final = {
+    profile: re.compile(
+        rf"(?!\.\.?\Z)(?!(?i:\.resourcesync)\Z){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
+        re.ASCII,
+    )
+    for profile, safe in _SAFE.items()
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameMapping:
+    """Gives every URI its path in one mirror.
+
+    Attributes:
+        base: The URI that the mirror's root stands for: normalised, ending in ``/``.
+        profile: What the mirror's file system tells apart.
+        yielding: The URIs whose names yield to others, normalised.
+
+    Raises:
+        ConfigurationError: ``base`` is not normalised or does not end in ``/``.
+    """
+
+    base: str
+    profile: FileSystemProfile
+    relocated: frozenset[str] = frozenset()
+    # What is already known of folders, by the URI up to its last slash; bounded.
+    _folders: dict[str, str] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    # What the URIs begin with that yield, up to the last slash: all others are quickly told.
+    _heads: frozenset[str] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        heads = frozenset(uri.rpartition("/")[0] for uri in self.relocated)
+        object.__setattr__(self, "_heads", heads)
+
+    @property
+    def ending(self) -> str:
+        """What is added to a plain name without a dot."""
+        return ""
+
+    def path(self, uri: str) -> str:
+        """Return the path of a URI in the mirror: relative, with ``/``.
+
+        Raises:
+            OutOfScopeError: As for ``normalise``: it gets none.
+        """
+        head, _, leaf = uri.rpartition("/")
+        if head in self._heads and (normal := normalise(uri)) in self.relocated:
+            return self.relocated_path(normal)
+        return self._plain(head, leaf) or self._path(normalise(uri))
+
+    def preferred_path(self, uri: str) -> str:
+        """Return the path that a URI has where it need not yield.
+
+        Raises:
+            OutOfScopeError: As for ``normalise``: it gets none.
+        """
+        head, _, leaf = uri.rpartition("/")
+        return self._plain(head, leaf) or self._natural_path(normalise(uri))
+
+    def _plain(self, head: str, leaf: str) -> str:
+        """Return the path of a URI that is its own tail, in a folder that is; else nothing."""
+        folder = self._folders.get(head)
+        if folder is None:
+            folder = self._folder_of(head)
+        is_plain = folder is not None and _PLAIN_NAME[self.profile].fullmatch(leaf)
+        return f"{folder}{leaf}" if is_plain else ""
+
+    def _path(self, normal: str) -> str:
+        return (
+            self.relocated_path(normal) if normal in self.relocated else self._natural_path(normal)
+        )
+
+    def plain_folder(self, head: str) -> str | None:
+        """Return the folder of URIs that begin so, up to the last slash, if it is plain.
+
+        Then each that goes on with a ``plain_name`` is below the base, and normal as it stands; its
+        path is the folder and that name.
+
+        Returns:
+            The folder, empty or with its last slash; ``None`` says nothing of such URIs.
+        """
+        return None if head in self._heads else self._folder_of(head)
+
+    @property
+    def plain_name(self) -> re.Pattern[str]:
+        """The names in question, as a whole."""
+        return _PLAIN_NAME[self.profile]
+
+    def _folder_of(self, head: str) -> str | None:
+        """Return the folder of a URI up to its last slash if it stays as it is below the base."""
+        inside = f"{head}/"
+        if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
+            return None
+        folder = inside[len(self.base) :]
+        if not all(map(_PLAIN_NAME[self.profile].fullmatch, folder[:-1].split("/"))) and folder:
+            return None
+        if len(self._folders) >= _CACHE_SIZE:
+            self._folders.clear()
+        self._folders[head] = folder
+        return folder
+
+    # --- any URI ---
+
+    def _natural_path(self, normal: str) -> str:
+        root, relative = root_of(normal, self.base, self.profile)
+        location, question, query = relative.partition("?")
+        *segments, leaf = location.split("/")
+        names = list(root)
+        for segment in segments:
+            names += self._names(segment) if segment else ["!0"]
+        if question:
+            names += split_name(encode_name(leaf + question + query, self.profile))
+        else:
+            names += self._names(leaf) if leaf else [INDEX]
+        if names[0] == _OWN or (
+            self.profile is FileSystemProfile.PORTABLE and self.key(names[0]) == _OWN
+        ):
+            names[0] = _OWN_ESCAPED
+        path = "/".join(names)
+        return path if len(path.encode()) <= MAX_PATH else hashed_path(root, normal)
+
+    def _names(self, segment: str) -> list[str]:
+        """Return the name of a segment; several where it is too long for one."""
+        name = self._name(segment)
+        if len(name) * 4 > _MAX_NAME and len(name.encode()) > _MAX_NAME:
+            return split_name(encode_name(segment, self.profile))
+        return [name]
+
+    def _name(self, segment: str) -> str:
+        name = segment
+        if "%" in name:
+            name = _TRIPLETS.sub(partial(_readable, unsafe=_UNSAFE[self.profile]), name)
+        if "!" in name:
+            name = _BANG[self.profile].sub("!21", name)
+        if _PERCENT in name:
+            name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
+        return name if self.profile is FileSystemProfile.POSIX else _escape_for_portable(name)
+
+    # --- clashes ---
+
+    def key(self, path: str) -> str:
+        """Return what the file system takes a path for: equal for those that it takes for one."""
+        if self.profile is FileSystemProfile.POSIX:
+            return path
+        if path.isascii():
+            return path.lower()
+        return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
+
+    def relocated_path(self, uri: str) -> str:
+        """Return the path of a URI that yields: no other URI ever has it.
+
+        Raises:
+            OutOfScopeError: As for ``normalise``: it gets none.
+        """
+        normal = normalise(uri)
+        path = self._natural_path(normal)
+        root, _ = root_of(normal, self.base, self.profile)
+        is_plain = self.key(path) == path and normal in self._exact_uris(path)
+        mark = RELOCATED if is_plain else RELOCATED + sha256(normal.encode()).hexdigest()[:_DIGEST]
+        folder, slash, name = path.rpartition("/")
+        name = f"{'' if normal.endswith('/') else name}{mark}"
+        path = f"{folder}{slash}{name}"
+        if len(name.encode()) > _MAX_NAME or len(path.encode()) > MAX_PATH:
+            return hashed_path(root, normal)
+        return path
+
+    # --- back ---
+
+    def uris(self, path: str) -> list[str]:
+        """Return the URIs whose path this may be, the likeliest first.
+
+        Several URIs may say the same name, and some paths are digests: the mirror's state knows
+        whose path it is.
+        """
+        found = [*self._exact_uris(path)]
+        if path.endswith(RELOCATED):
+            rest = path.removesuffix(RELOCATED)
+            found += self._exact_uris(f"{rest}{INDEX}" if rest.endswith("/") or not rest else rest)
+        return [uri for uri in found if self.path(uri) == path]
+
+    def uri(self, path: str) -> str | None:
+        """Return the likeliest URI whose path this is; ``None`` when there is none."""
+        return next(iter(self.uris(path)), None)
+
+    def _exact_uris(self, path: str) -> Iterable[str]:
+        """Yield the URIs that are spelled as their own path says, which is this one."""
+        root, names = self.base, path.split("/")
+        if names[0] == FOREIGN_FOLDER:
+            whole = join_parts(names)
+            root, names = foreign_root(whole), whole[3:]
+        names = join_parts(names)
+        if not names or len(path) > MAX_PATH:
+            return
+        folders = "".join("/" if name == "!0" else f"{_segment(name)}/" for name in names[:-1])
+        location, question, query = names[-1].partition(QUERY)
+        if question:
+            leaves = [f"{decode_name(location)}?{decode_name(query)}"]
+        else:
+            leaves = [_segment(names[-1])] + [""] * (names[-1] == INDEX)
+        for leaf in leaves:
+            uri = f"{root}{folders}{leaf}"
+            try:
+                if (
+                    len(uri) <= MAX_URI
+                    and normalise(uri) == uri
+                    and self._natural_path(uri) == path
+                ):
+                    yield uri
+            except OutOfScopeError:
+                continue
+
+
+def _readable(match: re.Match[str], *, unsafe: re.Pattern[str]) -> str:
+    """Return the text that a run of ``%XX`` stands for; what is none, or unsafe, stays."""
+    text = bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogateescape")
+    return unsafe.sub(_triplets, text.replace("%", _PERCENT)) if _PERCENT not in text else match[0]
+
+
+def _triplets(match: re.Match[str]) -> str:
+    character = match[0]
+    if character == _PERCENT:
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _escape_for_portable(name: str) -> str:
+    """Escape what some system does not take for an ordinary name."""
+    name = _REFUSED.sub(lambda found: f"!{ord(found[0]):02x}", name)
+    if _DEVICE.match(name):
+        name = f"!{ord(name[0]):02x}{name[1:]}"
+    if name.endswith((".", " ")):
+        name = name[:-1] + {".": "!2e", " ": "%20"}[name[-1]]
+    return name
+
+
+def _segment(name: str) -> str:
+    """Return the segment of a URI that is spelled as a name says."""
+    return _TO_URI.sub(_encode_match, name)
+
+
+def _encode_match(match: re.Match[str]) -> str:
+    triplet, code, other = match.groups()
+    if triplet:
+        return str(triplet)
+    return chr(int(code, 16)) if code else quote(other, safe="")

@@ -1,0 +1,324 @@
+"""Which URIs of a set cannot have their names, since others need them. Pure.
+
+Two things clash: a file where a folder is needed, and two names that the file system takes for one.
+The folder keeps its name. Of URIs with one name the first keeps it, in the order of URIs; one that
+ends in a slash, whose name is only an assumed ``index.html``, comes last. The others yield. So
+who yields depends on the set alone, not on what came when.
+
+Gives copies the names that the mapping says, and moves those that have to yield to others.
+
+First it is written down who yields, and that files are to be moved; then they are moved; then that
+is done. Killed in between, the next run goes on: a copy is found where the state says, or where
+the mapping does.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from operator import attrgetter
+from typing import BinaryIO, Final, NamedTuple
+
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.mappers import PathMapping
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.name_mapping import NameMapping
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
+from resourcesync.destination.selection import ResourceSelection
+from resourcesync.destination.sync_state import MOVING, MirrorIdentity, SyncState
+from resourcesync.errors import StorageError, SyncError
+from resourcesync.model.digests import parse_digests
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import CopyMove
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+
+
+class PathClaim(NamedTuple):
+    """A URI and the name it would have.
+
+    Attributes:
+        key: What the file system takes its path for.
+        uri: Normalised.
+    """
+
+    key: str
+    uri: str
+
+
+def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
+    """Yield the URIs that cannot have their names.
+
+    Args:
+        named: In the order of keys; a URI may come several times.
+    """
+    above: list[PathClaim] = []  # files whose key begins the present one; each begins the next
+    for one in named:
+        key = one.key
+        while above and not key.startswith(above[-1].key):
+            above.pop()
+        if above:
+            last = above[-1]
+            if key == last.key:
+                above.pop()
+                first, other = sorted((one, last), key=_precedence)
+                if first.uri != other.uri:
+                    yield other.uri
+                above.append(first)
+                continue
+            elif key[len(last.key)] == "/":
+                above.pop()
+                yield last.uri
+        above.append(one)
+
+
+def _precedence(one: PathClaim) -> tuple[bool, str]:
+    return one.uri.endswith("/"), one.uri
+
+
+_GROUP: Final = 256
+_MAX_NEW: Final = 10_000
+"""New resources whose neighbours are looked up; for more, all copies are read."""
+_MAX_RELOCATED: Final = 200_000
+_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
+
+
+class PathAssignment:
+    """Sees to it that no two resources want one path.
+
+    Args:
+        equipment: The ports.
+        selection: What gives new resources their paths.
+        dry_run: Whether nothing is written and nothing is moved.
+
+    Attributes:
+        renamed: How many files were moved; of a dry run, how many would be.
+    """
+
+    def __init__(
+        self, equipment: Dependencies, selection: ResourceSelection, *, dry_run: bool
+    ) -> None:
+        self._dependencies = equipment
+        self._selection = selection
+        self._dry_run = dry_run
+        self._state = equipment.state
+        self._sync_state = SyncState(equipment.state)
+        self.renamed = 0
+
+    @property
+    def _mapping(self) -> PathMapping:
+        return self._selection.mapping
+
+    def assign_all(self, rows: Iterable[ListedEntry]) -> bool:
+        """Decide who yields among all that is here and all that is listed.
+
+        Args:
+            rows: What the Source lists, in any order.
+
+        Returns:
+            Whether anybody yields who did not, or does so no more.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping = self._mapping
+        if not isinstance(mapping, NameMapping):
+            return False
+        wanted = (row.uri for row in rows if row.change not in _NOT_WANTED)
+        return self._apply_relocations(mapping, self._find_relocated(mapping, wanted))
+
+    def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
+        """Return who yields of all that is here and of some more."""
+        with new_claim_sorter(self._dependencies.scratch) as spool:
+            uris = chain((copy.uri for copy in self._state.copies()), wanted)
+            spool.add_all(PathClaim(mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
+            return frozenset(_check_count(relocated_uris(spool)))
+
+    def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
+        """Decide who yields to new resources, or which of these do; who yielded goes on to.
+
+        Args:
+            rows: What the Source lists; what is here already has its name.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping, state = self._mapping, self._state
+        if not isinstance(mapping, NameMapping):
+            return False
+        wanted = (
+            row.uri for row in rows if row.change not in _NOT_WANTED and state.copy(row.uri) is None
+        )
+        new = list(islice(wanted, _MAX_NEW))
+        others = self._existing_paths() if len(new) == _MAX_NEW else ()
+        key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
+        if not new:
+            return False
+        paths = [mapping.path(uri) for uri in new]
+        near = () if others else state.path_conflicts(mapping.base, paths, key)
+        with new_claim_sorter(self._dependencies.scratch) as spool:
+            named = ((uri, mapping.path(uri)) for uri in chain(new, wanted))
+            spool.add_all(
+                PathClaim(mapping.key(path), uri) for uri, path in chain(named, near, others)
+            )
+            found = (uri for uri in relocated_uris(spool) if uri not in mapping.relocated)
+            return self._apply_relocations(
+                mapping, frozenset(_check_count(chain(mapping.relocated, found)))
+            )
+
+    def _existing_paths(self) -> Iterator[tuple[str, str]]:
+        for copy in self._state.copies():
+            yield copy.uri, copy.path
+        for row in self._state.pending(PendingTask.FETCH):
+            yield row.uri, row.path
+
+    def _apply_relocations(self, before: NameMapping, now: frozenset[str]) -> bool:
+        changed = before.relocated ^ now
+        if not changed:
+            return False
+        self._selection.change_mapping(replace(before, relocated=now), changed)
+        if not self._dry_run:
+            self._sync_state.write(yielding=sorted(now), **{MOVING: True})
+        self._vacate_paths(changed & now)
+        stay = frozenset(self._move(sorted(changed - now)))
+        if stay:  # something else is where they were: the next baseline tries again
+            self._selection.change_mapping(replace(before, relocated=now | stay), stay)
+            self._sync_state.write(yielding=sorted(now | stay))
+        self._finish_moves()
+        return changed > stay
+
+    # --- moving ---
+
+    def switch_mapping(self, identity: MirrorIdentity) -> None:
+        """Give all copies the names of another mapping.
+
+        Args:
+            identity: What the mirror is a mirror of, with that mapping.
+
+        Raises:
+            SyncError: Too many yield; nothing was changed.
+            StorageError: The mirror cannot be written.
+        """
+        mapping = self._mapping
+        assert isinstance(mapping, NameMapping), "there is a way to no other mapping"
+        found = self._find_relocated(mapping, ())
+        self._selection.change_mapping(replace(mapping, relocated=found), found)
+        if self._dry_run:
+            self.move_all()
+        else:
+            self._sync_state.write(identity=identity, yielding=sorted(found), **{MOVING: True})
+
+    def resume_moves(self) -> None:
+        """Move what a run that was killed left to be moved."""
+        if not self._dry_run and self._sync_state.is_note_set(MOVING):
+            self.move_all()
+
+    def move_all(self) -> None:
+        """Move every copy to where the mapping says; what cannot be moved, the next run tries.
+
+        Raises:
+            StorageError: A copy that yields cannot be moved, so nothing may take its place.
+        """
+        if isinstance(self._mapping, NameMapping):
+            self._vacate_paths(self._mapping.relocated)
+        stay = self._move(copy.uri for copy in self._state.copies())
+        self._move(row.uri for task in PendingTask for row in self._state.pending(task))
+        if not stay:
+            self._finish_moves()
+
+    def _vacate_paths(self, uris: frozenset[str]) -> None:
+        """Move the copies that yield, before anything else takes the paths that they leave."""
+        for error in self._move(sorted(uris)).values():
+            raise error
+
+    def _finish_moves(self) -> None:
+        if not self._dry_run:
+            self._sync_state.write(**{MOVING: False})
+
+    def _move(self, uris: Iterable[str]) -> dict[str, StorageError]:
+        """Move copies; return those that could not be moved, which are where they were."""
+        failed: dict[str, StorageError] = {}
+        rest = iter(uris)
+        while group := list(islice(rest, _GROUP)):
+            done = self._move_group(list(self._planned_moves(group)), failed)
+            if self._dry_run:
+                continue
+            self._state.commit(
+                StateTransaction(
+                    suspect=[copy for copy in done if is_unknown(copy)],
+                    installed=[copy for copy in done if not is_unknown(copy)],
+                    pending=list(
+                        self._tasks_with_new_paths(group, {copy.uri: copy.path for copy in done})
+                    ),
+                    now=to_microseconds(self._dependencies.clock.now()),
+                )
+            )
+        return failed
+
+    def _planned_moves(self, uris: Iterable[str]) -> Iterator[tuple[Copy, str]]:
+        for uri in uris:
+            copy = self._state.copy(uri)
+            if copy is not None and copy.path != (to := self._mapping.path(uri)):
+                yield copy, to
+
+    def _move_group(
+        self, moves: list[tuple[Copy, str]], failed: dict[str, StorageError]
+    ) -> list[Copy]:
+        """Move copies; return those that are at their new path now, and add the others."""
+        done: list[Copy] = []
+        batch = [
+            CopyMove(path=it.path, to=to, signature=it.signature, digests=parse_digests(it.digests))
+            for it, to in moves
+        ]
+        results = [""] * len(batch) if self._dry_run else self._dependencies.copies.move(batch)
+        for (copy, to), result in zip(moves, results, strict=True):
+            fields = {"action": "move", "uri": copy.uri, "path": to, "was": copy.path}
+            if isinstance(result, StorageError):
+                failed[copy.uri] = result
+                why = {"code": result.code, "reason": result.message}
+                self._dependencies.report("item", {"status": "error", **fields, **why})
+            else:
+                done.append(copy._replace(path=to, signature=result))
+                self.renamed += 1
+                dry = {"dry_run": True} if self._dry_run else {}
+                self._dependencies.report("item", {"status": "ok", **fields, **dry})
+        return done
+
+    def _tasks_with_new_paths(
+        self, uris: Iterable[str], moved: dict[str, str]
+    ) -> Iterator[Pending]:
+        """Yield the tasks of resources with the paths that these have now."""
+        for uri in uris:
+            row = self._state.pending_of(uri)
+            if row is not None:
+                copy = self._state.copy(uri)
+                path = self._mapping.path(uri) if copy is None else copy.path
+                yield row._replace(path=moved.get(uri, path))
+
+
+def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
+    """Open a spool of names, in the order of their keys."""
+    return ExternalSorter(
+        key=attrgetter("key"),
+        dump=lambda one: f"{one.key}\0{one.uri}".encode("utf-8", "surrogateescape"),
+        load=lambda data: PathClaim(*data.decode("utf-8", "surrogateescape").split("\0")),
+        spill=spill,
+    )
+
+
+def _check_count(uris: Iterable[str]) -> Iterator[str]:
+    for number, uri in enumerate(uris):
+        if number >= _MAX_RELOCATED:
+            raise SyncError(
+                f"more than {_MAX_RELOCATED:,} of the listed resources cannot have their names,"
+                " since others need them",
+                evidence=(
+                    ("for instance", uri),
+                    ("kept", "nothing was changed"),
+                ),
+                hint="begin a new mirror with --map tree/1, which has a path for each",
+                code="names",
+            )
+        yield uri

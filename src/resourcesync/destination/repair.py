@@ -1,0 +1,241 @@
+"""Repair: what an audit found becomes the same deeds as a baseline's, for these resources only."""
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
+from itertools import islice
+from typing import Final
+
+from resourcesync.compare import Created, Deleted, Updated, compare
+from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.decisions import show_decisions
+from resourcesync.destination.dumps import DumpTransfer, combine_tallies
+from resourcesync.destination.listed_rows import ListedRows
+from resourcesync.destination.planner import (
+    FILTERED,
+    Decision,
+    Delete,
+    Fetch,
+    ListedEntry,
+    ListingStatus,
+    Match,
+    as_suspect,
+    as_unknown,
+    is_unknown,
+    listing_status,
+    match_copy,
+)
+from resourcesync.destination.reports import AuditFinding, FindingKind, Mode, PlanSummary
+from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import CopyInspector
+from resourcesync.ports.mirror import Copy, Pending, PendingTask, StateTransaction
+
+_CHUNK: Final = 256
+_UNLISTED: Final = "no longer listed"
+_FETCHED_KINDS: Final = frozenset({FindingKind.MISSING, FindingKind.DIFFERENT})
+
+
+class Repair:
+    """One repair.
+
+    Args:
+        pull: What it works with.
+        deleting: Whether copies that the Source does not list are deleted.
+    """
+
+    def __init__(self, pull: SyncSession, *, deleting: bool) -> None:
+        self._pull = pull
+        self._deleting = deleting
+
+    def run(
+        self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
+    ) -> SyncOutcome:
+        """Fetch what is missing or different; what was altered here goes to quarantine.
+
+        Args:
+            findings: What an audit found; what is well meanwhile is left alone.
+            was_in_sync: What that audit said just now; ``None`` when it was another time: then the
+                lists are read to know whether there is more to do than was found.
+
+        Raises:
+            SourceError: The lists cannot be had.
+            DocumentError: A list cannot be used.
+            RollbackError: The Source offers an older state than the one already processed.
+            StorageError: The mirror cannot be written; what was complete is kept.
+        """
+        wanted: set[str] = set()
+        extra: set[str] = set()
+        for finding in findings:
+            if finding.kind in _FETCHED_KINDS:
+                wanted.add(finding.uri)
+            elif finding.kind is FindingKind.EXTRA and self._deleting:
+                extra.add(finding.uri)
+        if not wanted and not extra and was_in_sync is not None:
+            plan = PlanSummary(mode=Mode.UNCHANGED)
+            return SyncOutcome(mode=plan.mode, plan=plan, is_complete=was_in_sync)
+        with ExitStack() as held:
+            account = Baseline(self._pull).read_listed_rows(held)
+            look = held.enter_context(self._pull.dependencies.copies.inspect())
+            return self._repair(account, wanted, extra, look)
+
+    def _repair(
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> SyncOutcome:
+        self._pull.path_assignment.assign_new(it for it in self._rows(account) if it.uri in wanted)
+        plan = self._plan(account, wanted, extra, look)
+        foreseen = self._pull.report_plan(plan)
+        show_decisions(
+            self._pull, Mode.BASELINE, lambda: self._decisions(account, wanted, extra, look)
+        )
+        pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan)
+        if self._pull.options.dry_run:
+            pulled.deletions = foreseen
+            return pulled
+        self._pull.begin_repair(account.history)
+        transfer, found = self._pull.transfer(account.checkpoint), self._pull.found
+        dumps = DumpTransfer(
+            self._pull,
+            plan,
+            lambda: self._mark_suspects(self._fetches(account, wanted, look)),
+            account.checkpoint,
+        )
+        brought = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
+        fetches = self._mark_suspects(self._fetches(account, wanted, look))
+        with closing(fetches):
+            total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+            fetched = transfer.execute(fetches, total=total, size=max(0, size))
+        pulled.tally = combine_tallies(brought, fetched)
+        pulled.is_complete = not transfer.stopped
+        pulled.spent = self._pull.budget.spent
+        if plan.delete:
+            self._pull.state.commit(
+                StateTransaction(pending=list(self._deletions(extra, account.checkpoint)))
+            )
+            # What pulls left is not of this reading: the Source may have taken it back since.
+            self._pull.delete_pending(pulled, generation=self._pull.generation)
+        else:
+            pulled.are_deletions_done = not pulled.tally.gone  # the next pull takes that away
+        pulled.is_complete = pulled.is_complete and self._is_in_sync(account)
+        return pulled
+
+    def _is_in_sync(self, account: ListedRows) -> bool:
+        """Whether the mirror has all that is listed now, and nothing else, as it remembers."""
+        if self._pull.selection.refusals.count:
+            return False
+        state = self._pull.state
+        for difference in compare(state.copies(), self._rows(account), same=_agrees):
+            match difference:
+                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), PendingTask.RETAIN):
+                    return False
+                case Created(row) if self._is_wrong(None, row, is_read=account.was_read):
+                    return False
+                case Updated(copy, row) if self._is_wrong(copy, row, is_read=account.was_read):
+                    return False
+        return True
+
+    def _is_wrong(self, copy: Copy | None, row: ListedEntry, *, is_read: bool) -> bool:
+        """Whether a resource is not as listed, or nobody knows."""
+        if row.change == FILTERED:
+            return False
+        known = listing_status(row, copy, self._pull.state.pending_of(row.uri), is_read=is_read)
+        if known is ListingStatus.LISTED:
+            return copy is None or match_copy(copy, row) is Match.DIFFERENT
+        return known is ListingStatus.OPEN
+
+    def _plan(
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> PlanSummary:
+        """Count what is to be done; what is listed again is no longer extra."""
+        create = update = size = unsized = 0
+        twice: list[ListedEntry] = []
+        for row in account.rows(lambda _, other: twice.append(other)):
+            if row.change != ChangeKind.DELETED:
+                extra.discard(row.uri)
+        if not account.proves_absence or twice:
+            extra.clear()  # what is not listed may only not be listed yet, or not be understood
+        for fetch in self._fetches(account, wanted, look):
+            create += fetch.creates
+            update += not fetch.creates
+            size += fetch.listed.length or 0
+            unsized += fetch.listed.length is None
+        gone = sum(1 for _ in self._copies(extra))
+        return PlanSummary(
+            mode=Mode.BASELINE,
+            create=create,
+            update=update,
+            delete=gone,
+            unsignalled=gone,
+            size=size,
+            unsized=unsized,
+        )
+
+    def _rows(self, account: ListedRows) -> Iterator[ListedEntry]:
+        for row in self._pull.selection.with_current_paths(account.rows()):
+            if row.change != ChangeKind.DELETED:
+                yield row
+
+    def _fetches(
+        self, account: ListedRows, wanted: set[str], look: CopyInspector
+    ) -> Iterator[Fetch]:
+        for row in self._rows(account):
+            if row.uri in wanted and row.change != FILTERED:
+                fetch = self._fetch(row, look)
+                if fetch is not None:
+                    yield fetch
+
+    def _fetch(self, row: ListedEntry, look: CopyInspector) -> Fetch | None:
+        """Say what is to be done for a resource; ``None`` when it is well."""
+        copy = self._pull.state.copy(row.uri)
+        if copy is None:
+            return Fetch(row, None)
+        row = row._replace(path=copy.path)
+        if not _is_sound(copy, look):
+            is_missing = look.signature(copy.path) is None
+            altered = as_suspect(as_unknown(copy))
+            return Fetch(row, altered, is_missing=is_missing)
+        if match_copy(copy, row) is Match.DIFFERENT:
+            return Fetch(row, copy)
+        return None
+
+    def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
+        """Write down first that a copy is not good: a failure must not leave it called good."""
+        while group := list(islice(fetches, _CHUNK)):
+            bad = [it.before for it in group if it.before is not None and is_unknown(it.before)]
+            if bad:
+                self._pull.state.commit(StateTransaction(suspect=bad))
+            yield from group
+
+    def _decisions(
+        self, account: ListedRows, wanted: set[str], extra: set[str], look: CopyInspector
+    ) -> Iterator[Decision]:
+        yield from self._fetches(account, wanted, look)
+        for copy in self._copies(extra):
+            yield Delete(copy, _UNLISTED)
+
+    def _deletions(self, extra: set[str], at: int) -> Iterator[Pending]:
+        for copy in self._copies(extra):
+            yield self._pull.deletion_task(copy, _UNLISTED, at)
+
+    def _copies(self, extra: set[str]) -> Iterator[Copy]:
+        for uri in sorted(extra):
+            copy = self._pull.state.copy(uri)
+            if copy is not None:  # a file that we did not fetch is not ours to delete
+                yield copy
+
+
+def _agrees(copy: Copy, row: ListedEntry) -> bool:
+    return not row.undated and match_copy(copy, row) is not Match.DIFFERENT
+
+
+def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
+    return waiting is not None and waiting.task == task
+
+
+def _is_sound(copy: Copy, look: CopyInspector) -> bool:
+    """Whether a copy's file is still what was put in place, to the last byte."""
+    if is_unknown(copy) or look.signature(copy.path) != copy.signature:
+        return False
+    known = parse_digests(copy.digests)
+    found = look.digest(copy.path, [digest.algorithm for digest in known])
+    return found is not None and found[0] == copy.length and not disagree(found[1], known)

@@ -1,0 +1,464 @@
+"""Read a Source's Resource List, or a plain sitemap, into a spool (§10).
+
+Everything is read and checked whole before anything is acted on, so one bad document changes
+nothing. The entries wait in a spool on disk: memory does not grow with the size of the Source.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.mapping import origin
+from resourcesync.destination.packages import DumpPackages
+from resourcesync.destination.planner import ListedEntry
+from resourcesync.destination.selection import ResourceSelection
+from resourcesync.discovery import DocumentFetcher, FetchedDocument
+from resourcesync.documents.reader import Document
+from resourcesync.errors import (
+    DocumentError,
+    DocumentLimitError,
+    ResourceSyncError,
+    UnexpectedDocumentError,
+)
+from resourcesync.model.capabilities import Entry, Header, Part, RefusedEntry
+from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.timestamps import (
+    end_of_lastmod,
+    known_microseconds,
+    lastmod_microseconds,
+)
+from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.ports.mirror import ProcessedDocument
+
+_MAX_PARTS: Final = 50_000
+_SECOND: Final = 1_000_000
+PART_UNREAD: Final = "part-unread"
+"""The code with which a part of a list is refused that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSnapshot:
+    """A Resource List as read.
+
+    Attributes:
+        at: Every entry includes all changes up to here, microseconds; ``None`` when it says no such
+            thing (a plain sitemap).
+        entries: How many entries it has.
+        complete: Whether every part fits its index and came from the host that was asked, so that
+            what is not listed is really gone.
+        dialect: How it is written.
+        unread: How many of its parts could not be read: what they list is not known.
+        outdated: How many of its parts are older than its index says: what they list is not known
+            of now.
+        seen: The document, for a conditional request; empty for an index, whose parts may change
+            without it.
+        head: Which version of the list, or of its index, this is; ``None`` where nobody knows.
+    """
+
+    at: int | None
+    entries: int
+    proves_absence: bool
+    dialect: Dialect
+    documents: tuple[ProcessedDocument, ...]
+    unread_parts: int = 0
+    outdated_parts: int = 0
+    version: "ListVersion | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListVersion:
+    """One version of a Resource List, of its index, or of a part of it.
+
+    Attributes:
+        uri: Its address.
+        digest: SHA-256 of its bytes.
+        etag, last_modified: For a conditional request.
+        at: The latest moment that it states, microseconds; ``None`` where it states none.
+        over: Of a part: when the interval is over in which its index dates it, microseconds;
+            ``None`` where the index does not.
+        parts: The parts of which the index does not prove that they are what they were; ``None``
+            where nobody knows.
+    """
+
+    uri: str = ""
+    digest: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    at: int | None = None
+    over: int | None = None
+    parts: tuple["ListVersion", ...] | None = None
+
+
+def list_version(fetched: FetchedDocument) -> ListVersion:
+    """Return which version of a Resource List, or of its index, a document is.
+
+    The parts of an index are not known from it.
+    """
+    document = fetched.open()
+    is_index = document.header.is_index
+    ats = [_moment_of(document.header)]
+    if is_index:
+        ats += [known_microseconds(part.at) for part in parts_of(document).values()]
+    fetched.stream.seek(0)
+    return ListVersion(
+        uri=fetched.uri,
+        digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+        at=max((at for at in ats if at is not None), default=None),
+        parts=None if is_index else (),
+    )
+
+
+SentPart = tuple[ListVersion, Part, int | None]
+"""A part of an index: its version, what the index says of it, and when the server sent it by its
+own clock, microseconds; ``None`` where that does not say."""
+
+
+def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
+    """Return the version of an index with those of its parts that are to be asked for again.
+
+    What an index says of a part proves as much as what a list says of a resource: the part is what
+    it was as long as the index is, if the interval in which the index dates it was over when the
+    part was sent. Where the part itself tells another moment, the index does not speak of it.
+
+    Args:
+        head: The index.
+        parts: Its parts as they were sent.
+    """
+    kept: list[ListVersion] = []
+    for part, announced, served in parts:
+        over = _interval_end(announced) if _is_announced(part, announced) else None
+        if over is None or served is None or served < over:
+            kept.append(replace(part, over=over))
+    return replace(head, parts=tuple(kept))
+
+
+def count_outdated(parts: Iterable[SentPart]) -> int:
+    """Return how many parts are older than their index says: old copies, or not written yet.
+
+    A moment that a part tells in whole seconds may be any within its second.
+    """
+    return sum(_is_outdated(part, announced) for part, announced, _ in parts)
+
+
+def _is_outdated(part: ListVersion, announced: Part) -> bool:
+    at = known_microseconds(announced.at)
+    if at is None or part.at is None:
+        return False
+    return part.at + (0 if part.at % _SECOND else _SECOND - 1) < at
+
+
+def _is_announced(part: ListVersion, announced: Part) -> bool:
+    """Return whether a part is of the moment that its index tells, as far as both tell one."""
+    at = known_microseconds(announced.at)
+    return at is None or part.at is None or part.at == at
+
+
+def _interval_end(announced: Part) -> int | None:
+    dates = map(lastmod_microseconds, (announced.at, announced.lastmod))
+    return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
+
+
+class ResourceListReader:
+    """Reads Resource Lists.
+
+    Args:
+        documents: Gets documents.
+        selection: Turns entries into rows.
+        packages: Gets the manifests of a Resource Dump, which stand for the list of a Source that
+            has no other; ``None`` refuses a dump.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentFetcher,
+        selection: ResourceSelection,
+        packages: DumpPackages | None = None,
+    ) -> None:
+        self._documents = documents
+        self._selection = selection
+        self._packages = packages
+
+    def read(
+        self,
+        uri: str,
+        spool: ExternalSorter[ListedEntry],
+        known: ProcessedDocument | None = None,
+        *,
+        forgiving: bool = False,
+    ) -> ListSnapshot | None:
+        """Read a Resource List, its index, or a plain sitemap, into the spool (§10).
+
+        Args:
+            uri: Its address.
+            spool: Takes the rows.
+            known: What is known of it; then ``None`` is returned when it did not change. Else
+                it is asked for past all caches, with its parts: nothing tells whether a copy is
+                one from before the Source was set back.
+            forgiving: Whether parts of an index that cannot be read are refused, and the others
+                read; if none can be read, or asking again may help, it raises all the same.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+        """
+        documents = self._documents if known else self._documents.uncached()
+        fetched = documents.get(
+            uri,
+            etag=known.etag if known else "",
+            last_modified=known.last_modified if known else "",
+        )
+        if fetched is None:
+            return None
+        with fetched:
+            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+            document = fetched.open(self._refuser(spool))
+            if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
+                return self._read_dump(document, fetched, self._packages, spool)
+            check_capability(document, Capability.RESOURCE_LIST)
+            if not document.header.is_index:
+                entries = self._add_resources(document, spool)
+                return ListSnapshot(
+                    at=_moment_of(document.header),
+                    entries=entries,
+                    proves_absence=is_same_host(fetched),
+                    dialect=document.dialect,
+                    documents=(document_record(fetched),),
+                    version=list_version(fetched),
+                )
+            parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
+        read = self._read_parts(document, parts, spool, documents, forgiving=forgiving)
+        snapshot, versions = read
+        complete = snapshot.proves_absence and at_home
+        return replace(snapshot, proves_absence=complete, version=with_parts(head, versions))
+
+    def _read_parts(
+        self,
+        index: Document,
+        parts: dict[str, Part],
+        spool: ExternalSorter[ListedEntry],
+        documents: DocumentFetcher,
+        *,
+        forgiving: bool,
+    ) -> tuple[ListSnapshot, list[SentPart]]:
+        versions: list[SentPart] = []
+        entries, complete = 0, True
+        unread: list[ResourceSyncError] = []
+
+        def refuse(uri: str, error: ResourceSyncError) -> None:
+            unread.append(error)
+            refuse_part(self._selection, uri, error)
+
+        for fetched in documents.get_all(parts, on_missing=refuse if forgiving else None):
+            try:
+                header, count, version = self._read_part(fetched, spool)
+            except DocumentError as error:
+                if not forgiving or error.transient:
+                    raise
+                refuse(fetched.uri, error)
+                continue
+            versions.append((version, parts[fetched.uri], fetched.served))
+            fits = fits_index(parts[fetched.uri], header, index.header)
+            complete = complete and fits and is_same_host(fetched)
+            entries += count
+        if unread and len(unread) == len(parts):
+            raise unread[0]
+        ats = [_moment_of(index.header), *(part.at for part, _, _ in versions)]
+        snapshot = ListSnapshot(
+            at=min((at for at in ats if at is not None), default=None),
+            entries=entries,
+            proves_absence=complete and not unread,
+            dialect=index.dialect,
+            documents=(),
+            unread_parts=len(unread),
+            outdated_parts=count_outdated(versions),
+        )
+        return snapshot, versions
+
+    def _read_part(
+        self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
+    ) -> tuple[Header, int, ListVersion]:
+        """Add the resources of one part; return its header, how many they are, its version."""
+        with fetched:
+            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+            document = fetched.open(self._refuser(spool))
+            check_list(document, Capability.RESOURCE_LIST)
+            count = self._add_resources(document, spool)
+            return document.header, count, list_version(fetched)
+
+    def _read_dump(
+        self,
+        dump: Document,
+        fetched: FetchedDocument,
+        packages: DumpPackages,
+        spool: ExternalSorter[ListedEntry],
+    ) -> ListSnapshot:
+        """Read the manifests of all packages: together they are the list (§11)."""
+        ats = [_moment_of(dump.header)]
+        entries = 0
+        head = list_version(fetched)
+        versions: list[SentPart] = []
+
+        def note(part: Part, of: FetchedDocument) -> None:
+            versions.append((list_version(of), part, of.served))
+
+        for offered in packages.of_dump(dump, note):
+            with packages.manifest(offered) as copied:
+                document = copied.open(self._refuser(spool))
+                at = _moment_of(document.header)
+                ats.append(at)
+                entries += self._add_resources(document, spool, version=at)
+        stated = [at for at in ats if at is not None]
+        return ListSnapshot(
+            at=min(stated) if stated else None,
+            entries=entries,
+            proves_absence=True,
+            dialect=dump.dialect,
+            documents=() if dump.header.is_index else (document_record(fetched),),
+            outdated_parts=count_outdated(versions),
+            version=with_parts(head, versions) if dump.header.is_index else head,
+        )
+
+    def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
+        def refuse(entry: RefusedEntry) -> None:
+            """Count it; and keep the copy of a URI whose entry cannot be used but is there."""
+            self._selection.refuse(entry)
+            row = self._selection.retained_row(entry.uri)
+            if row is not None:
+                spool.add(row)
+
+        return refuse
+
+    def _add_resources(
+        self, document: Document, spool: ExternalSorter[ListedEntry], version: int | None = None
+    ) -> int:
+        """Add the resources; one that tells nothing of its version has that of its package."""
+        entries = 0
+        for batch in document.batches():
+            if isinstance(batch, ResourceRun):
+                entries += len(batch)
+                rows = self._selection.resource_rows(batch)
+                spool.add_all(
+                    rows if version is None else (_versioned(row, version) for row in rows)
+                )
+            else:
+                entries += self._add_singly(batch, spool, version)
+        self._selection.refusals.count_dropped(document)
+        return entries
+
+    def _add_singly(
+        self, batch: Iterable[Entry], spool: ExternalSorter[ListedEntry], version: int | None
+    ) -> int:
+        entries = 0
+        for entry in batch:
+            assert isinstance(entry, Resource), "a list that is no index has resources"
+            entries += 1
+            row = self._selection.resource_row(entry)
+            if row is not None:
+                spool.add(row if version is None else _versioned(row, version))
+        return entries
+
+
+def _versioned(row: ListedEntry, version: int) -> ListedEntry:
+    """Return a row that tells of its version: if of nothing else, of when its package was."""
+    is_mute = not row.hash and row.lastmod is None
+    return row._replace(lastmod=version) if is_mute else row
+
+
+def check_capability(document: Document, capability: Capability) -> None:
+    """Check that a document is of the capability wanted; a plain sitemap passes for a list.
+
+    Raises:
+        UnexpectedDocumentError: It is another document.
+    """
+    found = document.header.capability
+    plain = found is None and capability is Capability.RESOURCE_LIST
+    if found is not capability and not plain:
+        raise UnexpectedDocumentError(
+            f"expected a {capability.phrase}, got a {document.header.phrase}",
+            uri=document.uri,
+            hint="run the pull again with the Source's own address, so that it is found anew",
+        )
+
+
+def check_list(document: Document, capability: Capability) -> None:
+    """Check that a part of an index is a list of the capability wanted, and no index itself.
+
+    Raises:
+        UnexpectedDocumentError: It is another document.
+    """
+    check_capability(document, capability)
+    if document.header.is_index:
+        raise UnexpectedDocumentError(
+            "an index lists another index",
+            uri=document.uri,
+            hint="tell the Source; look at its lists with: resourcesync validate URL",
+        )
+
+
+def refuse_part(selection: ResourceSelection, uri: str, error: ResourceSyncError) -> None:
+    """Refuse a part of a list that cannot be read: what it lists is not known."""
+    reason = f"this part of the list cannot be read: {error.message}"
+    selection.refusals.add(uri, PART_UNREAD, reason)
+
+
+def parts_of(document: Document) -> dict[str, Part]:
+    """Return the documents that an index lists, by absolute URI, in its order.
+
+    Raises:
+        DocumentLimitError: There are too many.
+        UnexpectedDocumentError: It lists itself.
+    """
+    parts: dict[str, Part] = {}
+    for entry in document.entries():
+        assert isinstance(entry, Part), "an index has parts"
+        parts.setdefault(entry.uri, entry)  # absolute: the reader has seen to that
+        if len(parts) > _MAX_PARTS:
+            raise DocumentLimitError(
+                "an index lists too many documents",
+                uri=document.uri,
+                evidence=(("limit", f"{_MAX_PARTS}"),),
+                hint="tell the Source; look at its lists with: resourcesync validate URL",
+            )
+    if document.uri in parts:
+        raise UnexpectedDocumentError(
+            "an index lists itself",
+            uri=document.uri,
+            hint="tell the Source; look at its lists with: resourcesync validate URL",
+        )
+    return parts
+
+
+def is_same_host(fetched: FetchedDocument) -> bool:
+    """Whether a list came from the host that was asked: another one's says nothing of absence."""
+    asked, came = origin(fetched.uri), origin(fetched.final_uri)
+    return asked.partition("://")[2] == came.partition("://")[2]  # TLS or not is no other host
+
+
+def _moment_of(header: Header) -> int | None:
+    return known_microseconds(header.at)
+
+
+def fits_index(announced: Part, header: Header, index: Header) -> bool:
+    """Whether a part is of the same making as its index (reading while it is rewritten)."""
+    if header.at is None:
+        return index.at is None
+    if announced.at is not None:
+        return header.at == announced.at
+    return index.at is None or header.at >= index.at
+
+
+def document_record(fetched: FetchedDocument) -> ProcessedDocument:
+    """Return what to remember of a document that is asked for with a condition the next time."""
+    return ProcessedDocument(
+        uri=fetched.uri,
+        from_=0,
+        until=None,
+        entries=0,
+        prefix="",
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+    )

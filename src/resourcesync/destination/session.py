@@ -1,0 +1,472 @@
+"""What one pull works with, and what baseline and incremental synchronization share."""
+
+import logging
+import marshal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final
+
+from resourcesync.destination.budget import Budget, Spent
+from resourcesync.destination.change_history import (
+    LAST_CHANGES,
+    RESOURCE_CLOCK_AHEAD,
+    ChangeHistory,
+    open_lists_note,
+)
+from resourcesync.destination.change_reader import ChangeListReader, ReaderDependencies
+from resourcesync.destination.commit import TransferPolicy, TransferTally
+from resourcesync.destination.cursor import (
+    INTERRUPTED_CHANGES,
+    REPAIR_CHANGES,
+    InterruptedReading,
+    PrefixRecord,
+    encode_prefixes,
+    is_plausible,
+)
+from resourcesync.destination.deletion import (
+    DeletionResult,
+    delete_pending,
+    find_proven_gone,
+    plan_deletions,
+)
+from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.mapping import origin
+from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.packages import DumpPackages
+from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.planner import (
+    OUT_OF_SCOPE,
+    RESTORED,
+    ListedEntry,
+    is_restored,
+    policy_retains,
+)
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.resource_reader import ListSnapshot, ResourceListReader
+from resourcesync.destination.selection import MAX_REFUSED, ResourceSelection
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState
+from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.transfer import ResourceTransfer
+from resourcesync.discovery import DocumentFetcher, SourceLists
+from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.mirror import (
+    Copy,
+    MirrorStateStore,
+    Pending,
+    PendingTask,
+    ProcessedDocument,
+)
+
+_log = logging.getLogger(__name__)
+_NO_TIME_NOTE: Final = "no-time told"
+_PACKED_NOTE: Final = "change-list-of-packages"
+"""The note of the Change List whose entries are packages."""
+CUT_LIST: Final = (
+    "the Resource List is of the same moment as one that had more entries: what it does not list"
+    " any more stays until there is another"
+)
+OLD_PART: Final = (
+    "a part of the Resource List is older than its index says, an old copy or not written yet: the"
+    " mirror is behind, and the next pull reads the whole list again"
+)
+NO_CHANGES: Final = (
+    "the Source offers no Change Lists any more, and its Resource List is older than what is here:"
+    " what changed since comes with the next one"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class SyncOutcome:
+    """What a pull did, before it is told to anybody.
+
+    Attributes:
+        mode: How it was done.
+        plan: What was to be done.
+        tally: What was fetched.
+        swept: What was deleted.
+        unlisted: Copies that the Source lists no more and that policy keeps.
+        complete: Whether it was carried out to the end.
+        selected: How many resources the whole list has that are selected; ``None`` when it was not
+            read.
+        refused: How many entries of that list cannot be used.
+        unread: How many parts of that list could not be read.
+        is_swept: Whether what was to be deleted was deleted as far as allowed.
+        spent: What the run ran out of, if it did.
+        is_written: Whether what could not be done is written down; not so when nothing is changed.
+    """
+
+    mode: Mode
+    plan: PlanSummary
+    tally: TransferTally = field(default_factory=TransferTally)
+    deletions: DeletionResult = field(default_factory=DeletionResult)
+    retained_count: int = 0
+    is_complete: bool = True
+    selected_count: int | None = None
+    refused_count: int = 0
+    unread_parts: int = 0
+    is_written: bool = True
+    are_deletions_done: bool = True
+    spent: Spent = ""
+
+
+class SyncSession:
+    """What one pull works with.
+
+    Args:
+        equipment: The ports.
+        options: How to pull.
+        found: What discovery found. Where the Source has dumps and no lists, the dumps stand for
+            them.
+        selection: Which entries are wanted, and where they belong.
+        identity: What the mirror is a mirror of; ``None`` takes what its memory says.
+    """
+
+    def __init__(
+        self,
+        equipment: Dependencies,
+        options: PullOptions,
+        found: SourceLists,
+        selection: ResourceSelection,
+        identity: MirrorIdentity | None = None,
+    ) -> None:
+        self.dependencies = equipment
+        self.options = options
+        self.path_assignment = PathAssignment(equipment, selection, dry_run=options.dry_run)
+        self.discovered = found
+        self.selection = selection
+        selection.add_source_addresses(*found.documents)
+        self.state: MirrorStateStore = equipment.state
+        self.sync_state = SyncState(equipment.state)
+        self.identity = identity or self.sync_state.identity
+        self.now = to_microseconds(equipment.clock.now())
+        self.generation = self.sync_state.generation + 1
+        documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
+        self.budget = Budget(
+            options.max_bytes, lambda: equipment.traffic()[1], equipment.lift_deadline
+        )
+        chosen = self.sync_state.accept_missing_option
+        if options.accept_missing is not None:
+            chosen = options.accept_missing
+        self.accepts_missing = found.is_sitemap if chosen is None else chosen
+        self.packages = DumpPackages(equipment, documents)
+        manifests = None if options.dumps == "never" else self.packages
+        self.resource_lists = ResourceListReader(documents, selection, manifests)
+        self.change_lists = ChangeListReader(
+            ReaderDependencies(
+                documents=documents,
+                selection=selection,
+                clock=equipment.clock,
+                new_sorter=self.new_sorter,
+                packages=manifests,
+                archive=found.change_list_archive or "",
+            )
+        )
+
+    @property
+    def found(self) -> SourceLists:
+        """What discovery found, but for what dumps stand for, and lists that are dumps."""
+        found = self.discovered
+        if self.options.dumps == "never":
+            return found
+        uri = found.change_list
+        if uri is not None and found.change_dump is None and self._is_dump(uri):
+            found = replace(found, change_dump=uri)
+        return with_dumps(found)
+
+    def _is_dump(self, change_list: str) -> bool:
+        return (
+            change_list in self.packages.packed_change_lists
+            or self.state.note(_PACKED_NOTE) == change_list
+        )
+
+    @property
+    def listing_dumps(self) -> frozenset[Capability]:
+        """The kinds of dumps whose manifests are the lists, since the Source has no others."""
+        found = self.found
+        pairs = (
+            (Capability.RESOURCE_DUMP, found.resource_dump, found.resource_list),
+            (Capability.CHANGE_DUMP, found.change_dump, found.change_list),
+        )
+        return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
+
+    def new_sorter(self) -> ExternalSorter[ListedEntry]:
+        """Open an empty spool on the mirror's disk."""
+        return ExternalSorter(
+            key=attrgetter("uri"),
+            dump=_encode_row,
+            load=_decode_row,
+            spill=self.dependencies.scratch,
+        )
+
+    def read_list(
+        self,
+        uri: str,
+        spool: ExternalSorter[ListedEntry],
+        known: ProcessedDocument | None = None,
+        *,
+        forgiving: bool = False,
+    ) -> ListSnapshot | None:
+        """Read a Resource List; a time that is not believed counts as none.
+
+        Args:
+            uri: Its address.
+            spool: Takes the rows.
+            known: What is known of it; then ``None`` is returned when it did not change.
+            forgiving: Whether parts of an index that cannot be read are refused.
+
+        Raises:
+            SourceError: A document could not be had.
+            DocumentError: A document cannot be used.
+        """
+        snapshot = self.resource_lists.read(uri, spool, known, forgiving=forgiving)
+        return None if snapshot is None else self.with_plausible_time(snapshot)
+
+    def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
+        """Return a Resource List as read; a time that is not believed counts as none."""
+        at = snapshot.at
+        if at is None:
+            return snapshot
+        if is_plausible(at, through=self.sync_state.checkpoint or 0, now=self.now):
+            return snapshot
+        self.warn(
+            "clock-skew",
+            f"the Resource List says that it is of {format_w3c(from_microseconds(at))}, more than"
+            " a day ahead of here: its time is not used",
+        )
+        return replace(snapshot, at=None)
+
+    def begin(self, *, baseline: bool, read: ChangeHistory | None = None) -> None:
+        """Remember that rows of a new reading of the Source are about to be written.
+
+        What a run that was killed left behind is then told from what this one writes.
+
+        Args:
+            baseline: Whether all is read; if it is cut off, all is read again.
+            read: The changes as read; if it is cut off, lists must still have them.
+        """
+        due = True if baseline else None
+        told = None if read is None else encode_prefixes(read.new_prefixes)
+        self.sync_state.write(generation=self.generation, baseline_due=due, cut_off_changes=told)
+
+    def begin_repair(self, read: ChangeHistory | None) -> None:
+        """Remember that something is about to be done as the Source lists it now, beyond T.
+
+        Args:
+            read: The changes as read; the next pull must still find those that T does not tell of.
+        """
+        before, news = (
+            InterruptedReading.from_notes(self.state.note(REPAIR_CHANGES)).missing,
+            self._unprocessed(read),
+        )
+        self.sync_state.write(
+            generation=self.generation, changes_beyond=encode_prefixes((*before, *news))
+        )
+
+    def _unprocessed(self, read: ChangeHistory | None) -> list[PrefixRecord]:
+        """Return what was read of Change Lists that no pull has processed."""
+        if read is None:
+            return []
+        known = (self.state.document(it.uri, it.from_) for it in read.documents)
+        told = {(it.from_, it.entries, it.prefix) for it in known if it is not None}
+        return [it for it in read.new_prefixes if it not in told]
+
+    def was_read(self, at: int | None, read: ChangeHistory | None) -> bool:
+        """Whether a pull read these very lists to its end, and so asked where they contradict.
+
+        Args:
+            at: The moment of the Resource List, microseconds.
+            read: The changes since, as read.
+        """
+        return at == self.sync_state.resource_list_at and not (
+            self.sync_state.is_reading_incomplete or self._unprocessed(read)
+        )
+
+    def policy(self, at: int) -> TransferPolicy:
+        """Return how strict a transfer is whose plan knows the Source up to ``at``."""
+        options = self.options
+        return TransferPolicy(
+            deletes=options.delete != "never",
+            lenient=options.verify == "lenient",
+            own_algorithm=options.own_algorithm,
+            accepts_missing=self.accepts_missing,
+            fail_fast=options.fail_fast,
+            generation=self.generation,
+            at=at,
+            began=self.now,
+            budget=self.budget,
+        )
+
+    def transfer(self, at: int) -> ResourceTransfer:
+        """Return a transfer for a plan that knows the Source up to ``at``, microseconds."""
+        equipment = self.dependencies
+        return ResourceTransfer(
+            fetcher=equipment.fetcher,
+            copies=equipment.copies,
+            state=equipment.state,
+            clock=equipment.clock,
+            policy=self.policy(at),
+            report=equipment.report,
+            patches=equipment.patches,
+        )
+
+    def deletion_task(self, copy: Copy, reason: str, at: int) -> Pending:
+        """Return the task to take a copy away; or its mark, where policy keeps it."""
+        row = pending_delete(copy, reason=reason, now=self.now, at=at, generation=self.generation)
+        return self.apply_policy(row)
+
+    def retains(self, reason: str) -> bool:
+        """Whether a copy stays that is to go for this reason: this run is not to delete it."""
+        is_filtered = reason == OUT_OF_SCOPE
+        return (
+            not self.options.prune if is_filtered else policy_retains(self.options.delete, reason)
+        )
+
+    def apply_policy(self, row: Pending) -> Pending:
+        """Return a row of what is gone as policy wants it: it waits to be deleted, or is kept."""
+        if self.retains(row.reason):
+            return row._replace(task=PendingTask.RETAIN, code="")
+        return row._replace(task=PendingTask.DELETE)
+
+    def retention_task(self, copy: Copy, at: int, *, code: str = "") -> Pending:
+        """Return the mark of a copy that is kept though it is not listed.
+
+        Args:
+            copy: The copy.
+            at: The Source's time of the reading that it follows from, microseconds.
+            code: ``FILTERED`` when it is listed, and the filters do not want it any more.
+        """
+        code = code or (RESTORED if is_restored(copy) else "")
+        return self.deletion_task(copy, "", at)._replace(task=PendingTask.RETAIN, code=code)
+
+    def reading_notes(self, history: ChangeHistory | None) -> dict[str, str]:
+        """Return the notes of a reading that is written down to its end.
+
+        They say which lists grow behind an index that does not, and what was read last.
+        """
+        done = {INTERRUPTED_CHANGES: "", REPAIR_CHANGES: ""}
+        if history is None or self.found.change_list is None:
+            return done
+        told = {
+            LAST_CHANGES: history.last_changes.encode(),
+            RESOURCE_CLOCK_AHEAD: str(int(history.is_resource_clock_ahead)),
+        }
+        told[_PACKED_NOTE] = history.head if history.is_of_dump else ""
+        return open_lists_note(history) | told | done
+
+    def record_refused(self, *, add: bool) -> None:
+        """Remember the entries that cannot be used: those of this run, or these too."""
+        refusals = self.selection.refusals
+        if add and not refusals.count and not refusals.withdrawn:
+            return
+        rows = {row.uri: row for row in self.state.refused()} if add else {}
+        unnamed = max(0, self.sync_state.refused_count - len(rows)) if add else 0
+        before = rows.keys() - refusals.withdrawn
+        count = len(before) + unnamed + refusals.new_count if add else refusals.count
+        kept = [rows[uri] for uri in sorted(before)] + refusals.stored
+        self.state.replace_refused(kept[:MAX_REFUSED], self.now)
+        self.sync_state.write(refused=count)
+
+    def delete_pending(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
+        """Delete what is to go, as far as the limit allows; see ``sweep``."""
+        here = self.state.count() - pulled.tally.created
+        limit, proven = self.options.max_delete, list[Pending]()
+        if limit.count is None and generation is None:  # a number is never exceeded
+            proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)
+        pulled.deletions = delete_pending(
+            self.dependencies, limit, here, generation=generation, proven=proven
+        )
+
+    def report_plan(self, plan: PlanSummary) -> DeletionResult:
+        """Tell what is going to be done; return what of it is going to be held."""
+        limit, here = self.options.max_delete, self.state.count()
+        untold = plan.delete if self.selection.refusals.count else plan.unsignalled
+        foreseen = plan_deletions(self.state, limit, here, plan.delete, untold)
+        self.dependencies.report(
+            "plan",
+            {
+                "mode": plan.mode,
+                "same": plan.same,
+                "create": plan.create,
+                "update": plan.update,
+                "delete": plan.delete,
+                "held": foreseen.held,
+                "held_of": foreseen.held_of,
+                "limit": str(limit),
+                "bytes": plan.size,
+                "unsized": plan.unsized,
+            },
+        )
+        return foreseen
+
+    def warn_no_time(self) -> None:
+        """Say once why each pull takes the whole list, though there is a Change List."""
+        if self.found.change_list is not None and not self.sync_state.is_note_set(_NO_TIME_NOTE):
+            self.warn(
+                "no-time",
+                "the Resource List does not say of what time it is, so nobody knows which changes"
+                " it has: each pull compares with the whole list",
+            )
+
+    def warn_not_understood(self, refused: int) -> None:
+        """Say that nothing goes because no list names it, and why."""
+        entries = "an entry" if refused == 1 else f"{refused:,} entries"
+        foreign = [it.uri for it in self.selection.refusals.stored if it.code == "foreign"]
+        moved = ""
+        if foreign:
+            command = f"resourcesync pull {self.dependencies.folder} --moved {origin(foreign[0])}/"
+            moved = f"; one is {foreign[0]}: if the Source moved there, {command}"
+        self.warn(
+            "not-understood",
+            f"the Source lists {entries} that cannot be used: what it does not list any more stays,"
+            f" since only a list of which all is understood proves that something is gone{moved}",
+        )
+
+    def warn_dropped_values(self) -> None:
+        """Say how many values of the lists could not be read."""
+        refusals = self.selection.refusals
+        if refusals.dropped:
+            self.warn(
+                "values-dropped",
+                f"{refusals.dropped:,} values of the lists cannot be read and count as not said,"
+                f" such as this: {refusals.example}",
+            )
+        if refusals.encoded:
+            self.warn(
+                "uris-encoded",
+                f"{refusals.encoded:,} listed addresses have characters that no URI may have, such"
+                f" as {refusals.encoded_example!r}: they are written as browsers send them",
+            )
+
+    def warn(self, code: str, message: str) -> None:
+        """Tell of something that is not as it should be, though the pull goes on."""
+        _log.info("%s: %s", code, message)
+        self.dependencies.report("warning", {"code": code, "message": message, "evidence": ()})
+
+
+def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:
+    """Return the note of whether it was told that a list says nothing of its time."""
+    return {_NO_TIME_NOTE: str(int(snapshot.at is None))}
+
+
+def with_dumps(found: SourceLists) -> SourceLists:
+    """Return what was found, with dumps in the place of lists that are not there."""
+    return replace(
+        found,
+        resource_list=found.resource_list or found.resource_dump,
+        change_list=found.change_list or found.change_dump,
+    )
+
+
+# Its own constructor is Python code, which costs as much as to read the row.
+_new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
+
+
+def _encode_row(row: ListedEntry) -> bytes:
+    return marshal.dumps(tuple(row))
+
+
+def _decode_row(data: bytes) -> ListedEntry:
+    return _new_row(marshal.loads(data))  # noqa: S302 - a temporary file of our own
