@@ -37,7 +37,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Original
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring import catalogues, dumping, mirrors
+from resourcesync.wiring import catalogues, dump_publication, mirrors
 from resourcesync.wiring.publishing import PublishRequest as AskedOfPublish
 from resourcesync.wiring.publishing import Settings
 
@@ -170,8 +170,8 @@ class _Source:
     def dump(self) -> int:
         """Bring the dump in step; return how many packages were made."""
         with closing(FileCatalogue(self._path, self._clock)) as catalogue:
-            dumped = dumping.dump(
-                dumping.DumpRequest(),
+            dumped = dump_publication.dump(
+                dump_publication.DumpRequest(),
                 Settings(url=f"{self._web.url}/").packing,
                 catalogue,
                 FolderDocuments(self._web.root),

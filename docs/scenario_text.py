@@ -17,8 +17,8 @@ from resourcesync.simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync.wiring import scenarios, simulating
-from resourcesync.wiring.scenario_values import DAYS, Reader
+from resourcesync.wiring import scenarios, simulation_runs
+from resourcesync.wiring.scenarios import DAYS, Reader
 
 TABLES = {
     "": (scenarios.TOP, Scenario),
@@ -138,4 +138,4 @@ def figures() -> str:
     """Return the columns of the table of figures."""
     meanings = attributes(Measurement)
     head = "| Column | Meaning |\n| --- | --- |\n"
-    return head + "".join(f"| `{it}` | {meanings[it]} |\n" for it in simulating.FIGURES)
+    return head + "".join(f"| `{it}` | {meanings[it]} |\n" for it in simulation_runs.FIGURES)

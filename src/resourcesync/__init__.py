@@ -4,7 +4,7 @@ Importing this costs nothing yet: each name is fetched from its home when it is 
 type checkers see stands beside it, in ``__init__.pyi``.
 """
 
-from resourcesync.lazily import export_lazily as _lazily
+from resourcesync.lazy_exports import export_lazily as _lazily
 
 __version__ = "0.1.0"
 
@@ -13,7 +13,7 @@ _HOMES = {
     "AuditReport": "destination.reports",
     "AuditRolling": "destination.fixity",
     "Capability": "model.vocabulary",
-    "Catalogue": "api.catalogue",
+    "Catalogue": "api.publisher",
     "Change": "model.resources",
     "ChangeKind": "model.vocabulary",
     "Credentials": "wiring.credentials",
@@ -28,7 +28,7 @@ _HOMES = {
     "Level": "validator.rule",
     "Link": "model.links",
     "Mirror": "api.mirror",
-    "MirrorChange": "api.handing_on",
+    "MirrorChange": "api.mirror",
     "MirrorChangeKind": "ports.changes",
     "MirrorOptions": "api.settings",
     "MirrorState": "destination.reports",
@@ -54,7 +54,7 @@ _HOMES = {
     "discover": "api.source",
     "offered_sets": "api.source",
     "read": "documents.reader",
-    "validate": "api.judging",
+    "validate": "api.validation",
     "write": "documents.writer",
 }
 

@@ -1,10 +1,9 @@
 from resourcesync.api.calls import Event as Event
-from resourcesync.api.catalogue import Catalogue as Catalogue
-from resourcesync.api.handing_on import MirrorChange as MirrorChange
-from resourcesync.api.judging import validate as validate
 from resourcesync.api.mirror import Mirror as Mirror
+from resourcesync.api.mirror import MirrorChange as MirrorChange
 from resourcesync.api.plans import Plan as Plan
 from resourcesync.api.plans import PlannedAction as PlannedAction
+from resourcesync.api.publisher import Catalogue as Catalogue
 from resourcesync.api.publisher import Published as Published
 from resourcesync.api.publisher import Publisher as Publisher
 from resourcesync.api.settings import MirrorOptions as MirrorOptions
@@ -12,6 +11,7 @@ from resourcesync.api.settings import PublisherOptions as PublisherOptions
 from resourcesync.api.source import Source as Source
 from resourcesync.api.source import discover as discover
 from resourcesync.api.source import offered_sets as offered_sets
+from resourcesync.api.validation import validate as validate
 from resourcesync.destination.fixity import AuditRolling as AuditRolling
 from resourcesync.destination.reports import AuditFinding as AuditFinding
 from resourcesync.destination.reports import AuditReport as AuditReport

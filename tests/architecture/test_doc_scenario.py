@@ -9,7 +9,7 @@ from typing import Any
 from resourcesync.simulator.events import EVENTS
 from resourcesync.simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
 from resourcesync.simulator.simulation import simulate
-from resourcesync.wiring import scenarios, simulating
+from resourcesync.wiring import scenarios, simulation_runs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/scenario.md").read_text("utf-8")
@@ -36,7 +36,7 @@ def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
 
 
 def test_every_figure_of_the_table_is_explained() -> None:
-    for name in simulating.FIGURES:
+    for name in simulation_runs.FIGURES:
         assert re.search(rf"^\| `{name}` \| \S.+ \|$", PAGE, re.MULTILINE), name
 
 

@@ -25,7 +25,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.wiring import plugins
 from resourcesync.wiring.accounts import FollowedAccount, publish_account
-from resourcesync.wiring.published import PUBLICATION
+from resourcesync.wiring.published_tree import PUBLICATION
 from resourcesync.wiring.publishing import PublishRequest
 from resourcesync.wiring.serving import LateApplication
 from tests.support.aggregating import Site, via

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.wiring import comparing
-from resourcesync.wiring.comparing import ByteComparison, compare_bytes
+from resourcesync.wiring import comparisons
+from resourcesync.wiring.comparisons import ByteComparison, compare_bytes
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
 from tests.support.started import Started
@@ -110,7 +110,7 @@ def test_a_difference_is_told_and_exits_1(
     def unequal(*_: object) -> ByteComparison:
         return ByteComparison(files=2, bytes=2, equal=1, surplus=0, differences=("d/a\u202e",))
 
-    monkeypatch.setattr(comparing, "compare_bytes", unequal)
+    monkeypatch.setattr(comparisons, "compare_bytes", unequal)
 
     assert run(["demo", str(source)]) == 1
 

@@ -22,7 +22,7 @@ from resourcesync.cli.explore_tui import ExplorerApp
 from resourcesync.cli.explore_walk import BackgroundWalk, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
-from resourcesync.wiring import exploring
+from resourcesync.wiring import document_access
 from resourcesync.wiring.mirrors import Network
 from tests.support.commands import script
 from tests.support.tiny_source import TinySource
@@ -75,7 +75,7 @@ def under_cursor(explorer: ExplorerApp) -> str:
 
 def steps_of(source: TinySource) -> Iterator[Step]:
     network = Network(allow_origins=(source.url,), retries=0)
-    return exploring.explore(source.url, network=network, clock=SystemClock())
+    return document_access.explore(source.url, network=network, clock=SystemClock())
 
 
 def failing(uri: str, *branches: bool) -> SourceNode:

@@ -13,7 +13,7 @@ from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring.documents import documents_at
+from resourcesync.wiring.document_stores import documents_at
 from resourcesync.wiring.serving import LateApplication, find_tree
 from tests.support.command_line import Said, rows
 from tests.support.commands import environment, files_of, script

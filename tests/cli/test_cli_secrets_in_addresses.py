@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resourcesync.cli.main import run
 from resourcesync.cli.redaction import without_users
 from resourcesync.errors import ConfigurationError
-from resourcesync.wiring.account_values import check_account_address
+from resourcesync.wiring.account_access import check_account_address
 from tests.support.command_line import Said
 
 SECRET = "hush-hush"

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.shared_folder import FolderStore
 from resourcesync.cli.main import run
-from resourcesync.wiring import store_memory
+from resourcesync.wiring import state_backup
 from tests.support.command_line import FILES, MIRRORED, Said
 from tests.support.tiny_source import TinySource
 
@@ -115,8 +115,8 @@ def test_a_memory_that_would_fill_the_disk_is_not_begun_with(
 ) -> None:
     words = ["pull", source.url, f"file://{here}/copies", "--state"]
     assert run([*words, "first"]) == 0
-    monkeypatch.setattr(store_memory, "_MIN_LIMIT", 100_000)
-    memory = here / "copies" / store_memory.BACKUP_KEY
+    monkeypatch.setattr(state_backup, "_MIN_LIMIT", 100_000)
+    memory = here / "copies" / state_backup.BACKUP_KEY
     memory.write_bytes(gzip.compress(b"\0" * 50_000_000))
 
     assert run([*words, "second"]) == 8

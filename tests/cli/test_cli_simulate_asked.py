@@ -16,8 +16,8 @@ from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, EngineError, LockedError, StorageError
 from resourcesync.simulator import temporary_folders
 from resourcesync.simulator.profiles import PROFILES
-from resourcesync.wiring import scenarios, simulating
-from resourcesync.wiring.simulation_folder import results_folder
+from resourcesync.wiring import scenarios, simulation_runs
+from resourcesync.wiring.simulation_runs import results_folder
 from tests.support.command_line import Said, rows
 
 TINY = """
@@ -173,7 +173,7 @@ def test_what_will_not_happen_is_told(tiny: Path, said: Said) -> None:
 def test_more_runs_than_can_be_kept_are_refused() -> None:
     written = scenarios.parse_scenario(TINY, "it")
     with pytest.raises(ConfigurationError, match="these are 110,000 runs"):
-        simulating.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
+        simulation_runs.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
 
 
 # --- the folder of the results ---
@@ -288,13 +288,13 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
 
 
 def test_processes_end_with_the_iterator_and_come_to_the_same() -> None:
-    tasks = simulating.plan_runs(scenarios.parse_scenario(TINY, "it"), {}, repeat=2)
+    tasks = simulation_runs.plan_runs(scenarios.parse_scenario(TINY, "it"), {}, repeat=2)
 
-    with closing(simulating.simulate_runs(tasks, jobs=2)) as lives:
+    with closing(simulation_runs.simulate_runs(tasks, jobs=2)) as lives:
         first = next(lives)
         begun = workers_of(os.getpid())
 
-    assert first == next(simulating.simulate_runs(tasks, jobs=1))
+    assert first == next(simulation_runs.simulate_runs(tasks, jobs=1))
     assert len(begun) == 2
     assert not workers_of(os.getpid()) & begun
 
@@ -312,7 +312,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("begun", [0, 2], ids=["before it begins", "at work"])
 def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, folders: Path) -> None:
-    tasks = simulating.plan_runs(scenarios.parse_scenario(LONG, "it"), {}, repeat=2)
+    tasks = simulation_runs.plan_runs(scenarios.parse_scenario(LONG, "it"), {}, repeat=2)
     deadline = time.monotonic() + 20
 
     def kill(_number: int, _frame: object) -> None:
@@ -323,7 +323,7 @@ def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, fold
 
     before = signal.signal(signal.SIGALRM, kill)
     try:
-        with closing(simulating.simulate_runs(tasks, jobs=2)) as lives:
+        with closing(simulation_runs.simulate_runs(tasks, jobs=2)) as lives:
             signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
             with pytest.raises(EngineError, match="a process that simulated died"):
                 next(lives)

@@ -15,7 +15,7 @@ from resourcesync.cli.simulation_html import report_page
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios
-from resourcesync.wiring.simulating import SimulationRun, Summary, summarise
+from resourcesync.wiring.simulation_runs import SimulationRun, Summary, summarise
 from tests.support.command_line import Said
 
 WRITTEN = scenarios.parse_scenario(PROFILES["museum"], "museum")

@@ -20,8 +20,8 @@ from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, Judged, ReadAgain, ValidationEvent
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import CutShort, Judged, ReadAgain, ValidationEvent
 from tests.support.command_line import Said
 
 LIST = (

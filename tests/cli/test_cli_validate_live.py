@@ -9,10 +9,10 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.validator.rules import RULES
-from resourcesync.wiring import judged_walk
+from resourcesync.wiring import validation
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, ReadAgain, ValidationOptions, Validator
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import CutShort, ReadAgain, ValidationOptions, Validator
 from tests.support.command_line import LATER, Said, rows
 from tests.support.judged import offer
 from tests.support.judging import LONG, ActingClock, broken, judged
@@ -187,7 +187,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer_many(source, 4)
-    monkeypatch.setattr(judged_walk, "_MOST_TARGETS", 3)
+    monkeypatch.setattr(validation, "_MOST_TARGETS", 3)
 
     assert run(["validate", source.url, "--live"]) == 0
 
@@ -200,7 +200,7 @@ def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same
     assert len(asked_documents(source)) == 7
     assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
 
-    monkeypatch.setattr(judged_walk, "_MOST_TARGETS", 6)
+    monkeypatch.setattr(validation, "_MOST_TARGETS", 6)
     assert run(["validate", source.url, "--live", "-q"]) == 0
     assert "not all" not in said.readouterr().out.splitlines()[-1]
 

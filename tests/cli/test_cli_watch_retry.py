@@ -14,8 +14,8 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_words import next_pull_text, render_event
-from resourcesync.watch.keeping import NextPull
-from resourcesync.watch.rota import PullReason
+from resourcesync.watch.loop import NextPull
+from resourcesync.watch.scheduler import PullReason
 from tests.support.command_line import FILES, MIRRORED
 from tests.support.commands import files_of, free_port, resourcesync
 from tests.support.meanwhile import meanwhile

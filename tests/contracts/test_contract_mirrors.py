@@ -17,7 +17,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.ports.mirror import Copy, EntryRow, Pending, PendingTask, StateTransaction
 from resourcesync.testing import AccountSuite
-from resourcesync.wiring.aggregating import open_account
+from resourcesync.wiring.mirror_account import open_account
 
 UP, MINE = "http://up.example/", "https://mine.example/"
 

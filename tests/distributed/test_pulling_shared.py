@@ -17,9 +17,9 @@ from resourcesync.destination.planner import as_unknown
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports.mirror import StateTransaction
 from resourcesync.ports.tables import ListedRow, WorkRow
-from resourcesync.wiring import states, units
+from resourcesync.wiring import mirror_state, work_units
 from resourcesync.wiring.stores import open_store
-from resourcesync.wiring.tabled import TableInStore
+from resourcesync.wiring.table_mirror import TableInStore
 from tests.support import nginx
 
 pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
@@ -223,8 +223,8 @@ def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(
     memory = home / ".resourcesync" / "state.db"
 
     with (
-        states.open_snapshot(memory) as reader,
-        states.open_state(memory, read_only=True) as follower,
+        mirror_state.open_snapshot(memory) as reader,
+        mirror_state.open_state(memory, read_only=True) as follower,
     ):
         assert follower.change_bounds()[1] == 23
         (site.root / "data" / "00.txt").write_text("another text\n")
@@ -236,7 +236,7 @@ def test_a_reader_of_a_table_sees_one_moment_while_the_next_one_is_made(
 
     assert (len(seen), count) == (23, 23)
     assert {copy.length for copy in seen} == {len("text 1\n"), len("text 10\n")}
-    with states.open_state(memory, read_only=True) as after:
+    with mirror_state.open_state(memory, read_only=True) as after:
         assert after.count() == 22
 
 
@@ -329,7 +329,7 @@ def test_the_memory_in_the_store_finds_its_table_there(
     store.mkdir()
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
     for _ in range(3):  # runs that were killed before they put their memory there
-        with states.open_table_state(own / "state.db") as state:
+        with mirror_state.open_table_state(own / "state.db") as state:
             state.commit(StateTransaction(suspect=[as_unknown(next(state.copies()))]))
             TableInStore(state, open_store(f"file://{store}"), own).fold()
     shutil.rmtree(tmp_path / "home")
@@ -348,11 +348,11 @@ def test_what_workers_left_is_taken_over_before_there_is_no_table(
     store, own = tmp_path / "store", tmp_path / "home" / ".resourcesync"
     store.mkdir()
     Mirror(site.url, f"file://{store}", state=tmp_path / "home", engine=pool).pull()
-    exchange = StoredExchange(open_store(f"file://{store}"), units.EXCHANGE, tmp_path / "here")
-    with states.open_table_state(own / "state.db") as state:
+    exchange = StoredExchange(open_store(f"file://{store}"), work_units.EXCHANGE, tmp_path / "here")
+    with mirror_state.open_table_state(own / "state.db") as state:
         copy, file = next(state.copies()), str(tmp_path / "rows")
         listed = ListedRow(copy.uri, copy.uri, copy.path, copy.listed, 0, None, "", "")
-        states.tables_of(own).write_work(file, [WorkRow(listed, copy)])
+        mirror_state.tables_of(own).write_work(file, [WorkRow(listed, copy)])
         SyncState(state).write(baseline_due=True)
     for name in ("work/dead-000000", "done/dead-000000.begun"):
         exchange.send(name, file)

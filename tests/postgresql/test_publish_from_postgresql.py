@@ -19,7 +19,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.wiring import accounts, catalogues, migrations
+from resourcesync.wiring import account_access, accounts, catalogues
 from resourcesync.wiring.accounts import FollowedAccount
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.command_line import Said
@@ -199,7 +199,7 @@ def test_a_query_changes_with_the_tables_that_it_joins(address: str, tmp_path: P
         " WHERE notes IS NULL GROUP BY id -- those that are public",
         "table": "record", "joins": "file(record)", "uri": "{id}", "length": "size",
     }  # fmt: skip
-    records.run(migrations.postgres_migration(values))
+    records.run(account_access.postgres_migration(values))
     site = Site(address, tmp_path, values)
 
     site.publish()
@@ -219,7 +219,7 @@ def test_a_catalogue_in_postgresql_is_made_filled_and_followed(
     address: str, tmp_path: Path
 ) -> None:
     records = Records(address)
-    records.run(migrations.postgres_migration({"layout": "catalogue", "reader": "rs"}))
+    records.run(account_access.postgres_migration({"layout": "catalogue", "reader": "rs"}))
     records.run(
         "INSERT INTO resourcesync.resource (uri, length, links) VALUES (%s, 3, %s)",
         f"{BASE}a",

@@ -19,7 +19,7 @@ from resourcesync.adapters.version_files import FolderVersions
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
-from resourcesync.wiring import kept_past
+from resourcesync.wiring import version_retention
 from resourcesync.wiring.publishing import publish_tree
 from tests.support.publishing import BASE, Reader, content_of
 
@@ -230,7 +230,7 @@ def test_a_run_that_is_killed_while_it_keeps_leaves_every_promise_true(
     life.change()
     with pytest.MonkeyPatch.context() as patching:
         Dying.left, Dying.is_after = step, is_after
-        patching.setattr(kept_past, "FolderVersions", Dying)
+        patching.setattr(version_retention, "FolderVersions", Dying)
         with suppress(KeyboardInterrupt):
             life.publish()
     life.check()

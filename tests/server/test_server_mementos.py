@@ -11,10 +11,10 @@ from starlette.types import ASGIApp
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.server import mementos
 from resourcesync.server.conditions import format_http_date, parse_http_date
-from resourcesync.wiring import mementos as wired
 from resourcesync.wiring import serving
+from resourcesync.wiring import serving as wired
 from resourcesync.wiring.publishing import publish_tree
-from resourcesync.wiring.versioning import VersionOptions
+from resourcesync.wiring.version_retention import VersionOptions
 from tests.support.asgi import Answer, ask
 
 BASE = "https://h.example/data/"

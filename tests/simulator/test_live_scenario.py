@@ -30,7 +30,7 @@ from resourcesync.simulator.scenario import (
 )
 from resourcesync.simulator.simulation import _Simulation, simulate_source
 from resourcesync.simulator.temporary_folders import make_folders
-from resourcesync.wiring import live, scenarios
+from resourcesync.wiring import live_simulation, scenarios
 from tests.support.commands import files_of
 from tests.support.started import Started
 
@@ -66,10 +66,10 @@ AT_THE_SOURCE = Faults(
 @contextmanager
 def served(
     scenario: Scenario, speed: float = 1.0, base_uri: str = ""
-) -> Iterator[tuple[live.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
+) -> Iterator[tuple[live_simulation.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
     clock = ManualClock(scenario.start + timedelta(days=300))
-    place = live.LiveAddress(speed=speed, base_uri=base_uri)
-    with live.serve_live(scenario, place, seed=0, clock=clock) as serving:
+    place = live_simulation.LiveAddress(speed=speed, base_uri=base_uri)
+    with live_simulation.serve_live(scenario, place, seed=0, clock=clock) as serving:
         host = serving.uri.split("/")[2]
         with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
             yield serving, clock, connection
@@ -250,15 +250,19 @@ def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: P
 
 def test_clients_can_be_told_another_address_and_are_told_no_address_that_is_none() -> None:
     address = "https://museum.example/simulated"
-    place, clock = live.LiveAddress(base_uri=address, port=0), ManualClock(SMALL.start)
-    with live.serve_live(SMALL, place, seed=0, clock=clock) as serving:
+    place, clock = live_simulation.LiveAddress(base_uri=address, port=0), ManualClock(SMALL.start)
+    with live_simulation.serve_live(SMALL, place, seed=0, clock=clock) as serving:
         assert serving.uri == f"{address}/"
     for host in ("0.0.0.0", "0"):
-        everywhere = live.serve_live(SMALL, live.LiveAddress(host=host), seed=0, clock=clock)
+        everywhere = live_simulation.serve_live(
+            SMALL, live_simulation.LiveAddress(host=host), seed=0, clock=clock
+        )
         with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0"):
             everywhere.__enter__()
     with pytest.raises(ConfigurationError):
-        live.serve_live(SMALL, live.LiveAddress(base_uri="museum"), seed=0, clock=clock)
+        live_simulation.serve_live(
+            SMALL, live_simulation.LiveAddress(base_uri="museum"), seed=0, clock=clock
+        )
 
 
 def test_the_command_takes_the_seed_of_its_file_and_ends_on_a_signal(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from resourcesync.cli.main import run
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.wiring import catalogues, serving
-from resourcesync.wiring.published import documents_of
+from resourcesync.wiring.published_tree import documents_of
 from resourcesync.wiring.publishing import CATALOGUE
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.wiring.exploring import open_fetcher
+from resourcesync.wiring.document_access import open_fetcher
 from resourcesync.wiring.mirrors import Network
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from resourcesync.adapters.system import SystemClock
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.validating import ValidationEvent, ValidationOptions, Validator
+from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 
 LONG = 30.0
 """Seconds that only a judge waits who is told to."""

@@ -12,7 +12,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import SubscriptionIntent
 from resourcesync.server.dashboard.app import SourceDashboard
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.wiring import own_hub, publishing, serving
+from resourcesync.wiring import publishing, push_channels, serving
 
 BASE = "https://demo.example/"
 CALLBACKS = ("https://one.example/push/secret-1", "https://two.example:8443/hook/secret-2")
@@ -49,7 +49,7 @@ def source_pages(root: Path) -> Iterator[tuple[str, ServePages]]:
     """Show a published tree to its operators; two are subscribed at its hub."""
     clock = SystemClock()
     tree = serving.find_tree(root)
-    hub = own_hub.open_own_hub(root, tree.out, tree.base, clock).hub
+    hub = push_channels.open_own_hub(root, tree.out, tree.base, clock).hub
     now = to_microseconds(clock.now())
     topic = f"{BASE}resourcesync/changenotification.xml"
     for callback in CALLBACKS:

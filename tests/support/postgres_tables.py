@@ -10,7 +10,7 @@ import psycopg
 from resourcesync.adapters.postgres import open_account
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
-from resourcesync.wiring import migrations
+from resourcesync.wiring import account_access
 
 BASE = "https://museum.example/"
 RECORDS = {
@@ -44,7 +44,7 @@ class Records:
         return done.fetchall() if done.description else []
 
     def migrate(self, values: Mapping[str, str] = RECORDS) -> None:
-        self.run(migrations.postgres_migration(values))
+        self.run(account_access.postgres_migration(values))
 
     def put(self, name: str, content: bytes) -> str:
         self.run(

@@ -11,7 +11,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.subscriber import Subscriber
-from resourcesync.wiring import hubs, own_hub, publishing, serving
+from resourcesync.wiring import hubs, publishing, push_channels, serving
 
 
 @contextmanager
@@ -24,8 +24,8 @@ def served_with_hub(root: Path) -> Iterator[str]:
         chosen = {"url": base, "hubs": (f"{base}hub",), "notify": True}
         publishing.publish_tree(root, chosen, clock=clock)
         found = serving.find_tree(root)
-        own = own_hub.open_own_hub(root, found.out, base, clock, private=True)
-        links = own_hub.channel_links(root, base)
+        own = push_channels.open_own_hub(root, found.out, base, clock, private=True)
+        links = push_channels.channel_links(root, base)
         mounts = {own.path: own.hub.application}
         late.application = found.application(clock, mounts=mounts, links=links)
         own.hub.application.start()

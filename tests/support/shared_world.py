@@ -18,7 +18,7 @@ from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.slices import SliceQueue
 from resourcesync.distributed.worker_context import WorkerContext
 from resourcesync.ports.engines import UnitOutcome
-from resourcesync.wiring.tabled import TableSyncStrategy
+from resourcesync.wiring.table_mirror import TableSyncStrategy
 from tests.support.campaign import Campaign
 from tests.support.killing import Dying, Fuse, Killed
 from tests.support.loose_source import Style

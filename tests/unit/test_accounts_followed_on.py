@@ -13,7 +13,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.wiring import accounts, own_hub
+from resourcesync.wiring import accounts, push_channels
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 from tests.support.account_follower import Follower, counts
 from tests.support.scripted_account import scripted
@@ -201,7 +201,7 @@ def test_the_hub_that_its_lists_name_can_be_served(follower: Follower) -> None:
         asked=PublishRequest(),
     )
 
-    assert own_hub.hubs_of(follower.out) == ("https://h/hub",)
+    assert push_channels.hubs_of(follower.out) == ("https://h/hub",)
 
 
 def test_there_is_no_dry_run_and_it_says_so(follower: Follower) -> None:

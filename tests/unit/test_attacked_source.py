@@ -33,7 +33,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
-from resourcesync.wiring.dumping import DumpRequest
+from resourcesync.wiring.dump_publication import DumpRequest
 from resourcesync.wiring.publishing import PublishRequest, publish_tree
 from tests.support.dumping import BASE, DumpedSource
 

@@ -15,7 +15,7 @@ from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring.dumping import DumpRequest
+from resourcesync.wiring.dump_publication import DumpRequest
 from resourcesync.wiring.publishing import (
     CATALOGUE,
     PublicationResult,

@@ -131,7 +131,7 @@ def test_importing_the_package_imports_nothing_of_it() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT / "src"
     )
 
-    assert ran.stdout.split() == ["resourcesync", "resourcesync.lazily"]
+    assert ran.stdout.split() == ["resourcesync", "resourcesync.lazy_exports"]
 
 
 def test_reading_a_document_needs_no_network_and_no_command_line() -> None:

@@ -13,8 +13,8 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.source.plan import PublicationStep
-from resourcesync.wiring import inventory_units
-from resourcesync.wiring.inventory_units import ListUnit
+from resourcesync.wiring import inventory_publication
+from resourcesync.wiring.inventory_publication import ListUnit
 from resourcesync.wiring.publishing import PublishRequest
 from tests.support.table_world import BASE, Row, TableWorld
 
@@ -230,7 +230,7 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
     class Stop(BaseException):
         pass
 
-    written = inventory_units._write_sheets
+    written = inventory_publication._write_sheets
     for most in (0, 1, 3):
         left = [most]
 
@@ -240,11 +240,11 @@ def test_a_publication_that_breaks_off_is_ended_as_it_was_begun(
             left[0] -= 1
             return written(unit, shelf)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(inventory_units, "_write_sheets", some)
+        monkeypatch.setattr(inventory_publication, "_write_sheets", some)
         with pytest.raises(Stop):
             world.publish(PublishRequest(step=PublicationStep.REBASE))
         world.clock.advance(hours=1)
-    monkeypatch.setattr(inventory_units, "_write_sheets", written)
+    monkeypatch.setattr(inventory_publication, "_write_sheets", written)
     lost = min(world.bytes().keys() & other.bytes().keys() - former)
     (world.out / "resourcesync" / lost).unlink()
     world.publish()

@@ -12,8 +12,8 @@ from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.source.plan import PublicationStep
+from resourcesync.wiring.publish_loop import PublishLoop, WatchIntervals
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, PublishRequest
-from resourcesync.wiring.watching import PublishLoop, WatchIntervals
 from tests.support.listening import Listener
 
 URL = {"url": "https://h.example/"}

@@ -9,24 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.watch.rota import (
+from resourcesync.watch.scheduler import (
     FIRST_PAUSE,
     HINT_GAP,
     HINT_GAP_FAILING,
     LOCKED_PAUSE,
     LONGEST_PAUSE,
     PULL_TURN,
+    Cron,
+    Every,
     JobKind,
     JobOutcome,
     JobStatus,
     MirrorHistory,
     MirrorJob,
     MirrorSchedule,
+    Now,
     PullReason,
     Scheduler,
     retry_pause,
 )
-from resourcesync.watch.times import Cron, Every, Now
 
 DONE = JobOutcome(status=JobStatus.DONE)
 FAILED = JobOutcome(status=JobStatus.FAILED)

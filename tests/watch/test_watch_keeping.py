@@ -10,9 +10,11 @@ from random import Random
 
 import pytest
 
-from resourcesync.watch.keeping import FinishedJob, IsStopped, WakeUp, WatchLoop
-from resourcesync.watch.rota import (
+from resourcesync.watch.loop import FinishedJob, IsStopped, WakeUp, WatchLoop
+from resourcesync.watch.scheduler import (
     PULL_TURN,
+    Cron,
+    Every,
     JobKind,
     JobOutcome,
     JobStatus,
@@ -20,7 +22,6 @@ from resourcesync.watch.rota import (
     MirrorSchedule,
     Scheduler,
 )
-from resourcesync.watch.times import Cron, Every
 
 GOOD = JobOutcome(status=JobStatus.DONE)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.watch.times import Cron, Every, Now
+from resourcesync.watch.scheduler import Cron, Every, Now
 
 _MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 

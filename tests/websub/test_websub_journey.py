@@ -15,7 +15,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports.subscriptions import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
-from resourcesync.wiring import own_hub, publishing
+from resourcesync.wiring import publishing, push_channels
 from tests.support.commands import free_port
 from tests.support.hubs import post, said
 from tests.support.listening import Listener, agreeing
@@ -60,7 +60,7 @@ def test_a_hub_that_is_not_below_the_tree_cannot_be_served(tmp_path: Path) -> No
     chosen = {"url": base, "hubs": ("https://hub.example/",)}
     publishing.publish_tree(tmp_path, chosen, clock=SystemClock())
     with pytest.raises(ConfigurationError, match="no hub that could be served here"):
-        own_hub.open_own_hub(tmp_path, tmp_path, base, SystemClock())
+        push_channels.open_own_hub(tmp_path, tmp_path, base, SystemClock())
 
 
 @contextmanager

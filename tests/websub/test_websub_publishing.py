@@ -19,7 +19,7 @@ from resourcesync.model.capabilities import CapabilityEntry, DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.websub.messages import FORM
 from resourcesync.websub.signatures import is_signed
-from resourcesync.wiring import channels, notifying
+from resourcesync.wiring import notifications, push_channels
 from resourcesync.wiring.publishing import PublicationResult, publish_tree
 from tests.support.listening import Heard, Listener, Reply
 
@@ -40,8 +40,8 @@ class Tree:
     def publish(self, **chosen: Any) -> PublicationResult:
         return publish_tree(self.root, chosen, clock=self.clock)
 
-    def notify(self) -> notifying.Notified:
-        with channels.open_channels(self.root) as opened:
+    def notify(self) -> notifications.Notified:
+        with push_channels.open_channels(self.root) as opened:
             return opened.notify(self.clock)
 
     def entries(self, name: str) -> list[Any]:
@@ -225,9 +225,9 @@ def test_submissions_are_signed_once_there_is_a_key(tree: Tree, hub: Listener) -
     tree.publish()
     assert all("x-hub-signature" not in it.fields for it in hub.posts())
     folder = tree.root / ".resourcesync"
-    key = notifying.read_key(folder, makes=True)
+    key = notifications.read_key(folder, makes=True)
     assert len(key) >= 43
-    assert notifying.read_key(folder, makes=True) == key
+    assert notifications.read_key(folder, makes=True) == key
     assert (folder / "push.key").stat().st_mode & 0o777 == 0o600
     tree.put("c")
     tree.publish()

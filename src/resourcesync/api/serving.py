@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from pathlib import Path
 from typing import Any
 
-from resourcesync.wiring import machine, own_hub, serving
+from resourcesync.wiring import machine, push_channels, serving
 
 Asgi = Callable[
     [
@@ -57,7 +57,7 @@ def create_app(
         all_mounts[tree.dumps_path] = tree.dumps(clock)
     if followers:
         all_mounts[tree.events_path] = tree.events(followers)
-    channels = own_hub.channel_links(tree.root, tree.base)
+    channels = push_channels.channel_links(tree.root, tree.base)
     return tree.application(
         clock,
         mounts=all_mounts,

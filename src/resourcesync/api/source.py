@@ -14,7 +14,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
-from resourcesync.wiring import exploring, machine
+from resourcesync.wiring import document_access, machine
 from resourcesync.wiring.mirrors import Network
 
 
@@ -105,8 +105,8 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 @contextmanager
 def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
     clock = machine.system_clock()
-    with exploring.open_fetcher(address, network, clock) as fetcher:
-        yield exploring.network_documents(fetcher)
+    with document_access.open_fetcher(address, network, clock) as fetcher:
+        yield document_access.network_documents(fetcher)
 
 
 @contextmanager

@@ -97,10 +97,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _parse_catalogue(text: str, action: str) -> Path | str:
     """Return the file, or the address of another system."""
     if ":" in text:
-        from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
+        from resourcesync.wiring import account_access, accounts  # noqa: PLC0415 - quick
 
         if accounts.is_account_address(text):
-            account_values.check_account_address(text)
+            account_access.check_account_address(text)
             if action not in {"import", "post"}:
                 raise click.UsageError(f"{action} is for a catalogue in a file")
             return text
@@ -111,7 +111,7 @@ def _parse_catalogue(text: str, action: str) -> Path | str:
 
 
 def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
+    from resourcesync.wiring import accounts, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
     file, lines, clock = values["file"], values["lines"], machine.system_clock()
@@ -121,14 +121,14 @@ def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             file, lines, clock=clock, is_all=is_all, allow_empty=allow_empty
         )
     else:
-        done = account_posting.import_into_account(
+        done = accounts.import_into_account(
             file, dict(values["with"]), lines, clock=clock, is_all=is_all, allow_empty=allow_empty
         )
     return _outcome(values["file"], [done])
 
 
 def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import account_posting, catalogues, machine  # noqa: PLC0415 - quick
+    from resourcesync.wiring import accounts, catalogues, machine  # noqa: PLC0415 - quick
 
     del screen
     done: list[Posted] = []
@@ -138,7 +138,7 @@ def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
             done.extend(catalogues.post_lines(file, lines, clock=clock))
         else:
             given = dict(values["with"])
-            done.extend(account_posting.post_to_account(file, given, lines, clock=clock))
+            done.extend(accounts.post_to_account(file, given, lines, clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
         error.evidence = (
@@ -163,12 +163,12 @@ def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import catalogue_rows, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, publishing  # noqa: PLC0415 - help stays quick
 
     file, found = values["file"], 0
-    rows = catalogue_rows.find_bad_rows(file)
+    rows = publishing.find_bad_rows(file)
     if values["set_aside"]:
-        rows = catalogue_rows.quarantine_rows(file, machine.system_clock())
+        rows = publishing.quarantine_rows(file, machine.system_clock())
     for row in rows:
         found += 1
         place = f"{row.table} {row.number}" if row.number else row.table

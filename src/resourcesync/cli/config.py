@@ -181,7 +181,7 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.cli import monitoring, service_files  # noqa: PLC0415 - seldom needed
-    from resourcesync.wiring import migrations  # noqa: PLC0415 - the same
+    from resourcesync.wiring import account_access  # noqa: PLC0415 - the same
 
     match name:
         case "grafana":
@@ -189,9 +189,9 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case "alerts":
             return monitoring.ALERTS
         case "postgres":
-            return migrations.postgres_migration(dict(values["with"]))
+            return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":
-            return migrations.elasticsearch_indices()
+            return account_access.elasticsearch_indices()
         case _:
             return service_files.service_file(
                 name, MirrorConfiguration(files.find(values["config"]))

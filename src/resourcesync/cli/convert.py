@@ -14,7 +14,7 @@ from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptio
 from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.converting import Converted
+    from resourcesync.wiring.document_conversion import Converted
 
 DIALECTS: Final = (
     "0.5",
@@ -94,19 +94,19 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 def _convert(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import converting, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import document_conversion, machine  # noqa: PLC0415 - help stays quick
 
     out: Path | None = values["out"]
     to: str = values["to"]
     try:
-        manner = converting.ConversionOptions(
+        manner = document_conversion.ConversionOptions(
             dialect=Dialect(to),
             lastmod_compat=values["lastmod"],
             strict=values["strict"],
             leave_out=values["leave_out"],
         )
         clock = machine.system_clock()
-        done = converting.convert(values["file"], out, manner, clock=clock)
+        done = document_conversion.convert(values["file"], out, manner, clock=clock)
     except OSError as error:  # of standard output alone: the wiring's own errors are ours
         raise OutputLostError(error) from error
     for code, text in _warnings(done, to):

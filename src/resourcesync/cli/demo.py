@@ -130,7 +130,7 @@ class _Demo:
 
     def run(self, source: Path) -> CommandOutcome:
         """Show it all; return how it ended."""
-        from resourcesync.wiring import comparing, serving  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import comparisons, serving  # noqa: PLC0415 - help stays quick
 
         self._copy(source)
         late = serving.LateApplication()
@@ -142,7 +142,7 @@ class _Demo:
             pulled = self._pull(None)
             audited = self._audit()
             base = server.uri
-        found = comparing.compare_bytes(self._tree, self._mirror, base)
+        found = comparisons.compare_bytes(self._tree, self._mirror, base)
         equal = f"{words.count(found.equal)} of {words.counted(found.files, 'file')}"
         self._step(
             "compared",

@@ -14,7 +14,7 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.discovery.listing import ListingSummary
-    from resourcesync.wiring.diffing import ResourceComparison
+    from resourcesync.wiring.comparisons import ResourceComparison
 
 SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
@@ -57,12 +57,12 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _diff(a: str, b: str, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import diffing, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import comparisons, machine  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     began = clock.monotonic()
     network = asking.network(a if "://" in a else b)
-    with diffing.open_comparison(a, b, network=network, clock=clock) as comparison:
+    with comparisons.open_comparison(a, b, network=network, clock=clock) as comparison:
         for name, target, telling in (("a", a, comparison.a), ("b", b, comparison.b)):
             screen.report("account", {"name": name, "target": target, **_side_fields(telling)})
         for found in comparison.findings():

@@ -61,7 +61,7 @@ def command(output: OutputOptions, target: str | None, **values: Any) -> Job:
 def _verdicts(
     target: str | None, named: Path | None, way: Mapping[str, Any]
 ) -> "Iterator[CheckResult]":
-    from resourcesync.wiring import examining, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import inspection, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.diagnosis import (  # noqa: PLC0415 - as above
         check_folder,
         check_machine,
@@ -75,7 +75,7 @@ def _verdicts(
     except ConfigurationError as error:
         told = error
     mistakes, warnings, path = _configuration(named, told)
-    found = examining.inspect_machine(
+    found = inspection.inspect_machine(
         clock, asked.network, config_file=path, mistakes=mistakes, warnings=warnings
     )
     yield from check_machine(found)
@@ -83,11 +83,11 @@ def _verdicts(
     if asked.known_names:
         yield _unknown_target(target or "", asked.known_names)
     if asked.folder is not None:
-        place = examining.inspect_folder(asked.folder, clock)
+        place = inspection.inspect_folder(asked.folder, clock)
         yield from check_folder(place)
         address = address or place.source
     if address and told is None and not found.ca_fault:
-        yield from check_source(examining.inspect_source(address, asked.network, clock))
+        yield from check_source(inspection.inspect_source(address, asked.network, clock))
 
 
 def _unknown_target(target: str, known: tuple[str, ...]) -> "CheckResult":

@@ -58,10 +58,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import dumping, machine, publishing  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import dump_publication, machine, publishing  # noqa: PLC0415 - help stays quick
 
     asked = publishing.PublishRequest(
-        dumps=dumping.DumpRequest(resources=values["resources"], changes=values["changes"])
+        dumps=dump_publication.DumpRequest(resources=values["resources"], changes=values["changes"])
     )
     chosen = {name: values[name] for name in ("url", "max_package") if values[name]}
     clock = machine.system_clock()

@@ -70,12 +70,14 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
         step_event,
         step_fields,
     )
-    from resourcesync.wiring import exploring, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()
     clock = machine.system_clock()
     began = clock.monotonic()
-    for step in exploring.explore(source, network=asking.network(source), clock=clock, depth=depth):
+    for step in document_access.explore(
+        source, network=asking.network(source), clock=clock, depth=depth
+    ):
         totals.add(step)
         screen.report(step_event(step), step_fields(step))
     code = ExitCode.PARTIAL if totals.failed else ExitCode.OK
@@ -96,11 +98,13 @@ def _browse(source: str, depth: int, asking: SourceAccess) -> CommandOutcome:
         ) from error
     if not (sys.stdin.isatty() and sys.stderr.isatty()):  # where keys come from and lines go
         raise ConfigurationError("--tui needs a terminal", hint=f"resourcesync explore {source}")
-    from resourcesync.wiring import exploring, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     clock = machine.system_clock()
     began = clock.monotonic()
-    steps = exploring.explore(source, network=asking.network(source), clock=clock, depth=depth)
+    steps = document_access.explore(
+        source, network=asking.network(source), clock=clock, depth=depth
+    )
     totals, is_whole = explore_tui.browse(steps, source)
     lines = totals.lines(clock.monotonic() - began)
     if not is_whole:

@@ -16,7 +16,7 @@ from resourcesync.discovery.tree import PartsTotal, SourceNode
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import DocumentTree, TreeItem
-from resourcesync.wiring import exploring
+from resourcesync.wiring import document_access
 from resourcesync.wiring.mirrors import Network
 
 _SECONDS: Final = 15.0
@@ -91,7 +91,7 @@ class CachedExplorer:
     def _steps(
         self, asked: DocumentTree, network: Network, calls: CallContext
     ) -> Iterator[SourceNode | PartsTotal]:
-        for step in exploring.explore(
+        for step in document_access.explore(
             asked.address, network=network, clock=calls, depth=asked.depth
         ):
             yield step

@@ -17,7 +17,7 @@ from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.words import QUIET, TextLine
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.exporting import Exported
+    from resourcesync.wiring.export import Exported
 
 
 @click.command("export")
@@ -58,12 +58,12 @@ def command(output: OutputOptions, mirror: MirrorArgument, out: Path, **values: 
 
     def work(screen: Screen) -> CommandOutcome:
         from resourcesync.ports.exporters import ExportOptions  # noqa: PLC0415 - help stays quick
-        from resourcesync.wiring import exporting, machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.wiring import export, machine  # noqa: PLC0415 - help stays quick
 
         clock = machine.system_clock()
         moment = None if since is None else config.resolve_moment(since, clock.now())
         chosen = ExportOptions(name=out.name, since=moment, **values)
-        done = exporting.export_mirror(
+        done = export.export_mirror(
             mirror.folder, form, out, chosen, report=screen.report, clock=clock
         )
         return _outcome(done, mirror.folder, out, moment)

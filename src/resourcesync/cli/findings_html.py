@@ -7,8 +7,8 @@ from typing import Final
 from resourcesync.cli.rule import clause_of
 from resourcesync.cli.validate_words import ValidationTally, cut_short_message
 from resourcesync.validator.findings import RuleFinding
-from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import (
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import (
     CutShort,
     Heard,
     Judged,

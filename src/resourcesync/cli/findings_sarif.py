@@ -11,8 +11,8 @@ from resourcesync.cli.rule import clause_of
 from resourcesync.cli.validate_words import ValidationTally, cut_short_message
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Rule, Severity
-from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import CutShort, ValidationEvent
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import CutShort, ValidationEvent
 
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SARIF_LEVELS: Final = {

@@ -16,7 +16,7 @@ from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.config import files
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.notifying import Notified
+    from resourcesync.wiring.notifications import Notified
 
 
 @click.command("notify")
@@ -71,9 +71,11 @@ def _target(source: ConfiguredSource) -> Path:
 
 
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import channels, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, push_channels  # noqa: PLC0415 - help stays quick
 
-    with channels.open_channels(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+    with push_channels.open_channels(
+        source, is_catalogue=str(source).startswith(CATALOGUE)
+    ) as opened:
         told = opened.notify(machine.system_clock())
     report(told, screen)
     failed = {it.notice.hub for it in told.problems}
@@ -92,11 +94,13 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
 
 
 def _test_round_trip(source: Path) -> CommandOutcome:
-    from resourcesync.wiring import channels, machine, round_trip  # noqa: PLC0415 - the same
+    from resourcesync.wiring import machine, push_channels, websub_round_trip  # noqa: PLC0415 - the same
 
-    with channels.open_channels(source, is_catalogue=str(source).startswith(CATALOGUE)) as opened:
+    with push_channels.open_channels(
+        source, is_catalogue=str(source).startswith(CATALOGUE)
+    ) as opened:
         topic, body = opened.last_notification()
-    found = round_trip.try_round_trip(topic, body, machine.system_clock())
+    found = websub_round_trip.try_round_trip(topic, body, machine.system_clock())
     lines = (
         TextLine(f"after {_milliseconds(found.subscribed)}, as the hub verified", "Subscribed"),
         TextLine(f"by the hub after {_milliseconds(found.accepted)}", "Accepted"),

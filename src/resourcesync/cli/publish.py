@@ -163,7 +163,7 @@ def _job_of_all(
 
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import documents, machine, publishing  # noqa: PLC0415 - the same
+    from resourcesync.wiring import document_stores, machine, publishing  # noqa: PLC0415 - the same
 
     chosen = publish_options.given_settings(values)
     asked = publishing.PublishRequest(
@@ -184,7 +184,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     publish_told.check_folder(target, values)
     tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
-        chosen[name] = documents.out_setting(tree, values[name])
+        chosen[name] = document_stores.out_setting(tree, values[name])
     if values["watch"]:
         return _watch(tree, chosen, asked, values["rescan"], screen)
     started = clock.monotonic()
@@ -223,7 +223,7 @@ def _watch(
     screen: Screen,
 ) -> CommandOutcome:
     """Publish until a signal comes; that is how it is meant to end."""
-    from resourcesync.wiring import machine, watching  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, publish_loop  # noqa: PLC0415 - help stays quick
 
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
@@ -231,9 +231,11 @@ def _watch(
     published, failed = _watch_reporters(str(tree), screen)
     try:
         pace = (
-            watching.WatchIntervals() if rescan is None else watching.WatchIntervals(rescan=rescan)
+            publish_loop.WatchIntervals()
+            if rescan is None
+            else publish_loop.WatchIntervals(rescan=rescan)
         )
-        keeper = watching.PublishLoop(tree, machine.system_clock(), pace, published, failed)
+        keeper = publish_loop.PublishLoop(tree, machine.system_clock(), pace, published, failed)
         with keeper.watcher() as watcher:
             keeper.run(watcher, chosen, asked)
     except KeyboardInterrupt as stop:

@@ -33,7 +33,7 @@ def publish_originals(
     Raises:
         ConfigurationError: It is not said where the documents go, or something is not for them.
     """
-    from resourcesync.wiring import documents, machine, originals, publishing  # noqa: PLC0415
+    from resourcesync.wiring import document_stores, machine, originals, publishing  # noqa: PLC0415
 
     if values["watch"]:
         raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
@@ -42,7 +42,7 @@ def publish_originals(
             raise ConfigurationError(f"--{name} is for other systems, not for {target}")
     root = _originals_root(target, values)
     if values["out"] is not None:
-        chosen["out"] = documents.out_setting(root, values["out"])
+        chosen["out"] = document_stores.out_setting(root, values["out"])
     chosen["originals"] = target.rstrip("/")
     if values["with"]:
         chosen["originals_with"] = originals.values_of(dict(values["with"]))

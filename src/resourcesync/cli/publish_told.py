@@ -44,10 +44,10 @@ def check_address(tree: str) -> None:
         ConfigurationError: It has one.
     """
     if ":" in tree and not tree.startswith((CATALOGUE, LINES)):
-        from resourcesync.wiring import account_values, accounts  # noqa: PLC0415 - quick
+        from resourcesync.wiring import account_access, accounts  # noqa: PLC0415 - quick
 
         if accounts.is_account_address(tree):
-            account_values.check_account_address(tree)
+            account_access.check_account_address(tree)
 
 
 def external_name(tree: str) -> str:
@@ -61,7 +61,7 @@ def external_name(tree: str) -> str:
             return tree
     if not _may_be_mirror(tree):
         return ""
-    from resourcesync.wiring.published import is_aggregated  # noqa: PLC0415 - the same
+    from resourcesync.wiring.published_tree import is_aggregated  # noqa: PLC0415 - the same
 
     folder = Path(tree)
     return f"{MIRROR}{folder.absolute()}" if is_aggregated(folder) else ""
@@ -79,8 +79,8 @@ def default_out(tree: str) -> Path | None:
     name = external_name(tree)
     if not name.startswith(MIRROR):
         return None
-    from resourcesync.wiring.aggregating import folder_of  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.published import PUBLICATION  # noqa: PLC0415 - the same
+    from resourcesync.wiring.mirror_account import folder_of  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.published_tree import PUBLICATION  # noqa: PLC0415 - the same
 
     return folder_of(name) / PUBLICATION
 
@@ -198,9 +198,9 @@ class ExternalInput:
             raise ConfigurationError("--hash is for folders: another system has its own digests")
         (out, store), values = self._places(), dict(self.values["with"])
         if self.name.startswith(MIRROR) and "hops" not in values:
-            from resourcesync.wiring import aggregating  # noqa: PLC0415 - help stays quick
+            from resourcesync.wiring import mirror_account  # noqa: PLC0415 - help stays quick
 
-            values["hops"] = aggregating.hop_mode(out, self.settings)
+            values["hops"] = mirror_account.hop_mode(out, self.settings)
         return FollowedAccount(
             address=self.name,
             values=values,

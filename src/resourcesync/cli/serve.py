@@ -119,7 +119,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.wiring import machine, own_hub, serving  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, push_channels, serving  # noqa: PLC0415 - help stays quick
 
     host, port = values["bind"]
     clock = machine.system_clock()
@@ -128,7 +128,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     counts: list[Any] = []
     hub = None
     if values["hub"]:
-        own = own_hub.open_own_hub(
+        own = push_channels.open_own_hub(
             found.root, found.out, found.base, clock, private=values["private_callbacks"]
         )
         mounts[own.path] = own.hub.application
@@ -141,7 +141,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         counts.append(events.metrics)
     if values["dumps_on_demand"]:
         mounts[found.dumps_path] = found.dumps(clock)
-    links = own_hub.channel_links(found.root, found.base)
+    links = push_channels.channel_links(found.root, found.base)
     application = found.application(clock, mounts=mounts, links=links)
     aside = None
     if values["admin"] is not None:

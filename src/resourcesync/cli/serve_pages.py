@@ -27,7 +27,7 @@ from resourcesync.validator.findings import RuleFinding
 from resourcesync.wiring.hubs import OpenHub
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.serving import PublishedTree
-from resourcesync.wiring.validating import ValidationEvent, ValidationOptions, Validator
+from resourcesync.wiring.validation import ValidationEvent, ValidationOptions, Validator
 
 _LOG: Final = logging.getLogger(__name__)
 

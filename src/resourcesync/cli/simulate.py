@@ -19,7 +19,7 @@ from resourcesync.cli.words import NORMAL, QUIET, TextLine
 from resourcesync.errors import StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.simulating import SimulationRun, Summary
+    from resourcesync.wiring.simulation_runs import SimulationRun, Summary
 
 _EVENTS: Final = "events"
 _NONE: Final = "-"
@@ -193,21 +193,23 @@ def _init(values: Mapping[str, Any]) -> CommandOutcome:
 def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.wiring import machine, simulating  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.simulation_folder import results_folder  # noqa: PLC0415 - as above
+    from resourcesync.wiring import machine, simulation_runs  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.simulation_runs import results_folder  # noqa: PLC0415 - as above
 
     written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
-    tasks = simulating.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
+    tasks = simulation_runs.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
     simulate_live.warn_of_late_events((it.scenario for it in tasks), screen)
     began = clock.monotonic()
     runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
         events = None if work is None else work / _EVENTS
-        with closing(simulating.simulate_runs(tasks, events=events, jobs=values["jobs"])) as lives:
+        with closing(
+            simulation_runs.simulate_runs(tasks, events=events, jobs=values["jobs"])
+        ) as lives:
             for run in lives:
                 runs.append(run)
                 screen.report("simulated", _run_fields(run))
-        summaries = simulating.summarise(runs)
+        summaries = simulation_runs.summarise(runs)
         if work is not None:
             _write(work, runs, summaries, written)
     lines = [*_table(summaries), _runs_line(len(runs), clock.monotonic() - began)]
@@ -244,10 +246,10 @@ def _write(
     written: Mapping[str, Any],
 ) -> None:
     from resourcesync.cli.simulation_html import report_page  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import simulating  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import simulation_runs  # noqa: PLC0415 - help stays quick
 
-    simulating.write_table(runs, out / "summary.csv")
-    simulating.join_events(out / _EVENTS, out / "events.ndjson.gz")
+    simulation_runs.write_table(runs, out / "summary.csv")
+    simulation_runs.join_events(out / _EVENTS, out / "events.ndjson.gz")
     try:
         (out / "report.html").write_text(report_page(summaries, written), encoding="utf-8")
     except OSError as error:

@@ -53,16 +53,16 @@ def serve_live(
     Raises:
         ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
     """
-    from resourcesync.wiring import live, machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import live_simulation, machine  # noqa: PLC0415 - help stays quick
 
     what = _live_source(values, written, screen)
     (host, port), clock = values["bind"], machine.system_clock()
-    place = live.LiveAddress(
+    place = live_simulation.LiveAddress(
         host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
     )
     seed = 1 if values["seed"] is None else values["seed"]
     try:
-        with live.serve_live(what, place, seed=seed, clock=clock) as serving:
+        with live_simulation.serve_live(what, place, seed=seed, clock=clock) as serving:
             pull = f"resourcesync pull {serving.uri} ./copy"
             screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
             while True:

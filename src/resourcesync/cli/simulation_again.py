@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from resourcesync.server.dashboard.markup import Markup, tag
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.simulating import Summary
+    from resourcesync.wiring.simulation_runs import Summary
 
 _BARE: Final = re.compile("[A-Za-z0-9_-]+")
 

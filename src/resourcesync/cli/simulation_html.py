@@ -18,7 +18,7 @@ from resourcesync.wiring import scenarios
 
 if TYPE_CHECKING:
     from resourcesync.simulator.scenario import Scenario
-    from resourcesync.wiring.simulating import Summary
+    from resourcesync.wiring.simulation_runs import Summary
 
 _NO_VALUE: Final = "none"
 _MOST_LINES: Final = 4

@@ -12,8 +12,8 @@ from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
 from resourcesync.cli.words import NORMAL, TextLine
 
 if TYPE_CHECKING:
+    from resourcesync.wiring.copy_tables import CopyTable
     from resourcesync.wiring.stores import Home
-    from resourcesync.wiring.tabling import CopyTable
 
 
 @click.command("tables")
@@ -64,11 +64,11 @@ def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
 
 
 def _run_action(action: str, home: "Home") -> "CopyTable":
-    from resourcesync.wiring import machine, tabling  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import copy_tables, machine  # noqa: PLC0415 - help stays quick
 
     if action == "show":
-        return tabling.describe_table(home)
-    change = tabling.make_table if action == "make" else tabling.dissolve_table
+        return copy_tables.describe_table(home)
+    change = copy_tables.make_table if action == "make" else copy_tables.dissolve_table
     return change(home, machine.system_clock())
 
 

@@ -18,7 +18,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from resourcesync.cli.findings_sheets import FindingsWriter
     from resourcesync.cli.validate_words import ValidationTally
-    from resourcesync.wiring.validating import ValidationOptions, Validator
+    from resourcesync.wiring.validation import ValidationOptions, Validator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +135,10 @@ def _validate(
     arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> CommandOutcome:
     from resourcesync.cli.validate_words import ValidationTally  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring import machine, validating  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import machine, validation  # noqa: PLC0415 - help stays quick
 
     address = next((it for it in arguments.targets if "://" in it), "")
-    judge = validating.Validator(
+    judge = validation.Validator(
         _judgement(arguments), network=asking.network(address), clock=machine.system_clock()
     )
     tally = ValidationTally(fail_on=arguments.fail_on)
@@ -169,8 +169,8 @@ def _judge_one(
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
     from resourcesync.cli.validate_words import encode_event  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.sampling import Unreached  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.validating import Judged  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.resource_sample import Unreached  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.validation import Judged  # noqa: PLC0415 - help stays quick
 
     documents, code = tally.documents, ExitCode.OK
     for event in judge.judge(target):
@@ -190,11 +190,8 @@ def _judge_one(
 def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
     from resourcesync.validator.rule import RuleProfile  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.rules import selected  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.sampling import SampleSize  # noqa: PLC0415 - help stays quick
-    from resourcesync.wiring.validating import (  # noqa: PLC0415 - help stays quick
-        ValidationOptions,
-        read_secret,
-    )
+    from resourcesync.wiring.resource_sample import SampleSize  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring.validation import ValidationOptions, read_secret
 
     select, ignore = (_codes(it) for it in (arguments.select, arguments.ignore))
     rules = selected(select, ignore)

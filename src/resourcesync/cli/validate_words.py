@@ -11,8 +11,8 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
-from resourcesync.wiring.sampling import Unreached
-from resourcesync.wiring.validating import (
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import (
     CutShort,
     Heard,
     Judged,

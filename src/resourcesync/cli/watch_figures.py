@@ -16,7 +16,7 @@ from resourcesync.cli.status_formats import CheckedMirror, Labels, LagLimits, mi
 from resourcesync.cli.watch_push import Subscriptions, subscription_fields
 from resourcesync.cli.watch_words import next_pull_fields
 from resourcesync.server.metrics import Metric
-from resourcesync.watch.keeping import NextPull
+from resourcesync.watch.loop import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 _CHANGES: Final = ("created", "updated", "deleted")

@@ -34,7 +34,7 @@ from resourcesync.server.dashboard.views import (
     MirrorSummary,
     PushStatus,
 )
-from resourcesync.watch.keeping import NextPull
+from resourcesync.watch.loop import NextPull
 from resourcesync.wiring import mirror_views, mirrors, sets
 from resourcesync.wiring.mirrors import Network
 

@@ -12,7 +12,7 @@ from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.pushing import PushState, PushSubscriptions
+from resourcesync.wiring.push_subscriptions import PushState, PushSubscriptions
 
 _LOG: Final = logging.getLogger(__name__)
 

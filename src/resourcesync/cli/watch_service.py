@@ -29,12 +29,19 @@ from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.watch.keeping import FinishedJob, NextPull, WatchLoop
-from resourcesync.watch.rota import JobKind, MirrorHistory, MirrorSchedule, Scheduler
-from resourcesync.watch.times import Cron, Every, Timetable
+from resourcesync.watch.loop import FinishedJob, NextPull, WatchLoop
+from resourcesync.watch.scheduler import (
+    Cron,
+    Every,
+    JobKind,
+    MirrorHistory,
+    MirrorSchedule,
+    Scheduler,
+    Timetable,
+)
 from resourcesync.wiring import machine
-from resourcesync.wiring.pushing import PushState
-from resourcesync.wiring.watched import AuditOptions, last_good_pull, read_history
+from resourcesync.wiring.push_subscriptions import PushState
+from resourcesync.wiring.watch_jobs import AuditOptions, last_good_pull, read_history
 
 DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a mirror that is named and does not say how often."""

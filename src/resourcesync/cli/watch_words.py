@@ -9,7 +9,7 @@ from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_work import JobReport
-    from resourcesync.watch.keeping import FinishedJob, NextPull
+    from resourcesync.watch.loop import FinishedJob, NextPull
 
 _COUNTS: Final = (
     "resources",

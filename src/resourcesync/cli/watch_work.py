@@ -20,12 +20,11 @@ from resourcesync.cli.pulling import PullContext, PullTarget, TargetResolver, pu
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError, StoppedError
 from resourcesync.ports import Clock
 from resourcesync.ports.changes import LoggedChange
-from resourcesync.watch.keeping import IsStopped
-from resourcesync.watch.rota import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
+from resourcesync.watch.loop import IsStopped
+from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob, MirrorSchedule
 from resourcesync.wiring import mirrors, sets
-from resourcesync.wiring.handing_on import ChangeForwarder
 from resourcesync.wiring.machine import new_run_id
-from resourcesync.wiring.watched import AuditOptions, audit_mirror
+from resourcesync.wiring.watch_jobs import AuditOptions, ChangeForwarder, audit_mirror
 
 CONSUMER: Final = "on_change"
 """The name under which the program of ``on_change`` has its cursor."""
@@ -86,7 +85,7 @@ OnPulled = Callable[[WatchedMirror], None]
 
 
 class WatchJobRunner:
-    """Does errands, each on a thread of its own (``watch.keeping.UnitFunction``).
+    """Does errands, each on a thread of its own (``watch.loop.UnitFunction``).
 
     Args:
         clock: Time.

@@ -4,7 +4,7 @@ The names below are public; the modules are not. Each is fetched from its home w
 used; what type checkers see stands in ``__init__.pyi``.
 """
 
-from resourcesync.lazily import export_lazily as _lazily
+from resourcesync.lazy_exports import export_lazily as _lazily
 
 _HOMES = {
     "create_app": "api.serving",

@@ -1,42 +1,115 @@
-"""What other systems say of their resources is followed in a catalogue of ours, and published."""
+"""What other systems say of their resources is followed in a catalogue of ours, and published.
+
+What other systems tell, as far as it can be published: the rest is counted and left out.
+
+What became of resources, told to another system line by line: it is filled, not we.
+"""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
-from resourcesync.adapters.catalogue import MIN_ALLOWED_LOSS, LossLimit, PostedCatalogue
+from resourcesync.adapters.catalogue import (
+    MIN_ALLOWED_LOSS,
+    FileCatalogue,
+    LossLimit,
+    PostedCatalogue,
+)
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from resourcesync.model.resources import Resource
+from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
+from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.ports import Clock, Omission
 from resourcesync.ports.accounts import (
     AccountOptions,
     ChangeBatch,
     PublishedAccount,
     ResourceAccount,
+    WritableAccount,
 )
 from resourcesync.ports.catalogue import Posted
+from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import LeftFile
 from resourcesync.wiring import catalogues, plugins, publishing
-from resourcesync.wiring.account_entries import PublishableFilter
-from resourcesync.wiring.account_opening import closing_changes, open_account
-from resourcesync.wiring.account_values import (
+from resourcesync.wiring.account_access import (
     VALUES_NOTE,
     check_account_address,
+    closing_changes,
     encode_values,
     initial_notes,
+    open_account,
     read_values,
     resolve_values,
 )
-from resourcesync.wiring.exploring import open_fetcher
+from resourcesync.wiring.document_access import open_fetcher
 from resourcesync.wiring.mirrors import Network
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+
+_BATCH: Final = 500
+_MOST_OMITTED: Final = 100
+
+_Entry = TypeVar("_Entry", Resource, Change)
+
+
+class PublishableFilter:
+    """Lets through what can be published, and remembers what was left out."""
+
+    def __init__(self) -> None:
+        self._omitted = 0
+        self._omissions: list[Omission] = []
+
+    def select(
+        self, told: Iterator[_Entry], known: Callable[[str], _Entry | None] = lambda _: None
+    ) -> Iterator[_Entry]:
+        """Yield what can be published; what cannot is counted, and does not stop the rest.
+
+        Args:
+            told: What is told.
+            known: What stands in its place: who is not understood has not gone.
+        """
+        while some := list(islice(told, _BATCH)):
+            if not _fault(some):
+                yield from some
+                continue
+            for one in some:
+                fault = _fault([one])
+                if not fault:
+                    yield one
+                    continue
+                self.omit(Omission(name=one.uri[:300], reason=fault))
+                before = known(one.uri)
+                if before is not None:
+                    yield before
+
+    def omit(self, omission: Omission) -> None:
+        """Count something that is left out."""
+        self._omitted += 1
+        if len(self._omissions) < _MOST_OMITTED:
+            self._omissions.append(omission)
+
+    def pop_omissions(self) -> tuple[int, tuple[Omission, ...]]:
+        """Return how many were left out since this was asked, and the first of them."""
+        found = self._omitted, tuple(self._omissions)
+        self._omitted, self._omissions = 0, []
+        return found
+
+
+def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
+    """Return why some entries cannot be published; empty when they can."""
+    try:
+        for entry in entries:
+            catalogues.check_resource(entry.resource if isinstance(entry, Change) else entry)
+    except ConfigurationError as error:
+        return error.message
+    return find_fault(entries)
+
 
 _ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[^\x00-\x1f\x7f]+")
 _POSITION: Final = "account.position"
@@ -383,3 +456,114 @@ def _add_counts(one: Posted, other: Posted) -> Posted:
     return Posted(
         **{it.name: getattr(one, it.name) + getattr(other, it.name) for it in fields(Posted)}
     )
+
+
+def post_to_account(
+    address: str, values: Mapping[str, str], lines: str, *, clock: Clock
+) -> Iterator[Posted]:
+    """Tell another system the changes that are told line by line; yield what each lot did.
+
+    Args:
+        address: The other system.
+        values: What its adapter is told: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: The system takes no changes, or a value cannot work.
+        DocumentError: A line says no change. What was yielded is posted, nothing else.
+        SourceError: The other system does not answer, or refuses; some of the lot may be posted,
+            and to post it again is right.
+    """
+    with (
+        catalogues.read_change_lines(lines) as batches,
+        _writable(address, values, clock) as account,
+    ):
+        for batch in batches:
+            yield account.post(batch)
+
+
+def import_into_account(
+    address: str,
+    values: Mapping[str, str],
+    lines: str,
+    *,
+    clock: Clock,
+    is_all: bool = True,
+    allow_empty: bool = False,
+) -> Posted:
+    """Let another system have the resources that are told line by line, by posting what differs.
+
+    Args:
+        address: The other system; it is made ready when it is new.
+        values: As for ``post_to_account``.
+        lines: A file, or ``-`` for standard input.
+        clock: Time.
+        is_all: Whether known resources that are not told are gone.
+        allow_empty: Whether all are gone when there is no line.
+
+    Raises:
+        ConfigurationError: As ``post_to_account`` says; or there are no lines.
+        DocumentError: A line says no resource. Nothing was posted.
+        SourceError: As ``post_to_account`` says.
+        StorageError: The lines cannot be read, or there is no room to compare them.
+    """
+    is_enough = allow_empty or not is_all
+    with (
+        catalogues.read_resource_lines(lines, allow_empty=is_enough) as told,
+        _writable(address, values, clock) as account,
+        tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
+    ):
+        account.post(())
+        path = Path(folder, "catalogue.db")
+        with PostedCatalogue(path) as catalogue:
+            catalogue.fill(account.resources(), clock.now())
+            catalogue.fill(told, clock.now(), is_all=is_all)
+        with closing(FileCatalogue(path, clock)) as known, known.snapshot() as snapshot:
+            differing = map(_change, snapshot.edits())
+            return _total(map(account.post, _change_batches(differing)))
+
+
+class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
+    """An account that tells and takes."""
+
+
+@contextmanager
+def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_ReadWriteAccount]:
+    check_account_address(address)
+    with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
+        options = AccountOptions(
+            address=address,
+            base_uri="",
+            values=resolve_values(values),
+            memory=memory,
+            out=memory,
+            clock=clock,
+            fetcher=partial(open_fetcher, network=Network(), clock=clock),
+        )
+        with open_account(options) as account:
+            if not isinstance(account, WritableAccount):
+                raise ConfigurationError(
+                    f"{address} tells of resources, and takes nothing",
+                    hint="resourcesync publish follows it",
+                )
+            yield account
+
+
+def _change(edit: tuple[str, Resource | None]) -> Change:
+    """Return what became of a resource; whoever takes it knows whether it is new."""
+    uri, resource = edit
+    if resource is None:
+        return Change(kind=ChangeKind.DELETED, resource=Resource(uri=uri))
+    return Change(kind=ChangeKind.UPDATED, resource=resource)
+
+
+def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    rest = iter(changes)
+    while some := list(islice(rest, catalogues.BATCH)):
+        yield some
+
+
+def _total(done: Iterable[Posted]) -> Posted:
+    every = list(done)
+    return Posted(**{it.name: sum(getattr(one, it.name) for one in every) for it in fields(Posted)})

@@ -20,9 +20,13 @@ from resourcesync.ports.catalogue import Posted
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
-from resourcesync.wiring import documents, publishing
-from resourcesync.wiring.catalogue_rows import hinting_at_bad_rows
-from resourcesync.wiring.publishing import PublicationResult, PublishRequest, Settings
+from resourcesync.wiring import document_stores, publishing
+from resourcesync.wiring.publishing import (
+    PublicationResult,
+    PublishRequest,
+    Settings,
+    hinting_at_bad_rows,
+)
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -191,7 +195,7 @@ def publish(
         settings = _merge_settings(path, out, known, chosen)
         root = path.parent
         store = held.enter_context(
-            documents.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
+            document_stores.locked_documents(root, settings.out, root, dry_run=asked.dry_run)
         )
         publishing.refuse_foreign(catalogue, store, settings, known)
         publisher = publishing.publisher_of(catalogue, store, settings, clock)
@@ -203,9 +207,9 @@ def publish(
             catalogue.write_notes({SETTINGS_NOTE: msgspec.json.encode(settings).decode()})
             done = publisher.publish(step)
             if settings.hubs:
-                from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
+                from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
 
-                told = notifying.notify_after(catalogue, store, settings, clock, path)
+                told = notifications.notify_after(catalogue, store, settings, clock, path)
         return PublicationResult(
             settings=settings,
             scan=found,
@@ -288,7 +292,7 @@ def _merge_settings(
         )
     settings = dict(chosen)
     if out is not None:
-        settings["out"] = documents.out_setting(path.parent, out)
+        settings["out"] = document_stores.out_setting(path.parent, out)
     return publishing.merge_settings(path, known, settings)
 
 

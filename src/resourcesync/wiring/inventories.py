@@ -25,7 +25,7 @@ from resourcesync.source.foreign_documents import refuse_foreign
 from resourcesync.source.inventory import Inventory
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import ChangeLists
-from resourcesync.wiring import documents, publishing
+from resourcesync.wiring import document_stores, publishing
 from resourcesync.wiring.inventory_publication import PublicationTarget, TablePublication
 from resourcesync.wiring.inventory_tables import SourceTable
 from resourcesync.wiring.publish_settings import Settings, decode_settings
@@ -104,7 +104,7 @@ def publish_table(
         inventory = _decode_inventory(folder.read())
         known = decode_settings(inventory.settings or None)
         settings = _merge_settings(source, known, chosen)
-        store = held.enter_context(documents.locked_documents(source.root, settings.out, own))
+        store = held.enter_context(document_stores.locked_documents(source.root, settings.out, own))
         if _has_moved(settings, known):
             refuse_foreign(store)
             inventory = _reset_inventory(inventory)
@@ -163,7 +163,7 @@ def _merge_settings(source: TableSource, known: Settings, chosen: Mapping[str, o
         known,
         {
             **{name: value for name, value in chosen.items() if name in _SUPPORTED_SETTINGS},
-            "out": documents.out_setting(source.root, source.out),
+            "out": document_stores.out_setting(source.root, source.out),
             "originals": source.address,
             "originals_with": values,
             "change_lists": ChangeLists.PER_RUN.value,
@@ -199,7 +199,7 @@ def _decode_inventory(content: bytes | None) -> Inventory:
 
 
 def _address(root: Path, out: str) -> str:
-    return out if documents.is_store(out) else str((root / out).absolute())
+    return out if document_stores.is_store(out) else str((root / out).absolute())
 
 
 def _table(address: str, settings: Settings) -> SourceTable:

@@ -37,7 +37,7 @@ from resourcesync.server.dashboard.views import (
     MirrorSummary,
     PendingCause,
 )
-from resourcesync.wiring import mirrors, plugins, states
+from resourcesync.wiring import mirror_state, mirrors, plugins
 
 _MOST_RUNS: Final = 10_000
 _MOST_CHANGES: Final = 20_000
@@ -57,7 +57,9 @@ def _open_state(folder: Path) -> Iterator[SqliteMirrorState]:
     """
     if not mirrors.is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
-    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
         yield state
 
 

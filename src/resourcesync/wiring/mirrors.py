@@ -1,15 +1,20 @@
-"""The Destination's side: a folder and some settings become a mirror that can be pulled."""
+"""The Destination's side: a folder and some settings become a mirror that can be pulled.
+
+How a Destination synchronizes: by itself, or with workers where its copies are a table.
+
+A mirror's folder is opened; one that is no mirror in the end is left as it was.
+"""
 
 import fcntl
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from resourcesync import config
 from resourcesync.adapters.http import FetchSettings
@@ -18,7 +23,14 @@ from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.audit_files import AuditFiles
 from resourcesync.adapters.mirror.change_log import ConsumerFiles
 from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system, read_sets
+from resourcesync.adapters.mirror.mirror_folder import (
+    STATE_FILE,
+    MirrorFolder,
+    is_mirror,
+    probe_file_system,
+    read_sets,
+)
+from resourcesync.adapters.mirror.state import SqliteMirrorState
 from resourcesync.destination.budget import Deadline
 from resourcesync.destination.changelog import Consumers
 from resourcesync.destination.destination import Destination
@@ -31,16 +43,161 @@ from resourcesync.errors import (
     ConfigurationError,
     OutOfScopeError,
     ResourceSyncError,
+    StateError,
     StorageError,
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.wiring import plugins, states, stores, transports
+from resourcesync.wiring import mirror_state, plugins, stores, transports
 from resourcesync.wiring.credentials import Credentials
-from resourcesync.wiring.known_rules import StoredRobotsRules
-from resourcesync.wiring.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.wiring.stores import Home
-from resourcesync.wiring.ways import open_strategy
+from resourcesync.wiring.transports import StoredRobotsRules
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.table_mirror import TableSyncStrategy
+    from resourcesync.wiring.work_units import SourceNetwork
+
+
+def state_opener(home: Home) -> Callable[[Path], SqliteMirrorState]:
+    """Return what opens a mirror's memory, whose copies may be a table, or are to be one.
+
+    Raises:
+        ConfigurationError: Workers are named, and its copies can be no table.
+    """
+    if home.workers is None:
+        return mirror_state.open_state
+    from resourcesync.wiring import table_mirror  # noqa: PLC0415 - seldom
+
+    table_mirror.check_table(home, home.folder / OWN_FOLDER / STATE_FILE)
+    return mirror_state.open_table_state
+
+
+@contextmanager
+def open_strategy(
+    mirror: MirrorFolder,
+    home: Home,
+    source: str | None,
+    network: "SourceNetwork",
+    clock: Clock,
+    report: Reporter,
+) -> Iterator["TableSyncStrategy | None"]:
+    """Give the ways of a Destination whose copies are a table; ``None`` for others.
+
+    Raises:
+        ConfigurationError: There is no such engine.
+        StateError: A part of the table is nowhere.
+        StorageError: The store fails.
+    """
+    state = mirror.state
+    assert state is not None
+    if state.note(mirror_state.TABLE_NOTE) is None and home.workers is None:
+        yield None
+        return
+    from resourcesync.wiring import table_mirror, work_units  # noqa: PLC0415 - seldom
+
+    known = SyncState(state).identity
+    address = source or ("" if known is None else known.source)
+    site = work_units.Site(source=address, store=stores.store_of(home.folder), network=network)
+    own = home.folder / OWN_FOLDER
+    with table_mirror.open_table_strategy(state, own, site, home.workers, clock, report) as ways:
+        yield ways
+
+
+_CATALOGUE = "catalogue.db"
+
+
+@contextmanager
+def open_mirror_folder(
+    place: Path | Home,
+    source: str | None,
+    clock: Clock,
+    *,
+    is_expected: bool,
+    report: Reporter,
+) -> Iterator[MirrorFolder]:
+    """Open a mirror's folder, and hold it.
+
+    Args:
+        place: The folder, or the mirror in a store.
+        source: The address that is asked, where it was given.
+        clock: Time.
+        is_expected: Whether a first pull that failed is remembered there.
+        report: Takes events.
+
+    Raises:
+        ConfigurationError: The folder is published at the address that is asked.
+    """
+    home = place if isinstance(place, Home) else Home(place)
+    folder, open_state = home.folder, state_opener(home)
+    _check_no_loop(folder, source or "")
+    was_folder, was_mirror = folder.is_dir(), is_mirror(folder)
+    had_own = (folder / OWN_FOLDER).is_dir()
+    if isinstance(place, Home):
+        stores.bind(place)
+        try:
+            is_restored = bool(place.store) and stores.restore(place)
+        except BaseException:
+            _remove_created(folder, had_own=had_own, keep=was_folder)
+            raise
+        if is_restored:
+            message = f"{place.store} had a copy of the mirror's memory: it begins with that"
+            report("warning", {"code": "memory-restored", "message": message})
+    with MirrorFolder(folder, clock, open_state) as mirror:
+        state = mirror.state
+        assert state is not None
+        try:
+            yield mirror
+        finally:
+            is_told = is_expected and state.last_run() is not None
+            if not was_mirror and SyncState(state).identity is None and not is_told:
+                _remove_created(folder, had_own=had_own, keep=was_folder)
+
+
+def open_state_and_copies(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
+    """Return the memory and the files of a mirror that is open."""
+    assert mirror.state is not None
+    assert mirror.copies is not None
+    return mirror.state, mirror.copies
+
+
+def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
+    """Take away what opening a mirror made, when no mirror came of it, and nothing else.
+
+    A folder ``.resourcesync`` that was there before may hold a catalogue, a trash or a quarantine.
+    """
+    if had_own:
+        for suffix in ("", "-wal", "-shm"):
+            (folder / OWN_FOLDER / f"{STATE_FILE}{suffix}").unlink(missing_ok=True)
+    else:
+        import shutil  # noqa: PLC0415 - seldom
+
+        shutil.rmtree(folder / OWN_FOLDER, ignore_errors=True)
+    if not keep:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def _check_no_loop(folder: Path, source: str) -> None:
+    """Refuse to make a mirror of a Source in the very folder that the Source publishes.
+
+    Its copies would be published next time, and pulled again after that.
+
+    Raises:
+        ConfigurationError: The folder is published at the address that is asked.
+    """
+    if not (folder / OWN_FOLDER / _CATALOGUE).is_file() or is_mirror(folder):
+        return
+    from resourcesync.wiring.published_tree import published_settings  # noqa: PLC0415 - seldom
+
+    url = ""
+    with suppress(StateError, StorageError):  # a catalogue that is none says nothing
+        url = published_settings(folder).url
+    if url and f"{source.rstrip('/')}/".startswith(url):
+        raise ConfigurationError(
+            f"{folder} is published at {url}: it is the Source, and cannot be its mirror",
+            hint=f"name another folder: resourcesync pull {source} DEST",
+        )
+
 
 _HTTP: Final = ("http://", "https://")
 
@@ -184,7 +341,9 @@ def knows_source(folder: Path) -> bool:
     """
     if not is_mirror(folder):
         return False
-    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
         return SyncState(state).identity is not None
 
 
@@ -301,7 +460,9 @@ def read_status(folder: Path) -> MirrorStatus:
     """
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
-    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
         return status_of(str(folder), state, running=_is_locked(folder))
 
 
@@ -324,7 +485,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
     own = folder / OWN_FOLDER
-    with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
         yield OpenChanges(state=state, consumers=ConsumerFiles(own))
 
 

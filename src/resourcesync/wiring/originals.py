@@ -15,7 +15,7 @@ from resourcesync.ports import Clock, Omission, Original
 from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
-from resourcesync.wiring import documents, plugins, robots, stores
+from resourcesync.wiring import document_stores, plugins, stores
 from resourcesync.wiring.publish_settings import Settings
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ def _linked(originals: ScannableOriginals, settings: Settings) -> ScannableOrigi
 
 def selection_of(settings: Settings) -> FileSelection:
     """Return what of a tree is published: never the documents themselves."""
-    outs = [it for it in (settings.out, *settings.earlier) if not documents.is_store(it)]
+    outs = [it for it in (settings.out, *settings.earlier) if not document_stores.is_store(it)]
     skip = frozenset(
         "resourcesync" if out == "." else out
         for out in map(os.path.normpath, outs)
         if not out.startswith("..")
     )
     if settings.robots and settings.out == ".":
-        skip |= {robots.ROBOTS_FILE}
+        skip |= {document_stores.ROBOTS_FILE}
     return FileSelection(
         include=settings.include, exclude=settings.exclude, skip=skip, is_own=naming.is_sitemap
     )

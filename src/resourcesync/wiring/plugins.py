@@ -50,7 +50,7 @@ _BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = {
         "elasticsearch": "resourcesync.adapters.elastic:open_elasticsearch",
         "eventstreams": "resourcesync.adapters.feeds.event_feeds:open_wikimedia",
         "feed": "resourcesync.adapters.feeds.line_feeds:open_feed",
-        "mirror": "resourcesync.wiring.aggregating:open_account",
+        "mirror": "resourcesync.wiring.mirror_account:open_account",
         "sitemap": "resourcesync.adapters.sitemap:open_account",
         "oai": "resourcesync.adapters.oai:open_account",
         "opensearch": "resourcesync.adapters.elastic:open_opensearch",

@@ -10,10 +10,10 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import CatalogueStore
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
-from resourcesync.wiring.versioning import VersionOptions
+from resourcesync.wiring.version_retention import VersionOptions
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.dumping import DumpOptions
+    from resourcesync.wiring.dump_publication import DumpOptions
 
 _SECOND: Final = 1_000_000
 
@@ -106,11 +106,11 @@ class Settings:
     @property
     def packing(self) -> "DumpOptions":
         """How dumps are made."""
-        from resourcesync.wiring import dumping  # noqa: PLC0415 - few publications need it
+        from resourcesync.wiring import dump_publication  # noqa: PLC0415 - few publications need it
 
-        return dumping.DumpOptions(
+        return dump_publication.DumpOptions(
             url=self.url,
-            max_package=self.max_package or dumping.DEFAULT_PACKAGE,
+            max_package=self.max_package or dump_publication.DEFAULT_PACKAGE,
             keep=self.keep,
             archive=self.archive,
             limits=self.limits,

@@ -1,28 +1,45 @@
-"""The Source's side: a folder and some settings become a tree that can be published."""
+"""The Source's side: a folder and some settings become a tree that can be published.
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+Rows of a catalogue that cannot be published: found, named, set aside.
+
+A catalogue for a dry run: it can be compared with, and nothing is written.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.adapters.catalogue import FileCatalogue
-from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.ports import CatalogueStore, Clock, DocumentStore, Omission
+from resourcesync.adapters.catalogue import FileCatalogue, bad_rows
+from resourcesync.adapters.catalogue.bad_rows import BadRow
+from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
+from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.resources import Change, Resource
+from resourcesync.ports import (
+    CatalogueEntry,
+    CatalogueRecording,
+    CatalogueSnapshot,
+    CatalogueStore,
+    Clock,
+    DocumentStore,
+    Omission,
+)
+from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import PublicationStep, read_plan, read_record
 from resourcesync.source.publisher import ListPublisher, Publication
+from resourcesync.source.round_trip import find_fault
 from resourcesync.source.scan import ScanReport, scan
-from resourcesync.wiring import originals, robots
-from resourcesync.wiring.catalogue_rows import hinting_at_bad_rows
-from resourcesync.wiring.documents import documents_at, is_store, locked_documents
+from resourcesync.wiring import document_stores, originals
+from resourcesync.wiring.document_stores import documents_at, is_store, locked_documents
 from resourcesync.wiring.publish_settings import Settings, decode_settings, read_settings
-from resourcesync.wiring.rehearsing import ReadOnlyCatalogue
-from resourcesync.wiring.versioning import (
+from resourcesync.wiring.version_retention import (
     NOTHING_RETAINED,
     RetentionCounts,
     TreeVersions,
@@ -32,8 +49,129 @@ from resourcesync.wiring.versioning import (
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalReader, ResourceContents
     from resourcesync.source.dumps import DumpOutcome
-    from resourcesync.wiring.dumping import DumpRequest
-    from resourcesync.wiring.notifying import Notified
+    from resourcesync.wiring.dump_publication import DumpRequest
+    from resourcesync.wiring.notifications import Notified
+
+
+ROW_BATCH: Final = 10_000
+"""Rows of one transaction."""
+
+
+def _fault_of(entries: Sequence[Resource] | Sequence[Change]) -> str:
+    """Return why some entries cannot be published, or proven by who reads of them."""
+    return find_fault(entries) or next(filter(None, map(_bad_digest, entries)), "")
+
+
+def _bad_digest(entry: Resource | Change) -> str:
+    resource = entry.resource if isinstance(entry, Change) else entry
+    for digest in resource.digests:
+        if digest.algorithm in ALGORITHMS and not digest.is_usable:
+            return f"its digest is none of {digest.algorithm}: {digest.value[:200]!r}"
+    return ""
+
+
+@contextmanager
+def hinting_at_bad_rows(path: Path) -> Iterator[None]:
+    """Add what mends it to the error that names a row."""
+    try:
+        yield
+    except StateError as error:
+        if error.code == BAD_ROW:
+            error.hint = f"resourcesync catalogue check {path}"
+        raise
+
+
+def find_bad_rows(path: Path) -> Iterator[BadRow]:
+    """Yield the rows of a catalogue that cannot be published; nothing is written.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        StorageError: It cannot be read.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no catalogue {path}")
+    yield from bad_rows.find_bad_rows(path, _fault_of)
+
+
+def quarantine_rows(path: Path, clock: Clock) -> Iterator[BadRow]:
+    """Set aside the rows that cannot be published, some thousand at a time; yield each.
+
+    What was yielded is set aside, whatever comes after it.
+
+    Raises:
+        ConfigurationError: There is no such catalogue.
+        LockedError: Another run is publishing it.
+        StorageError: It cannot be read or written.
+    """
+    if not path.is_file():
+        raise ConfigurationError(f"there is no catalogue {path}")
+    with closing(FileCatalogue(path, clock)):  # nobody publishes meanwhile
+        while rows := list(islice(find_bad_rows(path), ROW_BATCH)):
+            bad_rows.quarantine_rows(path, rows, clock.now(), _fault_of)
+            yield from rows
+
+
+class ReadOnlyCatalogue:
+    """A catalogue that can be compared with and never changes: for a dry run."""
+
+    def __init__(self, catalogue: CatalogueStore) -> None:
+        self._catalogue = catalogue
+
+    def entries(self) -> Iterator[CatalogueEntry]:
+        """Yield what is recorded."""
+        return self._catalogue.entries()
+
+    @contextmanager
+    def record(self, now: datetime) -> Iterator[CatalogueRecording]:
+        """Open a recording that records nothing."""
+        del now
+        yield _NullRecording()
+
+    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
+        """Open a view of what is recorded."""
+        return self._catalogue.snapshot()
+
+    def note(self, key: str) -> str | None:
+        """Return a note."""
+        return self._catalogue.note(key)
+
+    def forget_edits(self, last: int) -> None:
+        """Forget nothing."""
+
+    def forget_changes(self, last: int) -> bool:
+        """Forget nothing."""
+        del last
+        return False
+
+    def latest(self) -> datetime | None:
+        """Return the latest moment that was given away."""
+        return self._catalogue.latest()
+
+    def rewind(self, moment: datetime) -> None:
+        """Forget nothing."""
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Write nothing."""
+
+
+class _NullRecording:
+    """A recording that records nothing."""
+
+    def created(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def updated(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def deleted(self, resource: Resource) -> None:
+        """Record nothing."""
+
+    def touched(self, resource: Resource, fingerprint: str) -> None:
+        """Record nothing."""
+
+    def advance_time(self) -> None:
+        """Record nothing."""
+
 
 __all__ = [
     "CATALOGUE",
@@ -139,10 +277,10 @@ def publish_tree(
 def _check_robots(root: Path, settings: Settings) -> None:
     if is_store(settings.out):
         raise ConfigurationError(
-            f"{robots.ROBOTS_FILE} is written into folders only",
+            f"{document_stores.ROBOTS_FILE} is written into folders only",
             hint="put it there yourself, and publish with --no-robots",
         )
-    robots.check_robots(root / settings.out, settings.url)
+    document_stores.check_robots(root / settings.out, settings.url)
 
 
 class _TreePublication:
@@ -205,7 +343,7 @@ class _TreePublication:
     def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
         if asked is None:
             return None
-        from resourcesync.wiring import dumping  # noqa: PLC0415 - few need it
+        from resourcesync.wiring import dump_publication  # noqa: PLC0415 - few need it
 
         plan = read_plan(self._catalogue)
         packing = self._settings.packing
@@ -213,7 +351,7 @@ class _TreePublication:
             # Lists that start over go on from no dump that is older.
             self._publisher.publish()
         with self._contents as bytes_of:
-            return dumping.dump(
+            return dump_publication.dump(
                 asked, packing, self._catalogue, self._documents, bytes_of, self._clock
             )
 
@@ -221,16 +359,18 @@ class _TreePublication:
         """Tell robots and hubs what is public now."""
         settings = self._settings
         if settings.robots:
-            robots.write_robots(self._root / settings.out, self._publisher.sitemap_uri)
+            document_stores.write_robots(self._root / settings.out, self._publisher.sitemap_uri)
         if not settings.hubs:
             for name in CHANNELS.values():  # nobody is led to them any more
                 if self._documents.signature(name) is not None:
                     self._documents.delete(name)
             return None
-        from resourcesync.wiring import notifying  # noqa: PLC0415 - few have hubs
+        from resourcesync.wiring import notifications  # noqa: PLC0415 - few have hubs
 
         path = self._root / CATALOGUE
-        return notifying.notify_after(self._catalogue, self._documents, settings, self._clock, path)
+        return notifications.notify_after(
+            self._catalogue, self._documents, settings, self._clock, path
+        )
 
 
 def _open_versions(
@@ -242,7 +382,7 @@ def _open_versions(
         settings.version_options, names, catalogue
     ):
         return TreeVersions()
-    from resourcesync.wiring.kept_past import StoredTreeVersions  # noqa: PLC0415 - few keep versions
+    from resourcesync.wiring.version_retention import StoredTreeVersions  # noqa: PLC0415 - few keep versions
 
     return StoredTreeVersions(root, settings.version_options, names, catalogue, clock)
 

@@ -1,26 +1,39 @@
-"""A published tree becomes an application that can be served."""
+"""A published tree becomes an application that can be served.
+
+The Source's side: former versions of a published tree become an application.
+
+What there is to say of a published tree: for its page, its operators, its followers.
+"""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal, final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.adapters.catalogue import FileChangeLog
+from resourcesync import __version__
+from resourcesync.adapters.catalogue import FileChangeLog, FileVersionReader
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.dashboard.views import DocumentFile
 from resourcesync.server.dumps import DumpApplication
 from resourcesync.server.events import EventApplication
+from resourcesync.server.files import ServedFolder
+from resourcesync.server.mementos import MementoApplication, ServedVersions
+from resourcesync.server.metrics import Metric
+from resourcesync.server.pages import Overview
 from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
@@ -28,14 +41,225 @@ from resourcesync.server.uvicorn_server import (
     serve_forever,
 )
 from resourcesync.source.contents import OpenOriginal, PresentContents
-from resourcesync.wiring.overlooking import SourceStatus
-from resourcesync.wiring.published import (
+from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
+from resourcesync.source.versions import VERSIONS_FOLDER, VersionNames
+from resourcesync.wiring import document_stores
+from resourcesync.wiring.published_tree import (
     documents_of,
     files_by_address,
     published_files,
     published_settings,
 )
 from resourcesync.wiring.publishing import CATALOGUE
+from resourcesync.wiring.version_retention import VersionOptions
+
+MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
+"""Where the application of versions is, in that of the tree."""
+_NON_RESOURCES: Final = (FOLDER, ".well-known/")
+
+
+def memento_application(
+    root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
+) -> MementoApplication:
+    """Return the application that answers where versions are.
+
+    Args:
+        root: The tree.
+        asked: How versions are kept.
+        url: Where the tree is published.
+        is_published: Tells of a path in the tree whether the file there is published.
+    """
+    names = SourceNaming(base_uri=url)
+    return MementoApplication(
+        ServedVersions(
+            index=FileVersionReader(root / CATALOGUE),
+            contents=ServedFolder(asked.place(root)),
+            names=VersionNames(naming=names),
+            uri_of=lambda path: _uri_of(names, path),
+            is_published=is_published,
+        )
+    )
+
+
+def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
+    """Return what gives, besides other ``Link`` fields, that to the TimeGate of a resource.
+
+    Args:
+        url: Where the tree is published.
+        is_published: Tells of a path in the tree whether the file there is published.
+        links: Gives the others.
+    """
+    naming = SourceNaming(base_uri=url)
+    names = VersionNames(naming=naming)
+
+    def more(path: str) -> Sequence[str]:
+        others = links(path)
+        is_none = (
+            path.startswith(_NON_RESOURCES)
+            or path == document_stores.ROBOTS_FILE
+            or is_sitemap(path)
+        )
+        if is_none or not is_published(path):
+            return others
+        gate = names.timegate(_uri_of(naming, path))
+        return (*others, f'<{gate}>; rel="timegate"')
+
+    return more
+
+
+def _uri_of(names: SourceNaming, path: str) -> str:
+    return names.base_uri + "/".join(map(to_segment, path.split("/")))
+
+
+_CAPABILITY_LIST_NAME: Final = "capabilitylist.xml"
+_MOST_DOCUMENTS: Final = 500
+Rates = dict[tuple[int, str], int]
+_URL_PREFIXES: Final = ("http://", "https://")
+
+
+@final
+class SourceStatus:
+    """Looks at a tree's documents and catalogue anew each time it is asked.
+
+    Args:
+        address: The address that the tree was published for.
+        documents: The folder of its documents.
+        log: Its log of changes; ``None`` where it has no catalogue.
+        name: What the tree is called in figures.
+    """
+
+    def __init__(self, address: str, documents: Path, log: FileChangeLog | None, name: str) -> None:
+        self._address = address
+        self._documents = documents
+        self._log = log
+        self._name = name
+        self._counted: tuple[tuple[int, int], int] | None = None
+        self._rates: tuple[tuple[object, ...], Rates] | None = None
+
+    def check(self) -> None:
+        """See that the tree can be served.
+
+        Raises:
+            DocumentError: Its Capability List is none.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        self._lists()
+        if self._log is not None:
+            self._log.last()
+
+    def overview(self) -> Overview:
+        """Return what the page tells.
+
+        Raises:
+            DocumentError: The Capability List is none.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        lists = self._lists()
+        if self._log is None:
+            return Overview(address=self._address, lists=lists)
+        last = self._log.last()
+        return Overview(
+            address=self._address, lists=lists, resources=self._count(last), changes=last[0]
+        )
+
+    def figures(self) -> Iterator[Metric]:
+        """Yield the figures of the Source.
+
+        Raises:
+            DocumentError: The Capability List is none.
+            StorageError: It, or the catalogue, cannot be read.
+        """
+        overview = self.overview()
+        yield Metric(
+            name="resourcesync_build_info",
+            kind="gauge",
+            help_text="The version of this program.",
+            values=(((("version", __version__),), 1),),
+        )
+        yield Metric(
+            name="resourcesync_source_last_publish_timestamp_seconds",
+            kind="gauge",
+            help_text="When a head of the documents was last written.",
+            values=(((), self._written()),),
+        )
+        counts = (("resourcelist", overview.resources), ("changelist", overview.changes))
+        yield Metric(
+            name="resourcesync_source_entries",
+            kind="gauge",
+            help_text="Resources now, and changes since the first publication.",
+            values=tuple(
+                ((("set", self._name), ("capability", capability)), count)
+                for capability, count in counts
+                if count is not None
+            ),
+        )
+
+    def documents(self) -> tuple[DocumentFile, ...]:
+        """Return the documents of the tree, those written last first; at most 500.
+
+        Raises:
+            StorageError: They cannot be looked at.
+        """
+        try:
+            with os.scandir(self._documents) as entries:
+                found = [(it.name, it.stat()) for it in entries if it.is_file()]
+        except OSError as error:
+            raise StorageError(f"cannot look into {self._documents}: {error.strerror}") from error
+        found.sort(key=lambda one: (-one[1].st_mtime, one[0]))
+        return tuple(
+            DocumentFile(
+                name=name,
+                size=info.st_size,
+                written=datetime.fromtimestamp(info.st_mtime, UTC),
+            )
+            for name, info in found[:_MOST_DOCUMENTS]
+        )
+
+    def rates(self, since: datetime, step: timedelta) -> Rates:
+        """Return how many changes of each kind there were in each interval, by its number.
+
+        Counted anew only when there were changes: there may be millions.
+
+        Raises:
+            StorageError: The catalogue cannot be read.
+        """
+        if self._log is None:
+            return {}
+        asked = (since, step, self._log.last())
+        if self._rates is None or self._rates[0] != asked:
+            width = step // timedelta(microseconds=1)
+            self._rates = asked, self._log.rates(to_microseconds(since), width)
+        return self._rates[1]
+
+    def _count(self, last: tuple[int, int]) -> int:
+        """Count the resources, anew only when there were changes: there may be millions."""
+        assert self._log is not None
+        if self._counted is None or self._counted[0] != last:
+            self._counted = (last, self._log.resources())
+        return self._counted[1]
+
+    def _lists(self) -> tuple[tuple[str, str], ...]:
+        path = self._documents / _CAPABILITY_LIST_NAME
+        try:
+            with path.open("rb") as stream:
+                entries = list(reader.read_stream(stream, uri=str(path)).entries())
+        except OSError as error:
+            raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        return tuple(
+            (entry.capability.value, entry.uri)
+            for entry in entries
+            if isinstance(entry, CapabilityEntry)
+            and entry.capability is not None
+            and entry.uri.startswith(_URL_PREFIXES)
+        )
+
+    def _written(self) -> float:
+        try:
+            with os.scandir(self._documents) as entries:
+                return max(entry.stat().st_mtime for entry in entries)
+        except (OSError, ValueError) as error:
+            raise StorageError(f"cannot look into {self._documents}: {error}") from error
+
 
 __all__ = [
     "Application",
@@ -91,11 +315,9 @@ class PublishedTree:
         is_published = published_files(self.root)
         past = published_settings(self.root).version_options
         if past.is_public:
-            from resourcesync.wiring import mementos  # noqa: PLC0415 - few keep versions
-
-            versions = mementos.memento_application(self.root, past, self.base, is_published)
-            mounts = {mementos.MOUNT: versions, **mounts}
-            links = mementos.timegate_links(self.base, is_published, links)
+            versions = memento_application(self.root, past, self.base, is_published)
+            mounts = {MOUNT: versions, **mounts}
+            links = timegate_links(self.base, is_published, links)
         return create_app(self._served(), clock=clock, mounts=mounts, links=links)
 
     @property

@@ -175,14 +175,14 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
         yield mirror.copies
         return
     from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - seldom
-    from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import state_backup  # noqa: PLC0415 - seldom
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage_apart, clock)
     with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
         copies.check(mirror.state)
         yield copies
-        store_memory.back_up(store, mirror, clock)
+        state_backup.back_up(store, mirror, clock)
 
 
 @contextmanager
@@ -217,9 +217,9 @@ def restore(home: Home) -> bool:
     """
     if is_mirror(home.folder):
         return False
-    from resourcesync.wiring import store_memory  # noqa: PLC0415 - seldom
+    from resourcesync.wiring import state_backup  # noqa: PLC0415 - seldom
 
-    return store_memory.restore(open_store(home.store), home.folder)
+    return state_backup.restore(open_store(home.store), home.folder)
 
 
 def _lease_name(file: Path) -> str:

@@ -15,8 +15,8 @@ from resourcesync.destination.trash import Trash, TrashDependencies, TrashResult
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.mirror import TrashRow
-from resourcesync.wiring import mirrors, states, stores
-from resourcesync.wiring.opening import open_mirror_folder, open_state_and_copies
+from resourcesync.wiring import mirror_state, mirrors, stores
+from resourcesync.wiring.mirrors import open_mirror_folder, open_state_and_copies
 from resourcesync.wiring.stores import Home
 
 _TRASH: Final = "trash"
@@ -74,7 +74,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
 
 def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
-    with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+    with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
 
 
@@ -109,7 +109,7 @@ def restore(
         LockedError: Another run holds the mirror.
         StorageError: The mirror cannot be written.
     """
-    if mirrors.is_mirror(home.folder) and states.has_copy_table(home.folder):
+    if mirrors.is_mirror(home.folder) and mirror_state.has_copy_table(home.folder):
         raise ConfigurationError(
             "nothing can be brought back into a mirror whose copies are a table",
             evidence=(("kept", "all that is in the trash"),),

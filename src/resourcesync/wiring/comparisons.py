@@ -1,5 +1,13 @@
-"""Compare any two accounts of resources: Sources, lists, mirrors. Nothing is written."""
+"""Compare a mirror with the tree it mirrors, byte for byte, by neither side's own account.
 
+The tree is walked, not read from its catalogue or its lists, and every byte is compared, not its
+hash. Only the names are asked: how a file's path is spelled as a URI, and where a URI belongs.
+
+Compare any two accounts of resources: Sources, lists, mirrors. Nothing is written.
+"""
+
+import filecmp
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,10 +17,13 @@ from pathlib import Path
 
 import msgspec
 
+from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.adapters.mirror.mirror_folder import STATE_FILE
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.uris import normalise
 from resourcesync.discovery.listing import (
     ListingComparison,
@@ -22,12 +33,93 @@ from resourcesync.discovery.listing import (
     compare_rows,
     latest_rows,
 )
-from resourcesync.errors import OutOfScopeError
+from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports import Clock
 from resourcesync.ports.mirror import Copy
-from resourcesync.wiring import states
-from resourcesync.wiring.exploring import is_web_address, open_documents
+from resourcesync.wiring import mirror_state, plugins
+from resourcesync.wiring.document_access import is_web_address, open_documents
 from resourcesync.wiring.mirrors import Network, is_mirror
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByteComparison:
+    """What a comparison found.
+
+    Attributes:
+        files: Files of the tree.
+        bytes: Their bytes.
+        equal: How many of them are in the mirror with the same bytes.
+        surplus: Files of the mirror that stand for no file of the tree.
+        differences: The first that are not equal, or surplus.
+    """
+
+    files: int
+    bytes: int
+    equal: int
+    surplus: int
+    differences: tuple[str, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the mirror holds the tree and nothing else."""
+        return self.equal == self.files and not self.surplus
+
+
+def compare_bytes(tree: Path, mirror: Path, base: str, *, shown: int = 20) -> ByteComparison:
+    """Compare what of a tree is published with what a mirror holds.
+
+    Args:
+        tree: The published tree.
+        mirror: The mirror; nobody may pull it meanwhile.
+        base: The address that the tree was published for, with ``/`` at its end.
+        shown: How many differences are kept.
+
+    Raises:
+        ConfigurationError: The folder is no mirror.
+        StateError: The mirror's memory is damaged.
+        OSError: A file cannot be read.
+    """
+    with mirror_state.open_state(mirror / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        mapping = SyncState(state).mapping(plugins.mapper)
+    if mapping is None:
+        raise ConfigurationError(
+            f"{mirror} is no mirror", hint="make it one: resourcesync pull https://HOST/ DIR"
+        )
+    files = size = 0
+    wanted: set[str] = set()
+    differences: list[str] = []
+    for path in _files(tree, {"resourcesync"}):
+        place = mapping.path(base + "/".join(map(to_segment, path.split("/"))))
+        wanted.add(place)
+        files += 1
+        size += (tree / path).stat().st_size
+        copy = mirror / place
+        if not copy.is_file() or not filecmp.cmp(tree / path, copy, shallow=False):
+            differences.append(path)
+    surplus = [path for path in _files(mirror, set()) if path not in wanted]
+    filecmp.clear_cache()
+    return ByteComparison(
+        files=files,
+        bytes=size,
+        equal=files - len(differences),
+        surplus=len(surplus),
+        differences=tuple([*differences, *surplus][:shown]),
+    )
+
+
+def _files(root: Path, skipped: set[str]) -> Iterator[str]:
+    """Yield the paths of the files that are not hidden, except in the root's skipped folders."""
+    for folder, folders, names in os.walk(root):
+        relative = Path(folder).relative_to(root)
+        at_root = relative == Path()
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".") and not (at_root and name in skipped)
+        ]
+        for name in names:
+            if not name.startswith(".") and not name.endswith("~"):
+                yield (relative / name).as_posix()
 
 
 class Sign(StrEnum):
@@ -173,7 +265,7 @@ def _normalised(uri: str) -> str:
 
 def _read_mirror(folder: Path, spool: ExternalSorter[ListingRow]) -> ListingSummary:
     telling = ListingSummary(documents=[str(folder)])
-    with states.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
+    with mirror_state.open_snapshot(folder / OWN_FOLDER / mirror_folder.STATE_FILE) as state:
         for copy in state.copies():
             telling.entries += 1
             spool.add(_entry_of_copy(copy))

@@ -24,7 +24,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.exporters import Exporter, ExportOptions
 from resourcesync.ports.mirror import Copy, PendingTask
-from resourcesync.wiring import plugins, states, stores
+from resourcesync.wiring import mirror_state, plugins, stores
 from resourcesync.wiring.mirrors import is_mirror, not_a_mirror_error
 
 _ALL: Final = (1 << 63) - 1
@@ -120,7 +120,7 @@ def _check_place(folder: Path, out: Path) -> None:
 @contextmanager
 def _open_copies(folder: Path, report: Reporter, clock: Clock) -> Iterator["_ExportedCopies"]:
     state_file = folder / OWN_FOLDER / STATE_FILE
-    with states.open_snapshot(state_file) as state, stores.open_copy_reader(folder) as look:
+    with mirror_state.open_snapshot(state_file) as state, stores.open_copy_reader(folder) as look:
         yield _ExportedCopies(folder, state, look, report, clock)
 
 
@@ -265,7 +265,9 @@ class _ExportedCopies:
 
     def _has_changed(self, copy: Copy) -> bool:
         """Whether the mirror remembers another copy by now than at the moment of this export."""
-        with states.open_state(self._folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        with mirror_state.open_state(
+            self._folder / OWN_FOLDER / STATE_FILE, read_only=True
+        ) as state:
             return state.copy(copy.uri) != copy
 
     def _report_progress(self, length: int) -> None:

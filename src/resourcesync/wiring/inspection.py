@@ -25,7 +25,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.fetcher import Purpose
-from resourcesync.wiring import states
+from resourcesync.wiring import mirror_state
 from resourcesync.wiring.diagnosis import FolderFacts, MachineFacts, SourceFacts
 from resourcesync.wiring.mirrors import Network, origin_of
 
@@ -126,7 +126,7 @@ def inspect_folder(folder: Path, clock: Clock) -> FolderFacts:
 def _inspect_state(own: Path) -> tuple[str, str | None, str]:
     """Return what is wrong with a mirror's memory, its marker, and its Source."""
     try:
-        with states.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
+        with mirror_state.open_state(own / mirror_folder.STATE_FILE, read_only=True) as state:
             state.check()
             identity = SyncState(state).identity
             source = "" if identity is None else identity.source

@@ -23,10 +23,10 @@ from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.engines import ExecutionEngine, UnitFunction, UnitOutcome, WorkUnit
 from resourcesync.ports.stores import Store
 from resourcesync.ports.tables import TablePart
-from resourcesync.wiring import engines, states, store_memory, stores, units
+from resourcesync.wiring import engines, mirror_state, state_backup, stores, work_units
 from resourcesync.wiring.engines import Workers
 from resourcesync.wiring.stores import Home
-from resourcesync.wiring.units import Site
+from resourcesync.wiring.work_units import Site
 
 COPIES: Final = ".resourcesync/copies/"
 """Where the parts of the table are in the store, for whoever reads them."""
@@ -69,7 +69,7 @@ class TableInStore:
 
     def __init__(self, state: TabledState, store: Store, own: Path) -> None:
         self._state = state
-        self._folder = states.parts_folder(own)
+        self._folder = mirror_state.parts_folder(own)
         self._parts = StoredExchange(store, COPIES, self._folder)
         self._own = own
 
@@ -106,7 +106,7 @@ class TableInStore:
         )
         if self._state.parts or before:
             self._write_manifest(self._state.parts)
-        kept = {*self._state.drop_old_parts(before), *store_memory.parts_named(self._state)}
+        kept = {*self._state.drop_old_parts(before), *state_backup.parts_named(self._state)}
         for name in list(self._parts.names("")):
             if name not in kept | before | {_LIST}:
                 self._parts.remove(name)
@@ -158,7 +158,7 @@ def check_table(home: Home, state_file: Path) -> None:
             f"{home.folder} is a folder of this machine, which other workers do not reach",
             hint="name a store: s3://BUCKET/PREFIX, or file:///PATH for a shared folder",
         )
-    if state_file.is_file() and not states.has_copy_table(home.folder):
+    if state_file.is_file() and not mirror_state.has_copy_table(home.folder):
         raise ConfigurationError(
             f"the rows of {home.store} are in the mirror's own memory, not in a table",
             evidence=(("memory", str(state_file)),),
@@ -199,11 +199,11 @@ def open_table_strategy(
         folder = held.enter_context(tempfile.TemporaryDirectory(dir=own / "tmp"))
         hands = _LazyEngine(workers, site, clock, held, report)
         crew = WorkerContext(
-            read=lambda some: hands.run_units(units.read_list, some),
-            fetch=lambda some: hands.run_units(units.fetch_slice, some),
-            unpack=lambda some: hands.run_units(units.unpack_package, some),
-            exchange=StoredExchange(store, units.EXCHANGE, Path(folder) / "exchange"),
-            tables=states.tables_of(own),
+            read=lambda some: hands.run_units(work_units.read_list, some),
+            fetch=lambda some: hands.run_units(work_units.fetch_slice, some),
+            unpack=lambda some: hands.run_units(work_units.unpack_package, some),
+            exchange=StoredExchange(store, work_units.EXCHANGE, Path(folder) / "exchange"),
+            tables=mirror_state.tables_of(own),
             state=state,
             fold=table.fold,
             folder=lambda: tempfile.mkdtemp(dir=folder),

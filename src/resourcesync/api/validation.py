@@ -11,8 +11,8 @@ from resourcesync.validator.findings import RuleFinding, by_place
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.wiring import machine
 from resourcesync.wiring.mirrors import Network
-from resourcesync.wiring.sampling import SampleSize, Unreached
-from resourcesync.wiring.validating import ValidationOptions, Validator
+from resourcesync.wiring.resource_sample import SampleSize, Unreached
+from resourcesync.wiring.validation import ValidationOptions, Validator
 
 _BLOCK: Final = 65_536
 

@@ -14,7 +14,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.ports.mirror import MirrorStateStore
-from resourcesync.wiring import plugins, robots, states
+from resourcesync.wiring import document_stores, mirror_state, plugins
 from resourcesync.wiring.publishing import CATALOGUE, NOTE, Settings, decode_settings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
@@ -72,7 +72,10 @@ def published_files(root: Path) -> Callable[[str], bool]:
     )
 
     def is_published(path: str) -> bool:
-        return path == robots.ROBOTS_FILE or judge.exclusion_of_path(tuple(path.split("/"))) is None
+        return (
+            path == document_stores.ROBOTS_FILE
+            or judge.exclusion_of_path(tuple(path.split("/"))) is None
+        )
 
     return is_published
 
@@ -85,7 +88,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         StateError: Its memory is damaged or from a newer version.
     """
     file = folder / OWN_FOLDER / STATE_FILE
-    with states.open_state(file, read_only=True) as state:
+    with mirror_state.open_state(file, read_only=True) as state:
         mapping = SyncState(state).mapping(plugins.mapper)
     if mapping is None:
         raise ConfigurationError(
@@ -93,7 +96,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
         )
 
     def is_copy(path: str) -> bool:
-        with states.open_state(file, read_only=True) as state:  # one for each: threads ask
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each: threads ask
             return owner_of(state, mapping, path) is not None
 
     return is_copy
@@ -112,7 +115,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
     if not is_aggregated(root):
         return None
     file = root / OWN_FOLDER / STATE_FILE
-    with states.open_state(file, read_only=True) as state:
+    with mirror_state.open_state(file, read_only=True) as state:
         base = base_address(state)
     if not base:
         return None
@@ -125,7 +128,7 @@ def files_by_address(root: Path) -> Callable[[str], str | None] | None:
         found = uri_of_published(uri.removeprefix(base), base)
         if found is None:
             return None
-        with states.open_state(file, read_only=True) as state:  # one for each: threads ask
+        with mirror_state.open_state(file, read_only=True) as state:  # one for each: threads ask
             copy = state.copy(found)
         return None if copy is None else copy.path
 

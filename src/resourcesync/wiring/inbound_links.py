@@ -21,7 +21,7 @@ from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.page_links import MOST_READ, is_page, page_links
 from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentSummary
-from resourcesync.wiring.sampling import Unreached
+from resourcesync.wiring.resource_sample import Unreached
 
 _BLOCK: Final = 65_536
 _MOST_FETCHED: Final = 100

@@ -16,7 +16,7 @@ from resourcesync.adapters.stored_files import StoredExchange
 from resourcesync.distributed import package_worker, worker
 from resourcesync.distributed.units import ListDocumentUnit, PackageUnit, SliceUnit, UnitOptions
 from resourcesync.ports.engines import HostShare, UnitOutcome
-from resourcesync.wiring import machine, plugins, states, stores, transports
+from resourcesync.wiring import machine, mirror_state, plugins, stores, transports
 
 EXCHANGE = ".resourcesync/units/"
 """Where units and outcomes are in the store."""
@@ -100,7 +100,7 @@ def _tools(terms: UnitOptions, share: HostShare) -> Iterator[worker.WorkerTools]
             copies=StoredCopies(store, staging.stage_apart, clock),
             memory=lambda: SqliteMirrorState(":memory:"),
             clock=clock,
-            tables=states.tables_of(Path(folder)),
+            tables=mirror_state.tables_of(Path(folder)),
             exchange=StoredExchange(store, EXCHANGE, files / "exchange"),
             scratch=staging.scratch,
             file=lambda name: str(files / name.replace("/", "-")),

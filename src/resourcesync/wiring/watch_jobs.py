@@ -1,18 +1,26 @@
-"""What watching a mirror asks of its memory and its folder."""
+"""What watching a mirror asks of its memory and its folder.
 
-from collections.abc import Mapping
+Tell another program of a mirror's changes, each at least once.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import mirror_folder
 from resourcesync.adapters.mirror.copies import OWN_FOLDER
+from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.fixity import AuditRolling
 from resourcesync.destination.reports import AuditReport, MirrorState
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import MirrorHistory
-from resourcesync.wiring import mirrors, sets, states
+from resourcesync.ports.changes import LoggedChange
+from resourcesync.watch.scheduler import MirrorHistory
+from resourcesync.wiring import mirror_state, mirrors, sets
 
 _SECOND = 1_000_000
 _MINUTE = 60.0
@@ -80,7 +88,7 @@ def _last_good_pull(folder: Path, since: float) -> float | None:
         _modified_at(it) > since - _MINUTE for it in (path, path.with_name(f"{path.name}-wal"))
     ):
         return None
-    with states.open_state(path, read_only=True) as state:
+    with mirror_state.open_state(path, read_only=True) as state:
         last, word = state.last_run(), SyncState(state).last_state
     return None if last is None or word is MirrorState.FAILING else last.ended / _SECOND
 
@@ -93,7 +101,9 @@ def _modified_at(path: Path) -> float:
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    with states.open_state(folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(
+        folder / OWN_FOLDER / mirror_folder.STATE_FILE, read_only=True
+    ) as state:
         last, audited = state.last_run(), SyncState(state).audited_at
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,
@@ -125,3 +135,55 @@ def audit_mirror(
         if not found.in_sync or found.foreign or found.unlisted:
             kept.set_name(found.run, clock.now().strftime("%Y%m%d%H%M%S"))
     return found
+
+
+class ChangeForwarder:
+    """Tells a program what it was not told yet.
+
+    Args:
+        consumer: The name of its cursor.
+        command: The program and its arguments.
+        line: Makes what it gets on stdin of a change, line break included.
+    """
+
+    def __init__(
+        self, consumer: str, command: tuple[str, ...], line: Callable[[LoggedChange], bytes]
+    ) -> None:
+        self._consumer, self._command, self._line = consumer, command, line
+
+    def forward(self, folder: Path, is_stopped: Callable[[], bool]) -> tuple[int, int]:
+        """Run the program when a mirror has changes for it; return how many, and its exit code.
+
+        What it ended with 0 it is not told again, even if it did not read all of it.
+
+        Args:
+            folder: The mirror; a pull may go on meanwhile.
+            is_stopped: Asked many times a second.
+
+        Raises:
+            ConfigurationError: The program cannot be run.
+            DiscontinuityError: The mirror's log of changes does not reach back to its cursor.
+            StateError: The memory is damaged.
+            StoppedError: ``is_stopped`` said so.
+        """
+        with mirrors.open_changes(folder) as opened:
+            before = opened.consumers.cursor(self._consumer)
+            anew = f"--consumer {self._consumer} --restart"
+            reader = ChangeLogReader(state=opened.state, cursor=before, restart_hint=anew)
+            count = 0
+
+            def counted(change: LoggedChange) -> bytes:
+                nonlocal count
+                count += 1
+                return self._line(change)
+
+            waiting = map(counted, reader.read_new())
+            first = next(waiting, None)
+            code = 0
+            if first is not None:
+                code = run_program(self._command, chain((first,), waiting), is_stopped)
+            if not code:
+                deque(waiting, maxlen=0)
+                if reader.cursor is not None and reader.cursor != before:
+                    opened.consumers.acknowledge(self._consumer, reader.cursor)
+        return count, code

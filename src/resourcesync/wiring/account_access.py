@@ -1,16 +1,27 @@
-"""What adapters are told by ``--with KEY=VALUE``: values, and where to find them."""
+"""What adapters are told by ``--with KEY=VALUE``: values, and where to find them.
+
+Opens another system as an account, by the plug-in that its address names.
+
+What the owner of a database or an index runs once, so that its changes can be followed.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from resourcesync import config
 from resourcesync.adapters.catalogue import PostedCatalogue
-from resourcesync.errors import ConfigurationError, StateError
-from resourcesync.wiring import catalogues, publishing
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.wiring import catalogues, plugins, publishing
+
+if TYPE_CHECKING:
+    from resourcesync.ports.accounts import AccountFactory
+
 
 VALUES_NOTE: Final = "account.values"
 """The note of the values that were given the last time."""
@@ -97,3 +108,64 @@ def read_values(catalogue: PostedCatalogue) -> tuple[str, dict[str, str]]:
         raise StateError("the values of --with in the catalogue are damaged") from error
     url = publishing.decode_settings(catalogue.note(catalogues.SETTINGS_NOTE)).url
     return url or catalogue.note(_URL_NOTE) or "", values
+
+
+@contextmanager
+def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
+    """Open an account.
+
+    Raises:
+        ConfigurationError: No plug-in is for its address, or it cannot be used.
+    """
+    scheme = options.address.partition(":")[0]
+    factory: AccountFactory = plugins.load(plugins.ACCOUNTS, scheme)
+    try:
+        manager = factory(options)
+        account = manager.__enter__()
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the plug-in for {scheme}: cannot be used",
+            evidence=(("got", f"{type(error).__name__}: {error}"[:500]),),
+            hint="resourcesync plugins says which package brings it",
+            code="bad-plugin",
+        ) from error
+    try:
+        yield account
+    finally:
+        manager.__exit__(None, None, None)
+
+
+@contextmanager
+def closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
+    """Close an iterator when the block ends: it may hold a connection."""
+    try:
+        yield lots
+    finally:
+        if isinstance(lots, Generator):
+            lots.close()
+
+
+_ANY_BASE: Final = "https://example.org/"
+
+
+def postgres_migration(values: Mapping[str, str]) -> str:
+    """Return the SQL for a table of PostgreSQL; nothing is connected to.
+
+    Args:
+        values: What ``publish`` is told by ``--with``, ``env:`` and ``file:`` as they stand.
+
+    Raises:
+        ConfigurationError: One is unknown, missing, or cannot work.
+    """
+    from resourcesync.adapters.postgres import layout, migration  # noqa: PLC0415 - seldom needed
+
+    return migration.migration(layout.parse_layout(values, _ANY_BASE))
+
+
+def elasticsearch_indices() -> str:
+    """Return the requests that make the two indices of an account, called ``INDEX-…``."""
+    from resourcesync.adapters.elastic import documents  # noqa: PLC0415 - seldom needed
+
+    return documents.mapping_requests("INDEX")

@@ -10,7 +10,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Watcher
 from resourcesync.source.naming import is_sitemap
-from resourcesync.wiring import robots
+from resourcesync.wiring import document_stores
 from resourcesync.wiring.publishing import PublicationResult, PublishRequest, publish_tree
 
 OnPublished = Callable[[PublicationResult], None]
@@ -124,7 +124,9 @@ class PublishLoop:
         self._next = ended + self._poll_seconds(done)
         outs = map(os.path.normpath, (done.settings.out, *done.settings.earlier))
         folders = ("resourcesync" if out == "." else out for out in outs)
-        self._ours = (*folders, robots.ROBOTS_FILE) if done.settings.robots else tuple(folders)
+        self._ours = (
+            (*folders, document_stores.ROBOTS_FILE) if done.settings.robots else tuple(folders)
+        )
         self._on_published(done)
 
     def _wait(self, watcher: Watcher) -> None:

@@ -33,8 +33,8 @@ from resourcesync.ports.changes import LoggedChange, MirrorChangeKind
 from resourcesync.ports.mirror import Copy, EntryLink, MirrorStateStore
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
-from resourcesync.wiring import catalogues, mirrors, publishing, states, stores
-from resourcesync.wiring.published import base_address
+from resourcesync.wiring import catalogues, mirror_state, mirrors, publishing, stores
+from resourcesync.wiring.published_tree import base_address
 
 SCHEME: Final = "mirror:"
 """What the address of a mirror begins with, where it is to be published."""
@@ -92,7 +92,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
     if not is_mirror(folder):
         raise mirrors.not_a_mirror_error(folder)
     path = folder / OWN_FOLDER / STATE_FILE
-    with states.open_state(path, read_only=True) as state:
+    with mirror_state.open_state(path, read_only=True) as state:
         _check_ready(state, folder)
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
 
@@ -147,7 +147,7 @@ class MirrorAccount:
             ConfigurationError: They came from the very Source that is to be published.
             StateError: The memory is damaged.
         """
-        with states.open_snapshot(self._path) as state:
+        with mirror_state.open_snapshot(self._path) as state:
             teller = _EntryBuilder(state, self._base, all_hops=self._all_hops)
             for copy in state.copies():
                 resource = teller.resource(copy)

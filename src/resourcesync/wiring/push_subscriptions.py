@@ -36,7 +36,7 @@ from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.channels import FoundChannels, find_channels
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import SubscriptionReport
-from resourcesync.wiring import mirrors, sets, states
+from resourcesync.wiring import mirror_state, mirrors, sets
 from resourcesync.wiring.hubs import new_token, open_messenger
 
 _LOG: Final = logging.getLogger(__name__)
@@ -265,7 +265,7 @@ class PushSubscriptions:
 
     def _channels(self, folder: Path, network: mirrors.Network) -> FoundChannels:
         path = folder / OWN_FOLDER / mirror_folder.STATE_FILE
-        with states.open_state(path, read_only=True) as state:
+        with mirror_state.open_state(path, read_only=True) as state:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:

@@ -11,17 +11,17 @@ from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 from resourcesync.ports import Clock
-from resourcesync.watch.rota import (
+from resourcesync.watch.scheduler import (
     JobKind,
     JobOutcome,
     JobStatus,
     MirrorHistory,
     MirrorJob,
     MirrorSchedule,
+    Now,
     PullReason,
     Scheduler,
 )
-from resourcesync.watch.times import Now
 
 _logger = logging.getLogger(__name__)
 

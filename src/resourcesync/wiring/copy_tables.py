@@ -12,11 +12,11 @@ from resourcesync.adapters.mirror.tabled_state import TabledState
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.tables import TablePart
-from resourcesync.wiring import states, store_memory, stores, tabled
+from resourcesync.wiring import mirror_state, state_backup, stores, table_mirror
 from resourcesync.wiring.mirrors import Network, not_a_mirror_error
 from resourcesync.wiring.stores import Home
-from resourcesync.wiring.tabled import TableInStore
-from resourcesync.wiring.units import Site
+from resourcesync.wiring.table_mirror import TableInStore
+from resourcesync.wiring.work_units import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,11 @@ def describe_table(home: Home) -> CopyTable:
     """
     if not is_mirror(home.folder):
         raise not_a_mirror_error(home.folder)
-    if not states.has_copy_table(home.folder):
+    if not mirror_state.has_copy_table(home.folder):
         raise _no_table_error(home)
-    with states.open_table_state(home.folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_table_state(
+        home.folder / OWN_FOLDER / STATE_FILE, read_only=True
+    ) as state:
         return _describe(home, state)
 
 
@@ -77,11 +79,11 @@ def dissolve_table(home: Home, clock: Clock) -> CopyTable:
         LockedError: Another run holds it.
         StorageError: There is no room, or the store fails; the mirror is what it was.
     """
-    if not states.has_copy_table(home.folder):
+    if not mirror_state.has_copy_table(home.folder):
         raise _no_table_error(home) if is_mirror(home.folder) else not_a_mirror_error(home.folder)
     with _open_locked(home, clock) as (state, table, keep):
         site = Site(source="", store=stores.store_of(home.folder), network=Network())
-        with tabled.open_table_strategy(
+        with table_mirror.open_table_strategy(
             state, home.folder / OWN_FOLDER, site, None, clock, _ignore_event
         ):
             pass  # what workers of a run that was killed did is taken over
@@ -95,19 +97,19 @@ def _open_locked(
 ) -> Iterator[tuple[TabledState, TableInStore, Callable[[], None]]]:
     if not is_mirror(home.folder):
         raise not_a_mirror_error(home.folder)
-    with MirrorFolder(home.folder, clock, states.open_table_state) as mirror:
+    with MirrorFolder(home.folder, clock, mirror_state.open_table_state) as mirror:
         state = mirror.state
         assert isinstance(state, TabledState)
         with stores.copies_of(mirror, clock):
             store = stores.open_store(stores.store_of(home.folder))
             table = TableInStore(state, store, home.folder / OWN_FOLDER)
-            yield state, table, partial(store_memory.back_up, store, mirror, clock)
+            yield state, table, partial(state_backup.back_up, store, mirror, clock)
 
 
 def _describe(home: Home, state: TabledState) -> CopyTable:
     own = home.folder / OWN_FOLDER
     store = stores.store_of(home.folder)
-    folder = states.parts_folder(own)
+    folder = mirror_state.parts_folder(own)
     return CopyTable(store=store, folder=folder, parts=tuple(state.parts), copies=state.count())
 
 
