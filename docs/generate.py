@@ -18,7 +18,7 @@ import click
 from resourcesync import config, errors
 from resourcesync.adapters.catalogue import database
 from resourcesync.adapters.mirror import schema
-from resourcesync.cli import configured, configured_sources, main
+from resourcesync.cli import configured_mirrors, configured_sources, main
 from resourcesync.cli.config_schema import value_schema
 from resourcesync.cli.event_schema import EVENTS
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
@@ -299,7 +299,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "exit-codes": exit_codes,
     "events": events,
-    "configuration": partial(configuration_keys, configured.MIRROR_KEYS),
+    "configuration": partial(configuration_keys, configured_mirrors.MIRROR_KEYS),
     "configuration-sources": partial(configuration_keys, configured_sources.SOURCE_KEYS),
     "state-schema": state_schema,
     "scenario-keys": scenario_text.keys,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.files.selection import FileSelection, PathFilter
-from resourcesync.cli import configured
-from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli import configured_mirrors
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.config import files
 from resourcesync.destination.mapping import normalise
 from resourcesync.destination.scope import parse_glob
@@ -27,7 +27,7 @@ def shown_tables() -> Iterator[tuple[str, str]]:
         for block in re.findall(
             r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
         ):
-            if not tomllib.loads(block).keys() - set(configured.TABLES):
+            if not tomllib.loads(block).keys() - set(configured_mirrors.TABLES):
                 yield page.relative_to(ROOT).as_posix(), block
 
 

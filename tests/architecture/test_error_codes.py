@@ -7,8 +7,8 @@ import pytest
 
 from resourcesync import errors
 from resourcesync.cli import rule
-from resourcesync.cli.error_codes import CODES
 from resourcesync.cli.main import run
+from resourcesync.cli.rule import CODES
 
 SOURCE = Path(rule.__file__).parents[1]
 _PRINTED = re.compile(

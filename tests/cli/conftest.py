@@ -9,8 +9,7 @@ import click
 import pytest
 
 from resourcesync.cli import main
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from tests.support.command_line import FILES, Said
 from tests.support.tiny_source import TinySource
 

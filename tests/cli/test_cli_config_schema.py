@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from resourcesync.cli import configured
+from resourcesync.cli import configured_mirrors
 from resourcesync.cli.config import EXAMPLE
 from resourcesync.cli.config_schema import config_schema
 from resourcesync.cli.main import run
@@ -29,7 +29,7 @@ def is_valid(text: str) -> bool:
 
 def is_taken(text: str) -> bool:
     put(text)
-    return not list(configured.mistakes_of(files.read(Path(files.NAME))))
+    return not list(configured_mirrors.mistakes_of(files.read(Path(files.NAME))))
 
 
 def test_the_schema_is_one() -> None:
@@ -53,7 +53,7 @@ def test_the_example_is_valid_once_its_marks_are_taken_off() -> None:
 def test_every_key_is_explained() -> None:
     mirror = next(iter(config_schema()["properties"]["mirror"]["patternProperties"].values()))
 
-    assert set(mirror["properties"]) == set(configured.MIRROR_KEYS)
+    assert set(mirror["properties"]) == set(configured_mirrors.MIRROR_KEYS)
     assert [name for name, it in mirror["properties"].items() if not it.get("description")] == []
 
 

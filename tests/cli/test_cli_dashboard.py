@@ -21,10 +21,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.cli.configured import MirrorConfiguration, load
+from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
+from resourcesync.cli.render_watch import WatchFigures
 from resourcesync.cli.status import status_table
-from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.cli.watch_pages import WatchPages
 from resourcesync.model import formatting
 from resourcesync.server.admin import AdminApplication, OperationsApplication

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.cli.configured import load
+from resourcesync.cli.configured_mirrors import load
 from resourcesync.cli.explore_pages import CachedExplorer
 from resourcesync.cli.main import run
 from resourcesync.cli.watch_pages import WatchPages

@@ -18,8 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static, Tree
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.cli.explore_tui import ExplorerApp
-from resourcesync.cli.explore_walk import BackgroundWalk, Step
+from resourcesync.cli.explore_tui import BackgroundWalk, ExplorerApp, Step
 from resourcesync.discovery.tree import SourceNode
 from resourcesync.errors import ResourceMissingError
 from resourcesync.wiring import document_access

@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.in_memory import ManualClock
-from resourcesync.cli.job import Job, render_nothing
+from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.output import (
     CommandOutcome,
+    Job,
     OutputOptions,
     problem_of,
+    render_nothing,
 )
-from resourcesync.cli.progress import BarProgress, NoProgress, PlainProgress, plain_line
-from resourcesync.cli.screens import choose_progress, open_screen
-from resourcesync.cli.text_output import Streams, TextScreen
-from resourcesync.cli.words import DETAIL, QUIET, TextLine
+from resourcesync.cli.terminal import (
+    BarProgress,
+    NoProgress,
+    PlainProgress,
+    Streams,
+    TextScreen,
+    choose_progress,
+    open_screen,
+    plain_line,
+)
 from resourcesync.config import Environment
 from resourcesync.errors import StorageError
 

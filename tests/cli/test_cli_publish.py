@@ -13,7 +13,7 @@ import pytest
 from resourcesync.adapters.catalogue import FileCatalogue
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from resourcesync.cli.publish_words import conclude
+from resourcesync.cli.render_publish import conclude
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.wiring.publishing import CATALOGUE, PublicationResult, Settings

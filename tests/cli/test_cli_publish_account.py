@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.cli import publish_told
+from resourcesync.cli import publish_inputs
 from resourcesync.cli.main import run
 from tests.support.command_line import Said, rows
 from tests.support.commands import run as run_program
@@ -22,7 +22,7 @@ URL = ("--url", "https://h/", "--out", "out")
 
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSystem]:
-    monkeypatch.setattr(publish_told, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(publish_inputs, "_RETRY_SECONDS", 0.05)
     with scripted(monkeypatch, "one") as (system,):
         yield system
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.output import (
     CommandOutcome,
     OutputLostError,
@@ -15,8 +16,7 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.cli.text_output import Streams, TextScreen
-from resourcesync.cli.words import DETAIL, QUIET, TextLine
+from resourcesync.cli.terminal import Streams, TextScreen
 from resourcesync.errors import MalformedDocumentError
 
 PROBLEM = Problem(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.cli.formatting import without_users
 from resourcesync.cli.main import run
-from resourcesync.cli.redaction import without_users
 from resourcesync.errors import ConfigurationError
 from resourcesync.wiring.account_access import check_account_address
 from tests.support.command_line import Said

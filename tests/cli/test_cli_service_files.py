@@ -10,11 +10,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
+from resourcesync.cli.render_watch import WatchFigures
 from resourcesync.cli.service_files import ServiceInstallation, systemd
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, mirror_figures
-from resourcesync.cli.watch_figures import WatchFigures
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from tests.support.command_line import Said
 from tests.support.settings_file import put

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_html import DEFINITIONS
+from resourcesync.cli.simulation_report import DEFINITIONS
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios
 from tests.support.command_line import Said, rows

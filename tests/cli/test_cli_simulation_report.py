@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.cli.simulation_html import report_page
+from resourcesync.cli.simulation_report import report_page
 from resourcesync.simulator.measures import Measurement
 from resourcesync.simulator.profiles import PROFILES
 from resourcesync.wiring import scenarios

@@ -16,10 +16,10 @@ from pathlib import Path
 import click
 import pytest
 
-from resourcesync.cli import main, stopping
+from resourcesync.cli import main, signals
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
-from resourcesync.cli.text_output import TextScreen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.terminal import TextScreen
 from tests.support.command_line import Said
 from tests.support.commands import environment, files_of
 from tests.support.processes import python
@@ -75,7 +75,7 @@ def test_a_stop_in_json_is_the_end_of_the_run(
 def test_a_stop_that_a_callback_swallows_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
 
     def work(_screen: Screen) -> CommandOutcome:
         with pytest.raises(KeyboardInterrupt):
@@ -91,7 +91,7 @@ def test_a_stop_that_a_callback_swallows_comes_again(
 def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
     others: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", others.append)
 
@@ -118,7 +118,7 @@ def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
 def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.01)
+    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.01)
     cleaned = []
 
     def work(_screen: Screen) -> CommandOutcome:
@@ -143,7 +143,7 @@ def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
 def test_a_stop_that_was_heard_does_not_knock_at_the_end(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(stopping, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
     end = TextScreen.end
 
     def slowly(screen: TextScreen, outcome: CommandOutcome) -> None:
@@ -210,10 +210,10 @@ def test_a_stop_while_the_end_is_told_is_a_stop(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end(*_: object) -> None:
-        raise stopping.Terminated
+        raise signals.Terminated
 
     with_job(lambda _screen: CommandOutcome())
-    monkeypatch.setattr("resourcesync.cli.text_output.TextScreen.end", end)
+    monkeypatch.setattr("resourcesync.cli.terminal.TextScreen.end", end)
 
     assert main.run(["demo"]) == 143
 

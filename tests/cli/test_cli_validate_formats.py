@@ -11,11 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli.findings_html import html_page
-from resourcesync.cli.findings_sarif import sarif_log, uri_reference
-from resourcesync.cli.findings_sheets import github_command, junit_suites
 from resourcesync.cli.main import run
-from resourcesync.cli.validate_words import ValidationTally
+from resourcesync.cli.render_findings import (
+    github_command,
+    html_page,
+    junit_suites,
+    sarif_log,
+    uri_reference,
+)
+from resourcesync.cli.render_validate import ValidationTally
 from resourcesync.errors import ResourceMissingError
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rules import RULES

@@ -15,9 +15,9 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.event_schema import event_schema
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.main import run
-from resourcesync.cli.watch_words import render_event
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.render_watch import render_event
 from resourcesync.wiring import publishing
 from tests.support.command_line import MIRRORED, Said, rows
 from tests.support.commands import free_port

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli import words
-from resourcesync.cli.words import TextLine
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import TextLine
 
 HOSTILE = "a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028"
 
 
 @given(st.text())
 def test_an_escaped_name_is_one_printable_line(text: str) -> None:
-    shown = words.escape(text)
+    shown = formatting.escape(text)
 
     assert shown.isprintable()
     assert len(shown.splitlines()) <= 1
@@ -23,11 +23,11 @@ def test_an_escaped_name_is_one_printable_line(text: str) -> None:
 @given(st.text())
 def test_a_printable_name_is_shown_as_it_is(text: str) -> None:
     if text.isprintable():
-        assert words.escape(text) == text
+        assert formatting.escape(text) == text
 
 
 def test_a_hostile_name_shows_what_it_hides() -> None:
-    shown = words.escape(HOSTILE)
+    shown = formatting.escape(HOSTILE)
 
     assert shown == (r"a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028")
 
@@ -47,12 +47,12 @@ def test_a_hostile_name_shows_what_it_hides() -> None:
     ],
 )
 def test_sizes_count_in_thousands(number: int, text: str) -> None:
-    assert words.size(number) == text
+    assert formatting.size(number) == text
 
 
 @given(st.integers(0, 10**18))
 def test_a_size_never_reads_as_a_thousand_of_a_unit_below_the_largest(number: int) -> None:
-    shown, unit = words.size(number).split()
+    shown, unit = formatting.size(number).split()
 
     assert float(shown) < 1000 or unit == "PB"
 
@@ -71,7 +71,7 @@ def test_a_size_never_reads_as_a_thousand_of_a_unit_below_the_largest(number: in
     ],
 )
 def test_durations_read_well(seconds: float, text: str) -> None:
-    assert words.duration(seconds) == text
+    assert formatting.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_durations_read_well(seconds: float, text: str) -> None:
     [(-5, "0 s"), (59, "59 s"), (540, "9 min"), (93_600, "26 h"), (259_200, "3 d")],
 )
 def test_ages_are_rough(seconds: float, text: str) -> None:
-    assert words.age(seconds) == text
+    assert formatting.age(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_ages_are_rough(seconds: float, text: str) -> None:
     ],
 )
 def test_a_share_is_rounded_but_never_to_all_or_nothing(part: int, whole: int, text: str) -> None:
-    assert words.share(part, whole) == text
+    assert formatting.share(part, whole) == text
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**12))
 def test_only_all_is_100_percent_and_only_none_is_0(part: int, whole: int) -> None:
     part = min(part, whole)
-    shown = words.share(part, whole)
+    shown = formatting.share(part, whole)
 
     assert (shown == "100 %") == (part == whole)
     assert (shown == "0 %") == (part == 0)
@@ -111,13 +111,13 @@ def test_only_all_is_100_percent_and_only_none_is_0(part: int, whole: int) -> No
 def test_moments_are_shown_in_utc() -> None:
     moment = datetime(2026, 11, 20, 12, 4, 9, 500, tzinfo=timezone(timedelta(hours=1)))
 
-    assert words.moment(moment) == "2026-11-20 11:04:09Z"
-    assert words.stamp(moment.astimezone(UTC)) == "2026-11-20T11:04:09.000Z"
+    assert formatting.moment(moment) == "2026-11-20 11:04:09Z"
+    assert formatting.stamp(moment.astimezone(UTC)) == "2026-11-20T11:04:09.000Z"
 
 
 def test_one_is_singular() -> None:
-    assert words.counted(1, "file") == "1 file"
-    assert words.counted(2_412_906, "file") == "2,412,906 files"
+    assert formatting.counted(1, "file") == "1 file"
+    assert formatting.counted(2_412_906, "file") == "2,412,906 files"
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_one_is_singular() -> None:
     ],
 )
 def test_labels_are_aligned(line: TextLine, shown: str) -> None:
-    assert "".join(words.labelled(line)) == shown
+    assert "".join(formatting.labelled(line)) == shown

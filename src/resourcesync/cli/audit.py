@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TextIO
 import click
 
 from resourcesync import config
-from resourcesync.cli import configured, options, words
-from resourcesync.cli.audit_words import (
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.exit_codes import worst
+from resourcesync.cli.formatting import TextLine
+from resourcesync.cli.options import option
+from resourcesync.cli.output import (
+    CommandOutcome,
+    Job,
+    OutputOptions,
+    Screen,
+    problem_of,
+    write_line,
+)
+from resourcesync.cli.render_audit import (
     EVIDENCE_FILES,
     FULL_AUDIT_FORMS,
     MOST_FINDINGS,
@@ -20,12 +32,6 @@ from resourcesync.cli.audit_words import (
     conclude,
     fields_of,
 )
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.exit_codes import worst
-from resourcesync.cli.job import Job
-from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of, write_line
-from resourcesync.cli.words import TextLine
 from resourcesync.destination.reports import AuditReport, FindingKind
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -128,7 +134,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if output.json and "-" in lists.values():
         raise click.UsageError("--json keeps stdout for itself: write the list to a file")
     values["report"] = values["report"] or ()
-    configuration = configured.load(values.pop("config"))
+    configuration = configured_mirrors.load(values.pop("config"))
     way = options.pop_connection(values)
     arguments = AuditArguments(lists=lists, configuration=configuration, connection=way, **values)
     _check(arguments)
@@ -322,7 +328,7 @@ def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, 
         def write(fields: Mapping[str, object]) -> None:
             for name, stream in opened:
                 if fields["kind"] in _FINDING_KINDS[name]:
-                    path = words.escape(str(fields.get("path") or fields.get("uri")))
+                    path = formatting.escape(str(fields.get("path") or fields.get("uri")))
                     symbol = f"{fields['kind']} " if name == "combined" else ""
                     write_line(stream, f"{symbol}{path}")
 

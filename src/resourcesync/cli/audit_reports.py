@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync import __version__
-from resourcesync.cli import words
-from resourcesync.cli.audit_words import EVIDENCE_FILES, accuracy_of
+from resourcesync.cli import formatting
+from resourcesync.cli.render_audit import EVIDENCE_FILES, accuracy_of
 from resourcesync.destination.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.documents.packages.bagit import PAYLOAD, manifest_line
 from resourcesync.errors import StorageError
@@ -95,7 +95,7 @@ def _json(evidence: AuditEvidence) -> Iterator[str]:
     head = {
         "source": evidence.source,
         "method": evidence.method,
-        "when": words.stamp(evidence.when),
+        "when": formatting.stamp(evidence.when),
         "software": f"resourcesync {__version__}",
         **{name: _plain(value) for name, value in evidence.fields.items()},
     }
@@ -112,7 +112,7 @@ def _json(evidence: AuditEvidence) -> Iterator[str]:
 
 
 def _plain(value: object) -> object:
-    return words.stamp(value) if isinstance(value, datetime) else value
+    return formatting.stamp(value) if isinstance(value, datetime) else value
 
 
 def _csv(evidence: AuditEvidence) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _csv(evidence: AuditEvidence) -> Iterator[str]:
 
 def _row(*cells: str) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([words.escape(cell) for cell in cells])
+    csv.writer(line, lineterminator="\n").writerow([formatting.escape(cell) for cell in cells])
     return line.getvalue()
 
 
@@ -155,26 +155,26 @@ def _facts(evidence: AuditEvidence) -> Iterator[tuple[str, str]]:
     report = evidence.report
     yield "Source", evidence.source
     if report.at is not None:
-        yield "Reference", f"what the Source lists at {words.moment(report.at)}"
+        yield "Reference", f"what the Source lists at {formatting.moment(report.at)}"
     yield "Method", evidence.method
-    yield "When", f"{words.moment(evidence.when)}, {words.duration(report.seconds)}"
-    covered = f"{words.count(report.present)} of {words.count(report.listed)}"
-    share = "not known" if report.is_begun else words.share(report.present, report.listed)
+    yield "When", f"{formatting.moment(evidence.when)}, {formatting.duration(report.seconds)}"
+    covered = f"{formatting.count(report.present)} of {formatting.count(report.listed)}"
+    share = "not known" if report.is_begun else formatting.share(report.present, report.listed)
     yield "Coverage", f"{share} ({covered})"
     yield "Accuracy", accuracy_of(report)
-    not_given = words.not_given(report.absent, report.skipped)
+    not_given = formatting.not_given(report.absent, report.skipped)
     if not_given:
         yield "Not known", not_given
     if report.proven is not None:
-        yield "Looked at", words.counted(report.proven, "file")
-    yield "Without a hash", words.count(report.unproven)
-    yield "Read", words.size(report.read)
+        yield "Looked at", formatting.counted(report.proven, "file")
+    yield "Without a hash", formatting.count(report.unproven)
+    yield "Read", formatting.size(report.read)
     yield "Audit", report.run
     yield "Software", f"resourcesync {__version__}"
 
 
 def _text(text: str) -> str:
-    return escape(words.escape(text))
+    return escape(formatting.escape(text))
 
 
 def _bagit(evidence: AuditEvidence) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _premis(evidence: AuditEvidence) -> Iterator[str]:
     for copy in evidence.copies():
         yield _premis_object(copy)
     bad = _failed_findings(evidence)
-    when = words.stamp(evidence.when)
+    when = formatting.stamp(evidence.when)
     for number, copy in enumerate(evidence.copies(), 1):
         yield _premis_event(copy, bad.get(copy.uri), f"{evidence.report.run}-{number}", when)
     yield (

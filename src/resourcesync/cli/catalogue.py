@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.errors import ResourceSyncError
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         before = sum(_counts(done).values())
         error.evidence = (
             *error.evidence,
-            ("posted", f"{words.counted(before, 'change')} before it"),
+            ("posted", f"{formatting.counted(before, 'change')} before it"),
         )
         raise
     return _outcome(values["file"], done)
@@ -178,7 +177,7 @@ def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
         return CommandOutcome(
             closing=(TextLine("Every row can be published", level=QUIET),), fields=fields
         )
-    said = words.counted(found, "row")
+    said = formatting.counted(found, "row")
     if values["set_aside"]:
         kept = TextLine(
             f"{said}; kept in the table set_aside, their resources told anew", "Set aside"
@@ -214,7 +213,7 @@ def _counts(done: "list[Posted]") -> dict[str, int]:
 
 def _outcome(file: Path | str, done: "list[Posted]") -> CommandOutcome:
     counts = _counts(done)
-    said = [f"{words.count(number)} {name}" for name, number in counts.items() if number]
+    said = [f"{formatting.count(number)} {name}" for name, number in counts.items() if number]
     again = f"resourcesync publish catalogue:{file}"
     if isinstance(file, str):
         again = f"resourcesync publish {file} --url https://HOST/ --out FOLDER"

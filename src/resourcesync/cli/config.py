@@ -9,15 +9,20 @@ from typing import Any, Final
 import click
 
 from resourcesync import config
-from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.configured_tables import Setting
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of, write_line
-from resourcesync.cli.pull_options import PULL_KEYS
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.mirror_options import PULL_KEYS
+from resourcesync.cli.options import Setting, option
+from resourcesync.cli.output import (
+    CommandOutcome,
+    Job,
+    OutputOptions,
+    Screen,
+    problem_of,
+    write_line,
+)
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -180,14 +185,14 @@ def _schema(screen: Screen, *, as_json: bool, of_events: bool) -> CommandOutcome
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.cli import monitoring, service_files  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli import service_files  # noqa: PLC0415 - seldom needed
     from resourcesync.wiring import account_access  # noqa: PLC0415 - the same
 
     match name:
         case "grafana":
-            return monitoring.grafana()
+            return service_files.grafana()
         case "alerts":
-            return monitoring.ALERTS
+            return service_files.ALERTS
         case "postgres":
             return account_access.postgres_migration(dict(values["with"]))
         case "elasticsearch":
@@ -207,23 +212,23 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOut
 
 
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
-    errors: list[ResourceSyncError] = list(configured.mistakes_of(file))
+    errors: list[ResourceSyncError] = list(configured_mirrors.mistakes_of(file))
     if not errors:
         from resourcesync.cli.watch_service import watch_problems  # noqa: PLC0415 - help stays quick
 
         errors += watch_problems(MirrorConfiguration(file))
     for error in errors:
         screen.problem(problem_of(error))
-    for warning in configured.warnings_of(file):
+    for warning in configured_mirrors.warnings_of(file):
         screen.report("warning", warning)
     fields = {"path": file.path, "mistakes": len(errors)}
     if errors:
-        text = f"{words.counted(len(errors), 'mistake')} in {file.path}"
+        text = f"{formatting.counted(len(errors), 'mistake')} in {file.path}"
         return CommandOutcome(
             exit=ExitCode.USAGE, closing=(TextLine(text, level=QUIET),), fields=fields
         )
-    mirrors = words.counted(len(file.table("mirror")), "mirror")
-    secrets = words.counted(len(file.table("auth")), "secret")
+    mirrors = formatting.counted(len(file.table("mirror")), "mirror")
+    secrets = formatting.counted(len(file.table("auth")), "secret")
     line = TextLine(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
     return CommandOutcome(closing=(line,), fields=fields)
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 import click
 
 from resourcesync import config
-from resourcesync.cli import configured, configured_sources, options
-from resourcesync.cli.watch_options import SERVICE_KEYS
+from resourcesync.cli import configured_mirrors, configured_sources, options
+from resourcesync.cli.mirror_options import SERVICE_KEYS
 
 SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -66,14 +66,14 @@ def _table_schemas() -> Schema:
     return {
         "defaults": {
             "description": "For all mirrors that do not say otherwise.",
-            **_table_schema(configured.DEFAULT_KEYS),
+            **_table_schema(configured_mirrors.DEFAULT_KEYS),
         },
         "mirror": {
             "description": "Each mirror by its name.",
             "type": "object",
             "patternProperties": {
-                f"^({configured.NAME.pattern})$": {
-                    **_table_schema(configured.MIRROR_KEYS),
+                f"^({configured_mirrors.NAME.pattern})$": {
+                    **_table_schema(configured_mirrors.MIRROR_KEYS),
                     "required": ["source", "dest"],
                 }
             },
@@ -81,7 +81,7 @@ def _table_schemas() -> Schema:
         },
         "log": {
             "description": "Where and how notes are kept, for commands that read this file.",
-            **_table_schema(configured.LOG_KEYS),
+            **_table_schema(configured_mirrors.LOG_KEYS),
         },
         "watch": {
             "description": "How `resourcesync watch` works.",

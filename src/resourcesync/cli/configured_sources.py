@@ -7,9 +7,9 @@ from typing import Final
 
 import click
 
-from resourcesync.cli import mirror_folders, publish_options, publish_originals, publish_told
-from resourcesync.cli.configured_tables import Setting, read_setting, table_mistakes
-from resourcesync.cli.publish_told import CATALOGUE, TABLES
+from resourcesync.cli import configured_mirrors, publish_inputs, publish_options
+from resourcesync.cli.options import Setting, read_setting, table_mistakes
+from resourcesync.cli.publish_inputs import CATALOGUE, TABLES
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
@@ -87,15 +87,15 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: Setting) -> str:
     named = str(setting.value)
     for scheme in (CATALOGUE, TABLES):
         if named.startswith(scheme):
-            there = mirror_folders.configured_folder(
+            there = configured_mirrors.configured_folder(
                 file, table, named.removeprefix(scheme), "path"
             )
             return f"{scheme}{there}"
-    if publish_originals.is_originals_address(named) or publish_told.is_external(named):
+    if publish_inputs.is_originals_address(named) or publish_inputs.is_external(named):
         return named
     return str(_folder_of(file, table, "path", setting))
 
 
 def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: Setting) -> Path:
     """Return the folder that a key names, from the folder of the file if it is no whole path."""
-    return mirror_folders.configured_folder(file, table, str(setting.value), key)
+    return configured_mirrors.configured_folder(file, table, str(setting.value), key)

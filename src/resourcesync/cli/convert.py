@@ -8,10 +8,9 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.wiring.document_conversion import Converted

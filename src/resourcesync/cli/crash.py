@@ -10,8 +10,8 @@ from pathlib import Path
 
 from resourcesync import __version__, config
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.cli.output import Problem
-from resourcesync.cli.redaction import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.wiring.machine import new_run_id, system_clock
 
 

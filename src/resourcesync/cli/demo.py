@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, StorageError
 
 if TYPE_CHECKING:
@@ -143,11 +142,11 @@ class _Demo:
             audited = self._audit()
             base = server.uri
         found = comparisons.compare_bytes(self._tree, self._mirror, base)
-        equal = f"{words.count(found.equal)} of {words.counted(found.files, 'file')}"
+        equal = f"{formatting.count(found.equal)} of {formatting.counted(found.files, 'file')}"
         self._step(
             "compared",
-            f"{equal} equal byte for byte, {words.size(found.bytes)}, "
-            f"{words.count(found.surplus)} too many in the mirror",
+            f"{equal} equal byte for byte, {formatting.size(found.bytes)}, "
+            f"{formatting.count(found.surplus)} too many in the mirror",
             equal=found.equal,
             files=found.files,
             surplus=found.surplus,
@@ -159,7 +158,7 @@ class _Demo:
         return self._conclude(is_good=is_good, files=found.files)
 
     def _conclude(self, *, is_good: bool, files: int) -> CommandOutcome:
-        seconds = words.duration(self._clock.monotonic() - self._began)
+        seconds = formatting.duration(self._clock.monotonic() - self._began)
         left = (
             f"tree and mirror are in {self._tree.parent}"
             if self._keeps_files
@@ -167,7 +166,9 @@ class _Demo:
         )
         said = "the mirror equals the tree" if is_good else "the mirror does not equal the tree"
         label = "In sync" if is_good else "Not in sync"
-        line = TextLine(f"{words.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET)
+        line = TextLine(
+            f"{formatting.counted(files, 'file')}: {said}; {left}  {seconds}", label, QUIET
+        )
         code = ExitCode.OK if is_good else ExitCode.FINDINGS
         return CommandOutcome(exit=code, closing=(line,), fields={"files": files, "equal": is_good})
 
@@ -190,8 +191,8 @@ class _Demo:
         seconds = self._clock.monotonic() - started
         self._step(
             "copied",
-            f"{words.counted(copied.files, 'file')}, {words.size(copied.size)} of {source}"
-            f"  {words.duration(seconds)}",
+            f"{formatting.counted(copied.files, 'file')}, {formatting.size(copied.size)} of {source}"
+            f"  {formatting.duration(seconds)}",
             files=copied.files,
             bytes=copied.size,
             seconds=seconds,
@@ -204,15 +205,15 @@ class _Demo:
         done = publishing.publish_tree(self._tree, {"url": base}, clock=self._clock)
         seconds = self._clock.monotonic() - started
         late.application = serving.find_tree(self._tree).application(self._clock)
-        what = words.counted(done.scan.files, "resource")
+        what = formatting.counted(done.scan.files, "resource")
         if not done.publication.first:
             what = _changes(
                 done.publication.created, done.publication.updated, done.publication.deleted
             )
-        documents = words.counted(len(done.publication.written), "document")
+        documents = formatting.counted(len(done.publication.written), "document")
         self._step(
             "published",
-            f"{what} at {base}, {documents} written  {words.duration(seconds)}",
+            f"{what} at {base}, {documents} written  {formatting.duration(seconds)}",
             resources=done.scan.files,
             created=done.publication.created,
             updated=done.publication.updated,
@@ -222,7 +223,7 @@ class _Demo:
         )
 
     def _pull(self, source: str | None) -> "RunReport":
-        from resourcesync.cli import pull_words  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli import render_pull  # noqa: PLC0415 - help stays quick
         from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - the same
         from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
 
@@ -230,11 +231,11 @@ class _Demo:
             self._mirror, source=source, report=self._report, clock=self._clock
         ) as destination:
             pulled = destination.pull(source, PullOptions())
-        ended = pull_words.conclude(pulled, "the mirror", first=source is not None, plan={})
+        ended = render_pull.conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **pull_words.fields_of(pulled),
+            **render_pull.fields_of(pulled),
         )
         return pulled
 
@@ -253,18 +254,18 @@ class _Demo:
         )
 
     def _audit(self) -> "AuditReport":
-        from resourcesync.cli import audit_words  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli import render_audit  # noqa: PLC0415 - help stays quick
         from resourcesync.wiring import mirrors  # noqa: PLC0415 - the same
 
         with mirrors.open_destination(
             self._mirror, report=self._report, clock=self._clock
         ) as destination:
             audited = destination.audit()
-        ended = audit_words.conclude(audited, self._mirror)
+        ended = render_audit.conclude(audited, self._mirror)
         self._step(
             "audited",
             f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **audit_words.fields_of(audited, self._mirror),
+            **render_audit.fields_of(audited, self._mirror),
         )
         return audited
 

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.looking import SourceAccess, source_options
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import SourceAccess, source_options
 
 if TYPE_CHECKING:
     from resourcesync.discovery.listing import ListingSummary
@@ -91,11 +90,13 @@ def _conclude(found: "ResourceComparison", seconds: float) -> CommandOutcome:
         (found.different, "different"),
         (found.same, "the same"),
     )
-    said = [f"{words.count(number)} {what}" for number, what in counts if number]
+    said = [f"{formatting.count(number)} {what}" for number, what in counts if number]
     label = "In sync" if found.is_equal else "Not in sync"
-    lines = [TextLine(f"{', '.join(said) or 'nothing'}  {words.duration(seconds)}", label, QUIET)]
+    lines = [
+        TextLine(f"{', '.join(said) or 'nothing'}  {formatting.duration(seconds)}", label, QUIET)
+    ]
     if found.unproven:
-        text = f"{words.counted(found.unproven, 'resource')} without a hash in common"
+        text = f"{formatting.counted(found.unproven, 'resource')} without a hash in common"
         lines.insert(0, TextLine(f"{text}; compared by length and lastmod", "?"))
     return CommandOutcome(
         exit=ExitCode.OK if found.is_equal else ExitCode.FINDINGS,
@@ -138,14 +139,14 @@ class DiffRenderer:
 def _render_side(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     parts = [fields["target"]]
     if fields["at"] is not None:
-        parts.append(f"at {words.moment(fields['at'])}")
+        parts.append(f"at {formatting.moment(fields['at'])}")
     number = fields["entries"] - fields["changes"]
-    parts.append(words.counted(number, "resource"))
+    parts.append(formatting.counted(number, "resource"))
     if fields["changes"]:
-        parts.append(f"{words.counted(fields['changes'], 'change')} since")
+        parts.append(f"{formatting.counted(fields['changes'], 'change')} since")
     if fields["refused"]:
-        parts.append(f"{words.count(fields['refused'])} unusable")
-    yield TextLine("  ".join(parts), str(fields["name"]).upper().ljust(words.LABEL_WIDTH - 1))
+        parts.append(f"{formatting.count(fields['refused'])} unusable")
+    yield TextLine("  ".join(parts), str(fields["name"]).upper().ljust(formatting.LABEL_WIDTH - 1))
     if fields["gap"]:
         yield TextLine(
             "          its Change Lists begin after its Resource List: changes may be missing"

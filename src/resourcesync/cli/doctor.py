@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from resourcesync.cli import configured, configured_values, options, words
-from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from resourcesync.wiring.diagnosis import CheckResult
     from resourcesync.wiring.mirrors import Network
 
-_LEVELS: Final = {"ok": words.NORMAL, "warning": QUIET, "problem": QUIET}
+_LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 
 
 @click.command("doctor")
@@ -69,9 +68,9 @@ def _verdicts(
     )
 
     clock = machine.system_clock()
-    asked, told = _DoctorTarget(network=configured.network_of(way)), None
+    asked, told = _DoctorTarget(network=configured_mirrors.network_of(way)), None
     try:
-        asked = _resolve_target(target, configured.load(named), way)
+        asked = _resolve_target(target, configured_mirrors.load(named), way)
     except ConfigurationError as error:
         told = error
     mistakes, warnings, path = _configuration(named, told)
@@ -126,7 +125,7 @@ def _resolve_target(
     if target is not None and target in configuration.names:
         mirror = configuration.mirror(target)
         settings, address = mirror.settings, mirror.source
-    network = configured.network_of(configured_values.merge_connection(settings, way))
+    network = configured_mirrors.network_of(options.merge_connection(settings, way))
     is_name = folder is not None and target not in configuration.names and "/" not in f"{target}"
     known = tuple(configuration.names) if is_name and folder and not folder.exists() else ()
     return _DoctorTarget(network, folder, address, known)
@@ -142,10 +141,10 @@ def _configuration(
         return (error.message,), (), "its file"
     if file is None:
         return ((told.message,), (), "the command") if told else ((), (), "")
-    mistakes = [error.message for error in configured.mistakes_of(file)]
+    mistakes = [error.message for error in configured_mirrors.mistakes_of(file)]
     if told is not None and told.message not in mistakes:
         mistakes.append(told.message)
-    warnings = () if mistakes else configured.warnings_of(file)
+    warnings = () if mistakes else configured_mirrors.warnings_of(file)
     return tuple(mistakes), tuple(str(it["message"]) for it in warnings), str(file.path)
 
 
@@ -160,8 +159,8 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 def _outcome(verdicts: "list[CheckResult]") -> CommandOutcome:
     levels = [verdict.level for verdict in verdicts]
     problems, warnings = levels.count("problem"), levels.count("warning")
-    counts = f"{words.counted(problems, 'problem')}, {words.counted(warnings, 'warning')}"
-    line = TextLine(f"{counts}, {words.counted(len(verdicts), 'check')}", "Looked", QUIET)
+    counts = f"{formatting.counted(problems, 'problem')}, {formatting.counted(warnings, 'warning')}"
+    line = TextLine(f"{counts}, {formatting.counted(len(verdicts), 'check')}", "Looked", QUIET)
     code = ExitCode.FINDINGS if problems else ExitCode.OK
     fields = {"problems": problems, "warnings": warnings, "checks": len(verdicts)}
     return CommandOutcome(exit=code, closing=(line,), fields=fields)

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import options, publish_words, words
-from resourcesync.cli.job import Job
+from resourcesync.cli import formatting, options, render_publish
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps import DumpOutcome
@@ -67,8 +66,8 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
     clock = machine.system_clock()
     started = clock.monotonic()
     done = publishing.publish_tree(tree, chosen, clock=clock, asked=asked)
-    publish_words.report(done, screen)
-    outcome = publish_words.conclude(done, tree, clock.monotonic() - started)
+    render_publish.report(done, screen)
+    outcome = render_publish.conclude(done, tree, clock.monotonic() - started)
     assert done.dumped is not None, "a dump was asked for"
     for packed in done.dumped.packages:
         screen.report(
@@ -84,7 +83,7 @@ def _dump(tree: Path, values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _lost_versions(count: int) -> dict[str, object]:
-    changes = words.counted(count, "change")
+    changes = formatting.counted(count, "change")
     return {
         "code": "versions-gone",
         "message": f"{changes} cannot be packed: the bytes of these versions are gone",
@@ -95,15 +94,15 @@ def _lost_versions(count: int) -> dict[str, object]:
 
 def _packed_line(dumped: "DumpOutcome") -> TextLine:
     if not dumped.packages:
-        text = f"nothing new; {words.counted(dumped.reused, 'package')} as before"
+        text = f"nothing new; {formatting.counted(dumped.reused, 'package')} as before"
         return TextLine(text, "Packed", QUIET)
     entries = sum(it.entries for it in dumped.packages)
     size = sum(it.length for it in dumped.packages)
     text = (
         f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
-        f" {words.counted(len(dumped.packages), 'package')}, {words.size(size)}"
+        f" {formatting.counted(len(dumped.packages), 'package')}, {formatting.size(size)}"
     )
-    kept = f"; {words.counted(dumped.reused, 'package')} as before" if dumped.reused else ""
+    kept = f"; {formatting.counted(dumped.reused, 'package')} as before" if dumped.reused else ""
     return TextLine(text + kept, "Packed", QUIET)
 
 

@@ -7,11 +7,10 @@ import click
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.looking import SourceAccess, source_options
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError
 
 
@@ -51,7 +50,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
             return _browse(source, depth, asking)
         return _explore(source, depth, asking, screen)
 
-    from resourcesync.cli.explore_words import ExploreRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="explore",
@@ -65,11 +64,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.cli.explore_words import (  # noqa: PLC0415 - help stays quick
-        Totals,
-        step_event,
-        step_fields,
-    )
+    from resourcesync.cli.render_explore import Totals, step_event, step_fields
     from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()

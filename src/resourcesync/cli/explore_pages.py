@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.api.calls import CallContext
-from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
-from resourcesync.cli.explore_words import Totals, describe_step, step_details, step_fields
 from resourcesync.cli.output import problem_of
+from resourcesync.cli.render_explore import Totals, describe_step, step_details, step_fields
 from resourcesync.discovery.tree import PartsTotal, SourceNode
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StoppedError
 from resourcesync.ports import Clock

@@ -2,12 +2,18 @@
 
 The walk goes on in a thread of its own, so the screen answers at once, however slow a Source is.
 Textual draws on standard error.
+
+A walk through a Source that goes on in a thread of its own, for ``explore --tui``.
+
+Steps are handed over in a short queue, so memory is bounded by what was taken from it.
 """
 
 import asyncio
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from queue import Empty, Full, Queue
 from types import FrameType
 from typing import ClassVar, Final
 
@@ -18,9 +24,75 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Footer, Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
-from resourcesync.cli import words
-from resourcesync.cli.explore_walk import BackgroundWalk, Step
-from resourcesync.cli.explore_words import Totals, describe_step, step_details, step_fields
+from resourcesync.cli import formatting
+from resourcesync.cli.render_explore import Totals, describe_step, step_details, step_fields
+from resourcesync.discovery.tree import PartsTotal, SourceNode
+
+_QUEUE_SIZE: Final = 1_000
+_BATCH_SIZE: Final = 500
+"""Steps that are taken before the keyboard is asked again."""
+_PUT_SECONDS: Final = 0.1
+
+Step = SourceNode | PartsTotal
+
+
+class BackgroundWalk:
+    """A walk through a Source in a thread of its own.
+
+    Args:
+        steps: The walk; it is run in the thread and nowhere else.
+    """
+
+    def __init__(self, steps: Iterator[Step]) -> None:
+        self._steps = steps
+        self._queue: Queue[Step | None] = Queue(_QUEUE_SIZE)
+        self._cancelled = threading.Event()
+        # A request that is on its way must not keep the command from ending.
+        self._thread = threading.Thread(target=self._run, name="explore", daemon=True)
+        self.error: Exception | None = None
+        self.is_over = False
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Let the thread end at its next step."""
+        self._cancelled.set()
+
+    def poll(self) -> Iterator[Step]:
+        """Yield the steps that wait, some hundred at most; sets ``is_over`` after the last."""
+        for _ in range(_BATCH_SIZE):
+            try:
+                step = self._queue.get_nowait()
+            except Empty:
+                return
+            if step is None:
+                self.is_over = True
+                return
+            yield step
+
+    def _run(self) -> None:
+        try:
+            for step in self._steps:
+                if not self._put(step):
+                    return
+        except Exception as error:  # noqa: BLE001 - a thread's edge: it is raised by who waits
+            self.error = error
+        finally:
+            if isinstance(self._steps, Generator):
+                self._steps.close()  # here, where it was run
+        self._put(None)
+
+    def _put(self, step: Step | None) -> bool:
+        while not self._cancelled.is_set():
+            try:
+                self._queue.put(step, timeout=_PUT_SECONDS)
+            except Full:
+                continue
+            return True
+        return False
+
 
 _POLL_SECONDS: Final = 0.1
 _OPEN_LEVELS: Final = 3
@@ -124,7 +196,7 @@ class ExplorerApp(App[None]):
     def _show(self, node: TreeNode[Step]) -> None:
         if node.data is not None:
             told = step_details(step_fields(node.data))
-            text = "\n".join(f"{name}\n  {words.escape(value)}" for name, value in told)
+            text = "\n".join(f"{name}\n  {formatting.escape(value)}" for name, value in told)
             self.query_one("#details", Static).update(text)
 
     def _show_totals(self, label: str) -> None:
@@ -161,7 +233,7 @@ class ExplorerApp(App[None]):
                 self._go_to(node)
                 return
         self.bell()
-        self.query_one("#status", Static).update(f"Not found: {words.escape(self._wanted)}")
+        self.query_one("#status", Static).update(f"Not found: {formatting.escape(self._wanted)}")
 
     def _go_to(self, node: TreeNode[Step]) -> None:
         above = node.parent
@@ -173,7 +245,7 @@ class ExplorerApp(App[None]):
 
 def _safe_text(text: str) -> Text:
     """Return what a Source wrote as text that says no more than it shows."""
-    return Text(words.escape(text[:_MAX_TEXT]))
+    return Text(formatting.escape(text[:_MAX_TEXT]))
 
 
 def _descendants(node: TreeNode[Step]) -> Iterator[TreeNode[Step]]:

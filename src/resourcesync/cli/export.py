@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resourcesync import config
-from resourcesync.cli import options, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
 if TYPE_CHECKING:
     from resourcesync.wiring.export import Exported
@@ -100,15 +99,17 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
     }
     if done.damaged:
         return CommandOutcome(exit=ExitCode.FINDINGS, closing=_refused(done, folder), fields=fields)
-    as_of = "" if done.as_of is None else f", state as of {words.moment(done.as_of)}"
-    copies = words.counted(done.copies, "resource")
+    as_of = "" if done.as_of is None else f", state as of {formatting.moment(done.as_of)}"
+    copies = formatting.counted(done.copies, "resource")
     if since is not None:
-        copies += f" that came since {words.moment(since)}"
+        copies += f" that came since {formatting.moment(since)}"
     if not done.copies:
         text = f"{copies}: nothing was written"
         return CommandOutcome(closing=(TextLine(text, "Exported", QUIET),), fields=fields)
     line = TextLine(
-        f"{copies} in {out}, {words.size(done.size)}{as_of}; all hashes verified", "Exported", QUIET
+        f"{copies} in {out}, {formatting.size(done.size)}{as_of}; all hashes verified",
+        "Exported",
+        QUIET,
     )
     more: tuple[TextLine, ...] = ()
     if done.is_begun:
@@ -119,7 +120,7 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
         )
         return CommandOutcome(exit=ExitCode.PARTIAL, closing=(line, *more), fields=fields)
     if done.missing:
-        missing = words.counted(done.missing, "listed resource")
+        missing = formatting.counted(done.missing, "listed resource")
         more = (
             TextLine(f"          {missing} not in it: not here as listed (resourcesync status)"),
         )
@@ -128,7 +129,7 @@ def _outcome(done: "Exported", folder: Path, out: Path, since: datetime | None) 
 
 def _refused(done: "Exported", folder: Path) -> tuple[TextLine, ...]:
     """Say that copies are damaged, and what mends them."""
-    copies = words.counted(done.damaged, "resource")
+    copies = formatting.counted(done.damaged, "resource")
     are = "is" if done.damaged == 1 else "are"
     return (
         TextLine(

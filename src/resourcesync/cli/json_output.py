@@ -11,9 +11,8 @@ from typing import Final, TextIO
 
 import msgspec
 
+from resourcesync.cli.formatting import stamp, without_users
 from resourcesync.cli.output import SILENT, CommandOutcome, Problem, write_line
-from resourcesync.cli.redaction import without_users
-from resourcesync.cli.words import stamp
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
 

@@ -11,11 +11,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
 from resourcesync.cli.json_output import json_safe
-from resourcesync.cli.output import CommandOutcome, Problem, Screen
-from resourcesync.cli.redaction import without_users
-from resourcesync.cli.words import DETAIL, NORMAL, TextLine, labelled
+from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"

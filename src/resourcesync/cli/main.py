@@ -11,18 +11,18 @@ from typing import Final, NoReturn
 import click
 
 from resourcesync import __version__, config
-from resourcesync.cli import stopping
+from resourcesync.cli import signals
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import (
     CommandOutcome,
+    Job,
     OutputLostError,
     OutputOptions,
     Problem,
     Screen,
     problem_of,
 )
-from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ResourceSyncError, StorageError
 
 GROUPS: Final = {
@@ -159,7 +159,7 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
         ends_process: Whether nothing comes after it; then later signals change nothing.
     """
     environment = config.read_environment()
-    with stopping.signals_raise(for_good=ends_process):
+    with signals.signals_raise(for_good=ends_process):
         try:
             return int(_run(arguments, environment))
         except OutputLostError as lost:
@@ -169,7 +169,7 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
                 click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
-            return int(stopping.acknowledge_stop(stop))
+            return int(signals.acknowledge_stop(stop))
 
 
 def _run(arguments: Sequence[str], environment: config.Environment) -> ExitCode:
@@ -234,7 +234,7 @@ def _run_job(job: Job, environment: config.Environment, arguments: Sequence[str]
             outcome = CommandOutcome(exit=problem.exit)
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
-            outcome = _stopped_outcome(stopping.acknowledge_stop(stop), job)
+            outcome = _stopped_outcome(signals.acknowledge_stop(stop), job)
         except Exception as error:  # noqa: BLE001 - the edge: what nobody expected ends here
             from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
 
@@ -264,10 +264,7 @@ def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
 
 @contextmanager
 def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
-    from resourcesync.cli.screens import (  # noqa: PLC0415 - help stays quick
-        open_screen,
-        warnings_on_screen,
-    )
+    from resourcesync.cli.terminal import open_screen, warnings_on_screen
 
     screen = open_screen(job, environment)
     try:

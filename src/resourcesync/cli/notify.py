@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resourcesync.cli import options, publish_originals, words
+from resourcesync.cli import formatting, options, publish_inputs
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.publish_told import CATALOGUE, default_out, is_external
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.publish_inputs import CATALOGUE, default_out, is_external
 from resourcesync.config import files
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def command(output: OutputOptions, source: Path, config: Path | None, *, test: b
 
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; another system's is beside its documents."""
-    if publish_originals.is_originals_address(source.path):
+    if publish_inputs.is_originals_address(source.path):
         return Path(str(source.settings["state" if "state" in source.settings else "out"].value))
     if is_external(source.path) and not source.path.startswith(CATALOGUE):
         told = source.settings.get("state") or source.settings.get("out")
@@ -143,7 +142,9 @@ def summary(told: "Notified") -> TextLine | None:
         return None
     said = []
     if told.changes:
-        said.append(words.counted(told.changes, "change"))
+        said.append(formatting.counted(told.changes, "change"))
     if told.documents:
-        said.append(words.counted(told.documents, "document"))
-    return TextLine(f"{words.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET)
+        said.append(formatting.counted(told.documents, "document"))
+    return TextLine(
+        f"{formatting.counted(reached, 'hub')} of {' and '.join(said)}", "Notified", QUIET
+    )

@@ -1,17 +1,25 @@
-"""Options that commands share, and the types of their values."""
+"""Options that commands share, and the types of their values.
+
+Values of the configuration file, turned into what the options of commands take.
+
+One table of the configuration file: its keys are options of a command.
+
+Which value counts where several say something: nearer ones hide those farther off.
+"""
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from resourcesync import config
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import OutputOptions
+from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.config import files
+from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
 
 V = TypeVar("V")
@@ -240,3 +248,166 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         return _with_log_options(function(output=OutputOptions(**chosen), **values), **chosen)
 
     return speaking
+
+
+_SECRET_FIELDS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+def convert_setting(option: click.Option, written: object) -> Any:
+    """Return a value as an option takes it; the message of an error goes on after the key.
+
+    Raises:
+        ConfigurationError: It is of another kind, or has not the option's form.
+    """
+    if option.is_flag:
+        return _check_type(written, bool, "must be true or false")
+    if option.multiple:
+        texts = _check_type(written, list, "must be a list of texts")
+        written = [_check_type(text, str, "must be a list of texts") for text in texts]
+    elif isinstance(option.type, Parsed) and type(written) in {int, float}:
+        written = str(written)
+    elif isinstance(option.type, click.IntRange):
+        _check_type(written, int, "must be a whole number")
+    else:
+        _check_type(written, str, "must be a text")
+    try:
+        value = option.type_cast_value(click.Context(click.Command("config")), written)
+    except click.BadParameter as error:
+        raise ConfigurationError(f"is wrong: {error.message.rstrip('.')}") from None
+    if option.name == "header":
+        _check_no_secret_header(value)
+    return value
+
+
+def _check_type(value: object, kind: type, reason: str) -> Any:
+    if type(value) is not kind:
+        raise ConfigurationError(reason)
+    return value
+
+
+def _check_no_secret_header(headers: tuple[tuple[str, str], ...]) -> None:
+    for name, _ in headers:
+        if name.lower() in _SECRET_FIELDS:
+            raise ConfigurationError(
+                f"must not hold {name}", hint="write a table [auth.NAME] that says where it is"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value and where it came from.
+
+    Attributes:
+        value: As the option of that name takes it.
+        written: As it is written in the file or the environment.
+        origin: ``file:line``, or the variable's name.
+    """
+
+    value: Any
+    written: object
+    origin: str
+
+
+def table_mistakes(
+    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, click.Option]
+) -> Iterator[ConfigurationError]:
+    """Yield what is wrong in a table with these keys."""
+    try:
+        names = list(file.table(*table))
+    except ConfigurationError as error:
+        yield error
+        return
+    for key in names:
+        try:
+            read_setting(file, table, key, keys)
+        except ConfigurationError as error:
+            yield error
+
+
+def read_setting(
+    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, click.Option]
+) -> Setting:
+    """Return the value of a key.
+
+    Raises:
+        ConfigurationError: There is no such key, or its value is wrong.
+    """
+    if key not in keys:
+        raise file.unknown_key_error(table, key, tuple(keys))
+    if key not in file.table(*table):
+        raise file.key_error(table, key, "is missing")
+    written = file.table(*table)[key]
+    try:
+        value = convert_setting(keys[key], written)
+    except ConfigurationError as error:
+        raise file.key_error(table, key, error.message, hint=error.hint) from None
+    if key == "ca_file" or (table, key) == (("log",), "file"):
+        value = _resolve_file(file, table, key, value)
+    return Setting(value=value, written=written, origin=file.location(table, key))
+
+
+def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
+    """Return the path of a file, from the folder of the configuration if it is no whole path."""
+    if not value or "\0" in value:
+        raise file.key_error(table, key, "must be a file")
+    try:
+        return str(file.path.parent / Path(value).expanduser())
+    except RuntimeError:
+        raise file.key_error(table, key, "names a user who is not there") from None
+
+
+_EXPLICIT_SOURCES: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
+
+
+def given_options() -> frozenset[str]:
+    """Return the options that the command line or the environment of the running command has."""
+    context = click.get_current_context()
+    return frozenset(
+        it for it in context.params if context.get_parameter_source(it) in _EXPLICIT_SOURCES
+    )
+
+
+def merge_settings(
+    values: Mapping[str, Any], settings: Mapping[str, Setting], given: frozenset[str]
+) -> dict[str, Any]:
+    """Return the values of a command's options; what is not given comes from the configuration.
+
+    Args:
+        values: The options, as click understood them.
+        settings: What the configuration says.
+        given: Those that the command line or the environment has.
+    """
+    hidden = given | _hidden_names(given)
+    found = {
+        name: setting.value
+        for name, setting in settings.items()
+        if name in values and name not in hidden
+    }
+    # A file's proxy does not get the secret that another of its tables has for another proxy.
+    gone = {"proxy_auth": None} if "proxy" in found and "proxy_auth" not in given else {}
+    return {**values, **gone, **found}
+
+
+def merge_connection(settings: Mapping[str, Setting], way: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of settings, and of the options of ``options.WAY`` that were given."""
+    hidden = _hidden_names(way.keys())
+    values = {name: it.value for name, it in settings.items() if name not in hidden}
+    return {**values, **way}
+
+
+def _hidden_names(names: Collection[str]) -> frozenset[str]:
+    """Return what does not count any more, once some settings are given nearer by.
+
+    The secret of one proxy is nothing for another one.
+    """
+    hidden = frozenset().union(*(rivals for rivals in _CONFLICTS if rivals.intersection(names)))
+    return hidden | {"proxy_auth"} if "proxy" in names else hidden
+
+
+def without_conflicts(
+    defaults: Mapping[str, Setting], own: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """Return the defaults without those that say the opposite of what the mirror says."""
+    hidden = _hidden_names(own.keys())
+    return {name: setting for name, setting in defaults.items() if name not in hidden}

@@ -1,4 +1,12 @@
-"""What a command hands to the screen, and what a screen is: text or JSON, the same content."""
+"""What a command hands to the screen, and what a screen is: text or JSON, the same content.
+
+What a command line asks for, once it is understood: work that has yet to be done.
+
+Understanding options (click) and doing the work are kept apart, so that there is one place where
+errors, signals and crashes become words and an exit code: ``cli.main``.
+
+A screen for work that nobody looks at: what it is told is kept for later.
+"""
 
 import errno
 from collections.abc import Callable, Iterable, Mapping
@@ -7,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.words import TextLine
+from resourcesync.cli.formatting import TextLine
 from resourcesync.errors import (
     DocumentError,
     Evidence,
@@ -174,3 +182,67 @@ def write_line(stream: TextIO, text: str) -> None:
 
 
 _ASCII: Final = str.maketrans({"→": "->", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-"})
+
+
+def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
+    """Tell of no event: for commands whose closing lines say everything."""
+    del event, fields
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One command, ready to be carried out.
+
+    Attributes:
+        command: Its name.
+        output: How it speaks.
+        work: Does it.
+        words: Turns its events into text.
+        subject: What it works on, such as the mirror's folder: for progress and ``run.start``.
+        fields: More for ``run.start``.
+        acts: Whether it does something, so that ``-q`` has nothing to say when all is well; what
+            only answers a question answers in any case.
+        again: The command that goes on after an interruption; empty when that makes no sense.
+    """
+
+    command: str
+    output: OutputOptions
+    work: Callable[[Screen], CommandOutcome]
+    render: Callable[[str, Mapping[str, object]], Iterable[TextLine]] = render_nothing
+    subject: str = ""
+    fields: Mapping[str, object] = field(default_factory=dict)
+    acts: bool = False
+    resume_command: str = ""
+
+
+_MOST_WARNINGS: Final = 100
+
+
+class CollectingScreen:
+    """A screen that shows nothing and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.mirrors: list[Mapping[str, object]] = []
+        self.warnings: list[Mapping[str, object]] = []
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Show nothing."""
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Keep a mirror, or a warning; of many warnings the first."""
+        if event == "mirror":
+            self.mirrors.append(fields)
+        elif event == "warning" and len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(fields)
+
+    def problem(self, problem: Problem) -> None:
+        """Keep an error."""
+        self.problems.append(problem)
+
+    def end(self, outcome: CommandOutcome) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Have nothing to give back."""

@@ -5,10 +5,9 @@ from dataclasses import asdict
 
 import click
 
-from resourcesync.cli import options, words
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, TextLine
+from resourcesync.cli import formatting, options
+from resourcesync.cli.formatting import NORMAL, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 
 @click.command("plugins")
@@ -29,7 +28,7 @@ def _list(screen: Screen) -> CommandOutcome:
     for plugin in found:
         screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)
-    text = f"{words.count(len(found) - others)} of resourcesync, {words.count(others)} of others"
+    text = f"{formatting.count(len(found) - others)} of resourcesync, {formatting.count(others)} of others"
     closing = (TextLine(text, "Plug-ins", NORMAL),)
     return CommandOutcome(closing=closing, fields={"plugins": len(found), "others": others})
 

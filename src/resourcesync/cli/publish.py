@@ -1,4 +1,7 @@
-"""``resourcesync publish``: make a tree a Source, and keep it one."""
+"""``resourcesync publish``: make a tree a Source, and keep it one.
+
+``publish tables:…``: a table of resources that are too many for a catalogue.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -8,29 +11,136 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync.cli import (
-    configured,
-    configured_values,
+    configured_mirrors,
+    formatting,
     options,
+    publish_inputs,
     publish_options,
-    publish_originals,
-    publish_tables,
-    publish_told,
-    words,
 )
 from resourcesync.cli.configured_sources import ConfiguredSources
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
-from resourcesync.cli.publish_words import conclude, fields_of, report
-from resourcesync.cli.pull_many import BatchResult, combine_outcomes, report_failure
-from resourcesync.cli.stopping import acknowledge_stop
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.publish_inputs import TABLES
+from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
+from resourcesync.cli.render_publish import conclude, fields_of, report
+from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.config import files
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
+    from resourcesync.wiring.inventories import TableSource
+    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+
+if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import PublicationResult, PublishRequest
+
+
+_NOT_FOR_TABLES: Final = ("auth", "proxy", "proxy_auth", "ca_file", "rescan")
+
+
+def is_table_address(target: str) -> bool:
+    """Whether what is to be published is named as a table."""
+    return target.startswith(TABLES)
+
+
+def check_engine(target: str, values: Mapping[str, Any]) -> None:
+    """Refuse an engine for what is no table.
+
+    Raises:
+        ConfigurationError: One is named.
+    """
+    if values["engine"] is not None:
+        raise ConfigurationError(
+            f"--engine is for tables, and {target} is none",
+            hint="resourcesync publish tables:DIR --engine ENGINE",
+        )
+
+
+def publish_table(
+    target: str,
+    chosen: Mapping[str, object],
+    asked: "PublishRequest",
+    values: Mapping[str, Any],
+    screen: Screen,
+) -> CommandOutcome:
+    """Publish a table once.
+
+    Raises:
+        ResourceSyncError: As ``wiring.inventories.publish_table`` says.
+    """
+    from resourcesync.wiring import inventories, machine  # noqa: PLC0415 - help stays quick
+
+    clock = machine.system_clock()
+    started = clock.monotonic()
+    source = _table_source(target, values)
+    told = {name: value for name, value in chosen.items() if name != "out"}
+    done = inventories.publish_table(source, told, clock=clock, asked=asked)
+    heads = [it for it in done.publication.written if "-sha256-" not in it.name]
+    publication = replace(done.publication, written=tuple(heads))
+    report(replace(done, publication=publication), screen)
+    fields = fields_of(done, clock.monotonic() - started)
+    lists = len(done.publication.written) - len(heads)
+    return CommandOutcome(
+        closing=tuple(_table_lines(done, lists, source)),
+        fields={**fields, "written": [it.name for it in heads], "lists": lists},
+    )
+
+
+def _table_source(target: str, values: Mapping[str, Any]) -> "TableSource":
+    from resourcesync.wiring import inventories  # noqa: PLC0415 - help stays quick
+
+    if values["watch"]:
+        raise ConfigurationError("--watch is for folders and other systems", hint="use cron")
+    for name in _NOT_FOR_TABLES:
+        if values[name]:
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} is for other systems, not for {target}"
+            )
+    out, state = values["out"], values["state"]
+    if out is None:
+        raise ConfigurationError(f"{target} needs --out: the folder or the store for the documents")
+    if state is None and not isinstance(out, Path):
+        raise ConfigurationError(
+            f"it is not said where the table of {target} is kept",
+            hint=f"with --out {out}: --state DIR",
+        )
+    return inventories.TableSource(
+        address=target,
+        values=dict(values["with"]),
+        root=Path(out if state is None else state),
+        out=out,
+        engine=values["engine"] or "",
+    )
+
+
+def _table_lines(
+    done: "PublicationResult", lists: int, source: "TableSource"
+) -> Iterator[TextLine]:
+    publication = done.publication
+    if not publication.written:
+        yield TextLine("Nothing changed", level=QUIET)
+        return
+    changes = {
+        "created": publication.created,
+        "updated": publication.updated,
+        "deleted": publication.deleted,
+    }
+    told = ", ".join(
+        f"{formatting.count(number)} {name}" for name, number in changes.items() if number
+    )
+    text = (
+        f"{formatting.counted(lists, 'list')} of {formatting.counted(done.scan.files, 'resource')}"
+    )
+    yield TextLine(f"{text}{': ' if told else ''}{told}", "Wrote", QUIET)
+    for it in publication.written:
+        if "-sha256-" not in it.name:
+            yield TextLine(f"          {source.out}/{it.name}", level=QUIET)
+    if publication.first:
+        where = f"  resourcesync pull {done.settings.url} ./copy --dry-run"
+        yield TextLine(f"upload what is in {source.out}, then check:{where}", "Next")
+
 
 _MAX_NAMES: Final = 10_000
 """How many names of what is left out are kept in mind while it watches."""
@@ -82,12 +192,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
     sources = ConfiguredSources(files.find(values["config"]))
-    given = configured_values.given_options()
+    given = options.given_options()
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given, output)
     tree, values = _resolve_target(tree, values, sources, given)
-    publish_told.check_address(tree)
+    publish_inputs.check_address(tree)
 
     def work(screen: Screen) -> CommandOutcome:
         return _publish(tree, values, screen)
@@ -111,7 +221,7 @@ def _resolve_target(
     if target not in sources.names:
         return target, values
     source = sources.source(target)
-    return source.path, configured_values.merge_settings(values, source.settings, given)
+    return source.path, options.merge_settings(values, source.settings, given)
 
 
 def _check_all(
@@ -171,17 +281,17 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
     )
-    if publish_tables.is_table_address(target):
-        return publish_tables.publish_table(target, chosen, asked, values, screen)
-    publish_tables.check_engine(target, values)
-    told = publish_told.external_name(target)
+    if is_table_address(target):
+        return publish_table(target, chosen, asked, values, screen)
+    check_engine(target, values)
+    told = publish_inputs.external_name(target)
     if told:
         return _publish_external(told, chosen, asked, values, screen)
-    if publish_originals.is_originals_address(target):
-        done, root, seconds = publish_originals.publish_originals(target, chosen, asked, values)
+    if publish_inputs.is_originals_address(target):
+        done, root, seconds = publish_inputs.publish_originals(target, chosen, asked, values)
         report(done, screen)
         return conclude(done, root, seconds, has_files=False)
-    publish_told.check_folder(target, values)
+    publish_inputs.check_folder(target, values)
     tree, clock = Path(target), machine.system_clock()
     for name in {"out", "versions_in"} & {name for name in values if values[name] is not None}:
         chosen[name] = document_stores.out_setting(tree, values[name])
@@ -203,9 +313,9 @@ def _publish_external(
     """Publish what other programs tell."""
 
     def network() -> "Network":
-        return configured.load(values["config"]).network_from(values, "")
+        return configured_mirrors.load(values["config"]).network_from(values, "")
 
-    told = publish_told.ExternalInput(
+    told = publish_inputs.ExternalInput(
         name=name, settings=chosen, request=asked, values=values, network=network
     )
     if values["watch"]:
@@ -271,8 +381,10 @@ def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
         yield TextLine(f"{fields['tree']}; Ctrl-C ends it", "Watching", QUIET)
     elif event == "published" and fields["written"]:
         counts = {name: fields[name] for name in ("created", "updated", "deleted")}
-        said = ", ".join(f"{words.count(int(str(n)))} {name}" for name, n in counts.items() if n)
+        said = ", ".join(
+            f"{formatting.count(int(str(n)))} {name}" for name, n in counts.items() if n
+        )
         written = fields["written"]
         assert isinstance(written, list)
-        names = words.counted(len(written), "document")
+        names = formatting.counted(len(written), "document")
         yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)

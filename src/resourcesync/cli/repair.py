@@ -9,10 +9,9 @@ import click
 
 from resourcesync import config
 from resourcesync.cli import options
-from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 
 if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
@@ -48,7 +47,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
     Source are left alone. Exit codes are those of pull.
     """
     arguments = RepairArguments(mirror=mirror.folder, **values)
-    from resourcesync.cli.pull_words import PullRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_pull import PullRenderer  # noqa: PLC0415 - help stays quick
 
     words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
     return Job(
@@ -66,8 +65,8 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.cli.planned_items import item_review  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.pull_run import item_review  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.options import PullOptions  # noqa: PLC0415 - help stays quick
     from resourcesync.destination.planner import DeletionLimit  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, mirrors  # noqa: PLC0415 - help stays quick

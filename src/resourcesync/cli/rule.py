@@ -1,14 +1,16 @@
-"""``resourcesync rule``: explain a rule of the standard, or the code of an error."""
+"""``resourcesync rule``: explain a rule of the standard, or the code of an error.
+
+The codes that errors and warnings carry besides those of their kinds, and what they mean.
+"""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.validator.rule import Rule
@@ -90,7 +92,6 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 def _find_error(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
     from resourcesync import errors  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.error_codes import CODES  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays quick
 
     known = CODES.get(code.strip().lower())
@@ -173,3 +174,179 @@ def _render_page(fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if fields["reason"]:
         checked = f"{checked}: {fields['reason']}"
     yield TextLine(f"  checked   {checked}", level=QUIET)
+
+
+_CODE_TABLE: Final = """
+ConfigurationError
+  usage              The command line cannot be understood; --help shows how it is written.
+  unknown-key        The other system takes no such key of --with; see which it takes.
+  no-plugin          There is no plug-in of that name; `resourcesync plugins` lists them.
+  ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
+  bad-plugin         A plug-in fails, or gives what cannot be used; mend or uninstall it.
+  map                The rule of --map cannot be used, or cannot be undone.
+  other-mapper       The mirror's places come from another mapper; use that, or another folder.
+  several-sets       The Source offers several sets; say which one is meant.
+  no-such-set        The Source offers no set of that name.
+  set-gone           The Source no longer offers the set that this mirror follows.
+  own-publication    The mirror holds what is published at the same address; see the hint.
+  links-unknown      The mirror does not know yet what entries link to; pull a whole list once.
+  empty-account      The other system tells of no resource at all; see the hint.
+  ndjson             A line of JSON cannot be understood.
+  many-refused       Too many rows of a table cannot be published; see the hint.
+  many-gone          The other system tells of less than half of what it had; see the hint.
+  empty-tree         Nothing is left to publish, though there was something; see the hint.
+  glob               A pattern of --include or --exclude cannot be understood.
+  max-size           The largest size cannot be used.
+  since              The time to start from has no time zone.
+  origins            What was given is no origin; write https://HOST.
+  type               What was given is no media type; write text/html or text/*.
+  base               The Source's address cannot be the root of a mirror.
+  wrong-mapping      The mapping of an index does not let its documents be found; see the how-to.
+  no-view            The server opens no point in time: it is another kind, or too old.
+StoppedError
+  interrupted        The run was stopped before its end; run it again, it goes on.
+StorageError
+  run-over           A worker was left from a run that ended; it puts nothing in place.
+  unreadable-file    A file of the tree cannot be read; make it readable, or exclude it.
+  unreadable-folder  A folder of the tree cannot be read; make it readable, or exclude it.
+  read-back          What was written is not what was read back: look at the disk.
+  path-in-the-way    Something of yours is where a copy belongs; move it away.
+  local-change       A file was changed while it was replaced; move it away if you want to keep it.
+  on-change          The program of on_change failed or took too long; it is told again.
+  store              The store of a plug-in failed; see that it can be reached and written.
+  no-bucket          There is no such bucket; make it, or mend the address.
+  store-refused      The store refuses our key; see what it is and what it may do.
+  watch              The system watches no more folders; raise its limit, or publish by the clock.
+StateError
+  clock-ahead        The clock is a year after all that was published; if it is right: --rebase.
+  clock-behind       The clock is before what was published; if it is right: --rebase.
+  catalogue-row      A row of a catalogue cannot be published; `catalogue check` names it.
+SyncError
+  names              Too many resources cannot have their names; see the hint.
+DiscontinuityError
+  changes-lost       The log of changes does not reach back to the cursor; begin anew.
+  feed-gap           A feed lost changes that were not read yet; see the hint.
+  bad-position       What was noted of a log of changes is another program's; all is read again.
+SourceUnavailableError
+  lost-view          The server lost the point in time that was being read; run again.
+  partial-search     Some shards of an index did not answer; run again when the cluster is well.
+  unsteady-index     The index is being filled or emptied; run again when that is done.
+  connect            The host cannot be connected; see its name and port, then try again later.
+  dns                The host's name cannot be resolved; see that it is written well.
+  timeout            The connection was not made in time.
+  reset              The connection broke.
+  truncated          The response was cut short.
+  too-slow           The server gives less than the least speed.
+  stale-copy         The Source gives older lists than before; a cache may hold an old copy.
+  mixed-copies       The parts of a list are from different times; a cache may hold an old copy.
+  transport          The transport of a plug-in failed; `resourcesync plugins` names it.
+SourceRefusedError
+  egress             The address is private or special, and a Source chose it; see --allow-origin.
+  redirect           A redirect leads where policy does not allow, or to nowhere.
+  robots             robots.txt keeps programs out; ask the Source, or --robots ignore.
+  tls                No trusted TLS connection is possible; see --ca-file.
+  uri                The address cannot be used.
+  proxy              The proxy does not let the request through, or does not answer.
+SourceNotFoundError
+  no-index           The server has no such index; see the address, or make it by an import.
+BadResponseError
+  not-oai            The address is not the base URL of an OAI-PMH provider.
+  oai-error          An OAI-PMH provider refuses; what it says stands beside it.
+  oai-many-gone      Most of what a repository had is listed no more; see the hint.
+  oai-endless        The lists of an OAI-PMH provider have no end; try --with window=30d.
+  cut-short          An index gave fewer documents than it said; run again.
+  index-changed      An index was made anew while it was read; run again when it is filled.
+  protocol           The server does not speak HTTP as it should.
+  too-big            The response is bigger than allowed.
+VerificationError
+  contradicting      The bytes are not what the list says and are kept (--verify lenient).
+OutOfScopeError
+  foreign            The entry is of another origin; --allow-origin if the Source may speak for it.
+  part-unread        A part of a list cannot be read; the others are, and nothing is deleted.
+  mapper             The mapper gives the resource a place that cannot be used.
+DocumentError
+  no-address         What should be an address is none.
+  change-unknown     A change is of a kind that the standard does not know.
+  entry-invalid      An entry has no address that can be used; ask the Source.
+  time-invalid       A time is not written as the standard asks.
+  gzip               The compressed data are damaged.
+  xml-dtd            The document has a DTD, which is refused for safety.
+  xml-encoding       The document is not in the encoding that it says.
+  xml-metadata       The document's own rs:md stands in the wrong place or twice.
+PackageError
+  manifest-missing   The package has no manifest at its root.
+  manifest-duplicate The package has two manifests.
+  manifest-limit     The manifest is too large.
+  manifest-mismatch  The manifest and the package do not agree.
+  package-mismatch   The package is not the one that its dump lists.
+  package-unknown    The file is neither ZIP nor tar.
+  tar-junk           The tar has bytes after its end.
+  tar-order          The members of the tar stand in an order that costs too much to read.
+  tar-ratio          The tar grows more than allowed when it is unpacked.
+  zip-limit          The ZIP has more members than allowed.
+  zip-overlap        Members of the ZIP lie over one another.
+  zip-ratio          The ZIP grows more than allowed when it is unpacked.
+ResourceSyncError
+  bug                A fault of resourcesync, not of you or the Source; the report says more.
+  output             What was to be said could not be written.
+warning
+  tolerated          The document breaks a rule, and was read all the same.
+  no-room            The version of a file is not kept: --versions-max-bytes leaves no room.
+  versions-gone      Changes cannot be packed: the Change Dump starts over after them.
+  ignored            A configuration of another program says what has no meaning here.
+  never              A time in a scenario is after its end.
+  omitted            A file is not published, for the reason that is given.
+  no-secret          A secret that the configuration names is not there.
+  notify               A hub was not told what changed; it is told again the next time.
+  published-elsewhere  The lists lead to another address than the one that is served.
+  clock-skew         Our clock and the Source's do not agree.
+  log                The log cannot be written; the command goes on without it.
+  crawl-delay        robots.txt asks for a longer delay between two requests than is kept.
+  no-time            A list does not tell its time, so each pull takes the whole list.
+  change-gap         The Change Lists do not reach back; a newer Resource List makes up for it.
+  not-understood     The Source lists what cannot be used: nothing goes for not being listed.
+  uris-encoded       Listed addresses hold blanks, or letters beyond ASCII: they are encoded.
+  values-dropped     Values of the lists cannot be read: their entries are used without them.
+  cut-list           A Resource List of the same moment had more entries: nothing goes by this one.
+  old-part           A part of a list is older than its index says: the mirror is behind.
+  lists-moved        The Source's lists are not where they were; they are looked for anew.
+  log-lost           The log of another system cannot be gone on with: all is read again.
+  held-back          Another system logged changes whose effect cannot be seen there yet.
+  log-partial        Some changes are not logged there, until all is read again; see the reason.
+  memory-restored    A mirror without a memory here begins with the copy in its store.
+  library            What no command expects, such as a list of the past that is of no use.
+  set-aside          A file was not what is known here; it is kept in the quarantine.
+  rewritten          The Source rewrote its Change List; a baseline was done.
+  worker-died        A worker was lost with a piece of the work: that is done again.
+  bad-dump           A dump is of no use; its resources are fetched singly.
+  bad-package        A package is of no use; its resources are fetched singly.
+  bad-members        Members of a package are of no use; they are fetched singly.
+"""
+
+
+class CodeMeaning(NamedTuple):
+    """What a code means.
+
+    Attributes:
+        kind: The name of the class of errors that carries it; ``warning`` for none.
+        meaning: What it means, and what to do.
+    """
+
+    kind: str
+    meaning: str
+
+
+def _read_codes() -> dict[str, CodeMeaning]:
+    found: dict[str, CodeMeaning] = {}
+    kind = ""
+    for line in _CODE_TABLE.strip().splitlines():
+        if not line.startswith(" "):
+            kind = line
+            continue
+        code, _, meaning = line.strip().partition(" ")
+        found[code] = CodeMeaning(kind, meaning.strip())
+    return found
+
+
+CODES: Final = _read_codes()
+"""What each code means that is not the code of a kind of error."""

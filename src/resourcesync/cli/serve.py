@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 import click
 
 from resourcesync.cli import options
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

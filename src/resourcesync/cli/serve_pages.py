@@ -10,9 +10,9 @@ from typing import Final
 
 from resourcesync.api.calls import CallContext
 from resourcesync.cli.explore_pages import CachedExplorer
-from resourcesync.cli.findings_html import html_page
 from resourcesync.cli.output import problem_of
-from resourcesync.cli.validate_words import ValidationTally
+from resourcesync.cli.render_findings import html_page
+from resourcesync.cli.render_validate import ValidationTally
 from resourcesync.errors import ResourceSyncError, StoppedError
 from resourcesync.ports import Clock
 from resourcesync.server.admin import MetricsSource

@@ -1,25 +1,125 @@
-"""``resourcesync simulate``: play a Source and Destinations in virtual time, and measure."""
+"""``resourcesync simulate``: play a Source and Destinations in virtual time, and measure.
+
+``resourcesync simulate --live``: be the Source in real time, until a signal comes.
+"""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from resourcesync.cli import options, simulate_live, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli import simulation_figures as figures
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, QUIET, TextLine
-from resourcesync.errors import StorageError
+from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.signals import acknowledge_stop
+from resourcesync.errors import ConfigurationError, StorageError
+
+if TYPE_CHECKING:
+    from resourcesync.simulator.live import LiveSettings
+    from resourcesync.simulator.scenario import Scenario
 
 if TYPE_CHECKING:
     from resourcesync.wiring.simulation_runs import SimulationRun, Summary
+
+
+_TICK_SECONDS: Final = 0.2
+"""Seconds from one look at what is due to the next; who asks looks, too."""
+_LIVE_OPTIONS: Final = ("bind", "base_uri", "speed", "dialect", "no_lastmod")
+_SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
+
+
+def check_live_options(context: click.Context) -> None:
+    """Refuse options that would do nothing.
+
+    Raises:
+        click.UsageError: One of them was given, on this command line.
+    """
+    is_live = context.params["live"]
+    for name in _SIMULATION_OPTIONS if is_live else _LIVE_OPTIONS:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(
+                f"{option} is for simulations{'; --live is none' if is_live else ' with --live'}"
+            )
+    if is_live and context.params["scenario"] == "init":
+        raise click.UsageError("init writes a scenario; --live is for one that there is")
+
+
+def serve_live(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> CommandOutcome:
+    """Be the Source until a signal comes; that is how it is meant to end.
+
+    Args:
+        values: Of the options.
+        written: Reads the scenario, where it is one.
+        screen: Is told where the Source is.
+
+    Raises:
+        ConfigurationError: The scenario or configuration has a mistake, or cannot be served there.
+    """
+    from resourcesync.wiring import live_simulation, machine  # noqa: PLC0415 - help stays quick
+
+    what = _live_source(values, written, screen)
+    (host, port), clock = values["bind"], machine.system_clock()
+    place = live_simulation.LiveAddress(
+        host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
+    )
+    seed = 1 if values["seed"] is None else values["seed"]
+    try:
+        with live_simulation.serve_live(what, place, seed=seed, clock=clock) as serving:
+            pull = f"resourcesync pull {serving.uri} ./copy"
+            screen.report("ready", {"uri": serving.uri, "pull": pull, "tree": values["scenario"]})
+            while True:
+                clock.sleep(_TICK_SECONDS)
+                serving.advance()
+    except KeyboardInterrupt as stop:
+        acknowledge_stop(stop)
+    return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
+
+
+def warn_of_late_events(told: "Iterable[Scenario]", screen: Screen) -> None:
+    """Warn of what some scenarios say and will not happen, each once."""
+    from resourcesync.simulator import bounds  # noqa: PLC0415 - help stays quick
+
+    for text in dict.fromkeys(it for scenario in told for it in bounds.faults_after_end(scenario)):
+        screen.report("warning", {"code": "never", "message": f"this will not happen: {text}"})
+
+
+def _live_source(
+    values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
+) -> "LiveSettings | Scenario":
+    from resourcesync.model.vocabulary import Dialect  # noqa: PLC0415 - help stays quick
+    from resourcesync.wiring import resync_simulator, scenarios  # noqa: PLC0415 - as above
+
+    path = Path(values["scenario"] or "")
+    if resync_simulator.is_configuration(path):
+        found = resync_simulator.read_configuration(path)
+        if found.ignored:
+            text = f"{path} says what has no meaning here: {', '.join(found.ignored)}"
+            screen.report("warning", {"code": "ignored", "message": text})
+        return replace(
+            found.settings,
+            dialect=Dialect(values["dialect"]),
+            tells_lastmod=not values["no_lastmod"],
+        )
+    if values["dialect"] != "1.1" or values["no_lastmod"]:
+        raise ConfigurationError(
+            "--dialect and --no-lastmod are for configurations of the resync-simulator",
+            hint="a scenario is published as it is simulated; see faults.undated",
+        )
+    scenario = scenarios.scenario_of(dict(written()))
+    warn_of_late_events([scenario], screen)
+    return scenario if values["seed"] is None else replace(scenario, seed=values["seed"])
+
 
 _EVENTS: Final = "events"
 _NONE: Final = "-"
@@ -112,7 +212,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     counted from the end of the first pull on, whose requests have a column of their own. A lie
     would be to say "in sync" when it is not so; then the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    simulate_live.check_live_options(click.get_current_context())
+    check_live_options(click.get_current_context())
     values["profile"] = _profile(click.get_current_context(), values)
     if values["scenario"] == "init":
         if output.json:
@@ -123,7 +223,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         if values["live"]:
-            return simulate_live.serve_live(values, lambda: _read_scenario(values), screen)
+            return serve_live(values, lambda: _read_scenario(values), screen)
         return _simulate(values, swept, screen)
 
     return Job(
@@ -198,7 +298,7 @@ def _simulate(
 
     written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
     tasks = simulation_runs.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
-    simulate_live.warn_of_late_events((it.scenario for it in tasks), screen)
+    warn_of_late_events((it.scenario for it in tasks), screen)
     began = clock.monotonic()
     runs: list[SimulationRun] = []
     with nullcontext() if out is None else results_folder(out) as work:
@@ -245,7 +345,7 @@ def _write(
     summaries: "Sequence[Summary]",
     written: Mapping[str, Any],
 ) -> None:
-    from resourcesync.cli.simulation_html import report_page  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.simulation_report import report_page  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import simulation_runs  # noqa: PLC0415 - help stays quick
 
     simulation_runs.write_table(runs, out / "summary.csv")
@@ -290,7 +390,7 @@ def _table_row(it: "Summary") -> list[str]:
 
 
 def _runs_line(runs: int, seconds: float) -> TextLine:
-    return TextLine(f"{words.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
+    return TextLine(f"{formatting.counted(runs, 'run')} in {seconds:.0f} s", "Simulated")
 
 
 def _values_text(values: Mapping[str, str]) -> str:

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import ConfiguredMirror, MirrorConfiguration
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import ConfiguredMirror, MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode, exit_code_of_kind, worst
-from resourcesync.cli.job import Job
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.status_formats import (
     CheckedMirror,
     LagLimits,
@@ -22,7 +22,6 @@ from resourcesync.cli.status_formats import (
     nagios_line,
     prometheus_lines,
 )
-from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 
@@ -69,7 +68,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     that could not be done. --max-lag and --max-quiet stand above max_lag and max_quiet of a
     mirror's table.
     """
-    configuration = configured.load(values["config"])
+    configuration = configured_mirrors.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
     limits = LagLimits(values["max_lag"], values["max_quiet"])
@@ -194,7 +193,9 @@ def _quiet_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
     for it in mirrors:
         if it.is_too_quiet:
             known = it.status.as_of
-            since = "tells no times" if known is None else f"is quiet since {words.moment(known)}"
+            since = (
+                "tells no times" if known is None else f"is quiet since {formatting.moment(known)}"
+            )
             yield TextLine(f"{it.status.folder}  the Source {since}: see that it has not stopped.")
 
 
@@ -298,19 +299,19 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     lag = _lag(mirror, now)
     ran = "never"
     if mirror.last_run is not None:
-        ran = f"{words.age((now - mirror.last_run).total_seconds())} ago"
+        ran = f"{formatting.age((now - mirror.last_run).total_seconds())} ago"
     right, all_ = as_listed(mirror)
     # A first pull that failed does not know, nor who was given nothing of what is listed.
     is_nothing_wanted = mirror.state is MirrorState.IN_SYNC and not mirror.absent + mirror.skipped
     knows = mirror.is_counted and (all_ > 0 or is_nothing_wanted)
     return (
-        words.escape(mirror.folder),
+        formatting.escape(mirror.folder),
         mirror.state.value,
-        words.share(right, all_) if knows else "-",
-        "-" if lag is None else words.age(lag),
+        formatting.share(right, all_) if knows else "-",
+        "-" if lag is None else formatting.age(lag),
         ran,
-        words.count(mirror.resources),
-        words.count(mirror.pending),
+        formatting.count(mirror.resources),
+        formatting.count(mirror.pending),
     )
 
 
@@ -330,10 +331,12 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
     """Return what is to be known of a mirror that is not in sync, and what to do."""
     notes = []
     if mirror.held and mirror.state is not MirrorState.STOPPED:
-        notes.append(f"{words.counted(mirror.held, 'deletion')} not done; the next pull does it.")
+        notes.append(
+            f"{formatting.counted(mirror.held, 'deletion')} not done; the next pull does it."
+        )
     elif mirror.held:
-        share = words.share(mirror.held, mirror.resources)
-        held, all_ = words.count(mirror.held), words.count(mirror.resources)
+        share = formatting.share(mirror.held, mirror.resources)
+        held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
         notes.append(f"would delete {held} of {all_} ({share}); held back.")
         again = f"resourcesync pull {mirror.folder}"
         if mirror.moved_from:
@@ -347,10 +350,10 @@ def notes_of(mirror: MirrorStatus) -> list[str]:
             f" go on with resourcesync pull {mirror.folder}"
         )
     if mirror.pending:
-        waiting = words.counted(mirror.pending, "listed resource")
+        waiting = formatting.counted(mirror.pending, "listed resource")
         notes.append(f"{waiting} not here as listed; {_tried_again(mirror)}.")
         if mirror.contradicting:
-            copies = words.counted(mirror.contradicting, "copy", "copies")
+            copies = formatting.counted(mirror.contradicting, "copy", "copies")
             notes.append(f"{copies} of them kept that contradict the list (--verify lenient).")
     notes += _edited(mirror)
     notes += [f"! {failing.uri}   {failing.reason}" for failing in mirror.failures[:3]]
@@ -361,7 +364,7 @@ def _edited(mirror: MirrorStatus) -> list[str]:
     """Say what to do with files that are to be deleted, and were changed here."""
     if not mirror.edited:
         return []
-    files = words.counted(mirror.edited, "file")
+    files = formatting.counted(mirror.edited, "file")
     return [
         f"{files} to be deleted, changed here and kept: move or remove them,",
         f"then resourcesync pull {mirror.folder}",
@@ -370,8 +373,10 @@ def _edited(mirror: MirrorStatus) -> list[str]:
 
 def _unavailable(mirror: MirrorStatus) -> list[str]:
     """Return what is listed and is not to be here."""
-    refused = f"{words.count(mirror.refused)} listed that cannot be used" if mirror.refused else ""
-    not_given = words.not_given(mirror.absent, mirror.skipped)
+    refused = (
+        f"{formatting.count(mirror.refused)} listed that cannot be used" if mirror.refused else ""
+    )
+    not_given = formatting.not_given(mirror.absent, mirror.skipped)
     return [f"{text}." for text in (not_given, refused) if text]
 
 
@@ -379,10 +384,10 @@ def _tried_again(mirror: MirrorStatus) -> str:
     """Say when what is not here is tried again: what failed often rests."""
     if not mirror.resting or mirror.tried_again is None:
         return "the next pull tries again"
-    rest = f"tried again from {words.moment(mirror.tried_again)} on"
+    rest = f"tried again from {formatting.moment(mirror.tried_again)} on"
     if mirror.resting >= mirror.pending:
         return rest
-    soon = words.count(mirror.pending - mirror.resting)
+    soon = formatting.count(mirror.pending - mirror.resting)
     return f"the next pull tries {soon} again, the others are {rest}"
 
 
@@ -390,7 +395,7 @@ def _why_failed(mirror: MirrorStatus) -> list[str]:
     """Say when the last run failed, why, with which exit code, and what to do now."""
     failed = mirror.failed or FailedRun(code=mirror.outcome)
     code = exit_code_of_kind(failed.kind)
-    at = "" if mirror.last_run is None else f" {words.moment(mirror.last_run)}"
+    at = "" if mirror.last_run is None else f" {formatting.moment(mirror.last_run)}"
     why = failed.message or failed.code
     notes = [f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"]
     again = f"resourcesync pull {mirror.folder}" if mirror.source else ""

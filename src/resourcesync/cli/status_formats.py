@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync.cli import words
+from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 
@@ -95,7 +95,7 @@ def nagios_line(mirrors: Sequence[CheckedMirror], unknown: int) -> tuple[str, Ex
     elif warning:
         word, code = "WARNING", ExitCode.FINDINGS
     told = [f"{fine} of {len(mirrors) + unknown} in sync"]
-    told += [f"{words.escape(it.status.folder)} {_reason(it)}" for it in (*critical, *warning)]
+    told += [f"{formatting.escape(it.status.folder)} {_reason(it)}" for it in (*critical, *warning)]
     figures = " ".join(_performance(mirrors))
     return f"RESOURCESYNC {word} - {', '.join(told)} | {figures}".rstrip(" |"), code
 
@@ -113,9 +113,9 @@ def _reason(seen: CheckedMirror) -> str:
         return seen.status.state.value
     if not seen.is_late:
         return "its Source is quiet" + (
-            "" if seen.quiet is None else f" for {words.age(seen.quiet)}"
+            "" if seen.quiet is None else f" for {formatting.age(seen.quiet)}"
         )
-    return "late" if seen.lag is None else f"late by {words.age(seen.lag)}"
+    return "late" if seen.lag is None else f"late by {formatting.age(seen.lag)}"
 
 
 def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
@@ -124,8 +124,8 @@ def _performance(mirrors: Sequence[CheckedMirror]) -> Iterator[str]:
         name = seen.status.folder.replace("'", "_").replace("=", "_")
         if seen.lag is not None:
             limit = "" if seen.limits.max_lag is None else f";{seen.limits.max_lag:g}"
-            yield f"'{words.escape(name)} lag'={seen.lag:.0f}s{limit}"
-        yield f"'{words.escape(name)} failing'={seen.status.pending}"
+            yield f"'{formatting.escape(name)} lag'={seen.lag:.0f}s{limit}"
+        yield f"'{formatting.escape(name)} failing'={seen.status.pending}"
 
 
 def prometheus_lines(mirrors: Sequence[CheckedMirror]) -> list[str]:

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import configured, options, words
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.job import Job
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import NORMAL, TextLine
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.formatting import NORMAL, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 
 if TYPE_CHECKING:
     from resourcesync.wiring.copy_tables import CopyTable
@@ -34,7 +33,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     store, below .resourcesync/copies/; copies.json there lists those of now.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action, mirror = values["action"], values["mirror"]
-    configuration = configured.load(values["config"])
+    configuration = configured_mirrors.load(values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
         table = _run_action(action, _home_of(mirror, configuration))
@@ -54,7 +53,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _home_of(mirror: str, configuration: MirrorConfiguration) -> "Home":
-    from resourcesync.cli.mirror_folders import locate_mirror  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.configured_mirrors import locate_mirror  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.stores import Home  # noqa: PLC0415 - help stays quick
 
     if mirror in configuration.names:
@@ -73,12 +72,12 @@ def _run_action(action: str, home: "Home") -> "CopyTable":
 
 
 def _outcome(table: "CopyTable") -> CommandOutcome:
-    parts = words.count(len(table.parts))
-    text = f"{words.count(table.copies)} copies in {parts} files, in {table.folder}"
+    parts = formatting.count(len(table.parts))
+    text = f"{formatting.count(table.copies)} copies in {parts} files, in {table.folder}"
     if table.store and table.parts:
         text += f" and in {table.store}, below .resourcesync/copies/"
     elif not table.parts:
-        text = f"{words.count(table.copies)} copies, in the mirror's own memory"
+        text = f"{formatting.count(table.copies)} copies, in the mirror's own memory"
     return CommandOutcome(
         closing=(TextLine(text, "Table", NORMAL),),
         fields={
@@ -92,5 +91,8 @@ def _outcome(table: "CopyTable") -> CommandOutcome:
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "part":
-        rows, size = words.count(int(str(fields["rows"]))), words.size(int(str(fields["size"])))
+        rows, size = (
+            formatting.count(int(str(fields["rows"]))),
+            formatting.size(int(str(fields["size"]))),
+        )
         yield TextLine(f"{fields['name']}  {rows} rows, {size}, from {fields['first']}")

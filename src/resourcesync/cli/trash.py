@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import configured, options, words
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import locate_mirror
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_folders import locate_mirror
+from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import DETAIL, QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _home_of(mirror: str, config: Any) -> "Home":
     from resourcesync.wiring.stores import Home, store_of  # noqa: PLC0415 - help stays quick
 
-    configuration = configured.load(config)
+    configuration = configured_mirrors.load(config)
     if mirror in configuration.names:
         known = configuration.mirror(mirror)
         return Home(known.dest, known.store)
@@ -119,7 +118,7 @@ def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) 
                 "place": row.place,
             },
         )
-    text, code = f"{words.counted(files, 'file')}, {words.size(size)}", ExitCode.OK
+    text, code = f"{formatting.counted(files, 'file')}, {formatting.size(size)}", ExitCode.OK
     if narrowed and not files:
         text, code = _NO_MATCH, ExitCode.FINDINGS
     return CommandOutcome(
@@ -132,10 +131,10 @@ def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) 
 def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     name = f"/{fields.get('path')}" if fields.get("path") else str(fields.get("place") or "")
     if event == "trashed":
-        size = "gone" if fields["bytes"] is None else words.size(fields["bytes"])
+        size = "gone" if fields["bytes"] is None else formatting.size(fields["bytes"])
         uri = f"   {fields['uri']}" if fields["uri"] else ""
         yield TextLine(
-            f"{words.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",
+            f"{formatting.moment(fields['time'])}  {size:>9}  {name}   {fields['reason']}{uri}",
         )
     elif event == "item" and fields["status"] == "ok":
         yield TextLine(name, "+" if fields["action"] == "restore" else "-", DETAIL)
@@ -145,10 +144,10 @@ def _render(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 def _outcome(done: "TrashResult", action: str, *, dry_run: bool, narrowed: bool) -> CommandOutcome:
     fields = {"files": done.files, "bytes": done.size, "failed": done.failed, "dry_run": dry_run}
-    files = f"{words.counted(done.files, 'file')}, {words.size(done.size)}"
+    files = f"{formatting.counted(done.files, 'file')}, {formatting.size(done.size)}"
     code = ExitCode.OK
     if done.failed:
-        files += f"; {words.counted(done.failed, 'file')} left in the trash"
+        files += f"; {formatting.counted(done.failed, 'file')} left in the trash"
         code = ExitCode.PARTIAL
     elif narrowed and not done.files:
         files, code = _NO_MATCH, ExitCode.FINDINGS

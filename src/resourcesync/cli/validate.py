@@ -9,15 +9,14 @@ import click
 from resourcesync import config
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
-from resourcesync.cli.job import Job
-from resourcesync.cli.looking import SourceAccess, source_options
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.cli.findings_sheets import FindingsWriter
-    from resourcesync.cli.validate_words import ValidationTally
+    from resourcesync.cli.render_findings import FindingsWriter
+    from resourcesync.cli.render_validate import ValidationTally
     from resourcesync.wiring.validation import ValidationOptions, Validator
 
 
@@ -118,7 +117,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         return _validate(arguments, asking, screen, output)
 
-    from resourcesync.cli.validate_words import ValidateRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_validate import ValidateRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="validate",
@@ -134,7 +133,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 def _validate(
     arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
 ) -> CommandOutcome:
-    from resourcesync.cli.validate_words import ValidationTally  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_validate import ValidationTally  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import machine, validation  # noqa: PLC0415 - help stays quick
 
     address = next((it for it in arguments.targets if "://" in it), "")
@@ -168,7 +167,7 @@ def _judge_one(
     screen: Screen,
     sheet: "FindingsWriter | None",
 ) -> ExitCode:
-    from resourcesync.cli.validate_words import encode_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.resource_sample import Unreached  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring.validation import Judged  # noqa: PLC0415 - help stays quick
 
@@ -221,6 +220,6 @@ def _open_writer(arguments: ValidateArguments) -> "FindingsWriter | None":
     """Return what writes the findings in a format of others; ``None`` for our own."""
     if arguments.format == "text":
         return None
-    from resourcesync.cli.findings_sheets import open_findings_writer  # noqa: PLC0415 - seldom needed
+    from resourcesync.cli.render_findings import open_findings_writer  # noqa: PLC0415 - seldom needed
 
     return open_findings_writer(arguments.format, fail_on=arguments.fail_on)

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from resourcesync.cli import configured, options
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.configured_values import given_options, merge_settings
-from resourcesync.cli.job import Job
-from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.watch_options import SERVICE
+from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.mirror_options import SERVICE
+from resourcesync.cli.options import given_options, merge_settings, option
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -41,7 +39,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     def wish() -> "WatchSettings":
         from resourcesync.cli.watch_service import WatchSettings  # noqa: PLC0415 - help stays quick
 
-        configuration = configured.load(named)
+        configuration = configured_mirrors.load(named)
         settings = merge_settings(values, configuration.service, given)
         return WatchSettings(
             configuration=configuration,
@@ -63,7 +61,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
         return run_service(first, wish, screen)
 
-    from resourcesync.cli.watch_words import render_event  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_watch import render_event  # noqa: PLC0415 - help stays quick
 
     return Job(
         command="watch",

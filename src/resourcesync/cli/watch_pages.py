@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.cli.audit_reports import AuditEvidence, html_report
-from resourcesync.cli.audit_words import fields_of as audit_fields
-from resourcesync.cli.configured import MirrorConfiguration
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.explore_pages import CachedExplorer, own_sources
-from resourcesync.cli.notes import CollectingScreen
-from resourcesync.cli.output import Problem
+from resourcesync.cli.output import CollectingScreen, Problem
+from resourcesync.cli.render_audit import fields_of as audit_fields
+from resourcesync.cli.render_watch import next_pull_text, result_parts
 from resourcesync.cli.status import StatusCheck, notes_of, read_statuses
 from resourcesync.cli.status_formats import CheckedMirror, LagLimits, as_listed
-from resourcesync.cli.watch_words import next_pull_text, result_parts
 from resourcesync.cli.why import explanation_lines, resource_names
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError

@@ -12,20 +12,24 @@ from typing import Any, Final
 
 from resourcesync import config
 from resourcesync.cli import pull as pull_command
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.configured_tables import Setting
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.log_file import check_log
+from resourcesync.cli.options import Setting
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
-from resourcesync.cli.pulling import PullArguments, PullTarget, TargetResolver
+from resourcesync.cli.pull_run import PullArguments, PullTarget, TargetResolver
+from resourcesync.cli.render_watch import WatchFigures, job_fields
+from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.status_formats import Labels
-from resourcesync.cli.stopping import Interrupted
-from resourcesync.cli.watch_figures import WatchFigures
+from resourcesync.cli.watch_mirrors import (
+    DEFAULT_LIMIT,
+    JobReport,
+    Subscriptions,
+    WatchedMirror,
+    WatchJobRunner,
+)
 from resourcesync.cli.watch_pages import WatchPages
-from resourcesync.cli.watch_push import Subscriptions
-from resourcesync.cli.watch_words import job_fields
-from resourcesync.cli.watch_work import DEFAULT_LIMIT, JobReport, WatchedMirror, WatchJobRunner
-from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError, StorageError
 from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.uvicorn_server import ServerThread

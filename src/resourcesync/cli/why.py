@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from resourcesync.cli import options, words
+from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.job import Job
-from resourcesync.cli.mirror_argument import MirrorArgument, mirror_argument
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
-from resourcesync.cli.output import CommandOutcome, OutputOptions, Screen
-from resourcesync.cli.words import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 
@@ -122,8 +121,8 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     yield from _linked(found)
     pending = found.pending
     if pending is not None and pending.tries:
-        tries = words.counted(pending.tries, "time") if pending.tries != 1 else "once"
-        since = words.moment(from_microseconds(pending.first))
+        tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
+        since = formatting.moment(from_microseconds(pending.first))
         yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(pending)}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
@@ -144,7 +143,7 @@ def _retry_note(pending: "Pending") -> str:
     from resourcesync.destination.tasks import is_resting  # noqa: PLC0415 - help stays quick
 
     return (
-        f"; again from {words.moment(from_microseconds(pending.due))} on"
+        f"; again from {formatting.moment(from_microseconds(pending.due))} on"
         if is_resting(pending)
         else ""
     )
@@ -163,22 +162,22 @@ def _local_copy(found: "Explanation") -> str:
     copy = found.copy
     if copy is None:
         if found.trash is not None:
-            at = words.moment(from_microseconds(found.trash.removed))
+            at = formatting.moment(from_microseconds(found.trash.removed))
             return f"nothing; in the trash since {at}: {found.trash.place}"
         if found.last_change is not None:
-            at = words.moment(from_microseconds(found.last_change.time))
+            at = formatting.moment(from_microseconds(found.last_change.time))
             return f"nothing; {found.last_change.kind} {at}"
         return f"{found.path}  not fetched by resourcesync" if found.is_present else "nothing"
     if copy.length < 0:
         return f"{copy.path}  its content is not known to be good"
-    at = words.moment(from_microseconds(copy.installed))
+    at = formatting.moment(from_microseconds(copy.installed))
     state = ", the file is missing" if not found.is_present else ""
     state = ", the file was altered since" if found.is_present and found.is_altered else state
     length, digests = copy.length, copy.digests
     if found.file_content is not None:
         length, digests = found.file_content[0], format_digests(found.file_content[1])
     digest = digests.partition(" ")[0].replace(":", " ", 1)
-    return f"{words.count(length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
+    return f"{formatting.count(length)} B  {digest}  fetched {at}, {copy.fixity}{state}"
 
 
 def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
@@ -190,21 +189,21 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
     elif listed is None:
         yield "Source", "does not list it" if found.is_source_read else "was not asked"
     else:
-        at = "" if listed.lastmod is None else words.moment(from_microseconds(listed.lastmod))
+        at = "" if listed.lastmod is None else formatting.moment(from_microseconds(listed.lastmod))
         yield "Source", "  ".join(filter(None, (listed.change or "listed", at, found.list_uri)))
-        size = "" if listed.length is None else f"{words.count(listed.length)} B"
+        size = "" if listed.length is None else f"{formatting.count(listed.length)} B"
         digest = listed.hash.partition(" ")[0].replace(":", " ", 1)
         if size or digest:
-            yield "", " " * words.LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
+            yield "", " " * formatting.LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
 
 
 def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
     """Say what links have to do with it: who leads to it, and what a patch of it was good for."""
     if found.via:
-        more = f" and {words.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
+        more = f" and {formatting.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
         yield "Linked by", f"{found.via[0]}{more}"
     if found.patched is not None:
-        at = words.moment(from_microseconds(found.patched.time))
+        at = formatting.moment(from_microseconds(found.patched.time))
         reason = found.patched.reason
         how = f"of no use, fetched whole: {reason}" if reason else "made this copy, proven by hash"
         yield "Patched", f"{at}  {how}"

@@ -1,4 +1,7 @@
-"""What the configuration file says of mirrors, in the terms of the options of ``pull``."""
+"""The folders of configured mirrors: where each is, and that no two are in each other's way.
+
+What the configuration file says of mirrors, in the terms of the options of ``pull``.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync import config
-from resourcesync.cli import mirror_folders, options
-from resourcesync.cli.configured_tables import Setting, read_setting, table_mistakes
-from resourcesync.cli.configured_values import merge_connection, without_conflicts
-from resourcesync.cli.pull_options import PULL_KEYS
-from resourcesync.cli.setting_values import convert_setting
-from resourcesync.cli.watch_options import SERVICE_KEYS, WATCH_KEYS
+from resourcesync.cli import options
+from resourcesync.cli.mirror_options import PULL_KEYS, SERVICE_KEYS, WATCH_KEYS
+from resourcesync.cli.options import (
+    Setting,
+    convert_setting,
+    merge_connection,
+    read_setting,
+    table_mistakes,
+    without_conflicts,
+)
 from resourcesync.config import files
 from resourcesync.config.files import ConfigFile
 from resourcesync.errors import ConfigurationError
@@ -24,6 +31,118 @@ from resourcesync.errors import ConfigurationError
 if TYPE_CHECKING:
     from resourcesync.wiring.credentials import Credentials
     from resourcesync.wiring.mirrors import Network
+
+
+def configured_folder(
+    file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest"
+) -> Path:
+    """Return the folder that ``dest`` means, from the folder of the file if it is no whole path.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    if not dest or "://" in dest or "\0" in dest:
+        raise file.key_error(table, key, "must be a folder")
+    try:
+        return file.path.parent / Path(dest).expanduser()
+    except RuntimeError:
+        raise file.key_error(table, key, "names a user who is not there") from None
+
+
+def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
+    """Return a mirror's folder on this machine, and the address of its store; empty for none.
+
+    Args:
+        place: A folder, or the address of a store.
+        state: The folder that was named for the mirror's memory.
+
+    Raises:
+        ConfigurationError: No plug-in is for such an address, or there is nothing to keep apart.
+    """
+    if ":" in place:
+        from resourcesync.wiring import stores  # noqa: PLC0415 - help stays quick
+
+        if stores.is_store_address(place):
+            home = stores.home_of(place, state)
+            return home.folder, home.store
+    if state is not None:
+        raise ConfigurationError(
+            f"{place} is a folder, which keeps its own memory",
+            hint="--state is for copies that go into a store: leave it out",
+        )
+    return Path(place), ""
+
+
+def locate_configured_mirror(
+    file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
+) -> tuple[Path, str]:
+    """Return the same for what a table says; paths count from the folder of the file.
+
+    Raises:
+        ConfigurationError: As `locate_mirror` and `configured_folder` do.
+    """
+    where = None if state is None else str(configured_folder(file, table, state, "state"))
+    try:
+        folder, store = locate_mirror(dest, where)
+    except ConfigurationError as error:
+        key = "dest" if "://" in dest else "state"
+        reason = "must be a folder" if key == "dest" else "is for the address of a store in `dest`"
+        raise file.key_error(table, key, reason, hint=error.message) from error
+    return (folder, store) if store else (configured_folder(file, table, dest), "")
+
+
+def check_no_overlap(file: ConfigFile, name: str, dest: Path, folders: Mapping[str, Path]) -> None:
+    """Refuse the folder of a mirror when another one has it, has it inside, or lies in it.
+
+    Each of the two would take the other's files for damage, and pulls would undo each other.
+
+    Args:
+        file: Where it is written.
+        name: The mirror.
+        dest: Its folder.
+        folders: The folders of all mirrors, resolved, as far as their tables tell.
+
+    Raises:
+        ConfigurationError: It is not alone.
+    """
+    own = resolve_folder(dest)
+    for other, there in folders.items():
+        if other == name:
+            continue
+        if own == there:
+            reason = f"is the folder of [mirror.{other}] too"
+        elif own.is_relative_to(there):
+            reason = f"lies in the folder of [mirror.{other}]"
+        elif there.is_relative_to(own):
+            reason = f"has the folder of [mirror.{other}] in it"
+        else:
+            continue
+        hint = "give each mirror a folder of its own"
+        raise file.key_error(("mirror", name), "dest", reason, hint=hint)
+
+
+def no_mirrors_error(
+    file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
+) -> ConfigurationError:
+    """Return the error that says that no mirror is configured.
+
+    Args:
+        file: The configuration file; ``None`` when there is none.
+        looked: Where it was looked for, as evidence.
+    """
+    hint = "resourcesync config init writes a file to begin with"
+    if file is not None:
+        hint = f"edit that file: add a table [mirror.NAME] with source and dest to {file.path}"
+    return ConfigurationError("no mirror is configured", evidence=looked, hint=hint)
+
+
+def resolve_folder(folder: Path) -> Path:
+    """Return a folder without links on its way."""
+    try:
+        return folder.resolve()
+    except (OSError, RuntimeError):  # a circle of links: it cannot be used anyway
+        return folder.absolute()
+
 
 TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
 
@@ -138,7 +257,7 @@ class MirrorConfiguration:
         settings = {**without_conflicts(self.defaults, own), **own}
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
-        mirror_folders.check_no_overlap(self.file, name, dest, self._folders)
+        check_no_overlap(self.file, name, dest, self._folders)
         return ConfiguredMirror(name=name, dest=dest, settings=settings, store=store)
 
     @cached_property
@@ -154,7 +273,7 @@ class MirrorConfiguration:
                 state = dict(_overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
                     state = read_setting(self.file, table, "state", MIRROR_KEYS)
-                found[name] = mirror_folders.resolve_folder(self._home(table, dest, state)[0])
+                found[name] = resolve_folder(self._home(table, dest, state)[0])
         return found
 
     def _home(
@@ -162,7 +281,7 @@ class MirrorConfiguration:
     ) -> tuple[Path, str]:
         assert self.file is not None
         where = None if state is None else str(state.value)
-        return mirror_folders.locate_configured_mirror(self.file, table, str(dest.value), where)
+        return locate_configured_mirror(self.file, table, str(dest.value), where)
 
     def _check(self, table: tuple[str, ...], settings: Mapping[str, Setting]) -> None:
         assert self.file is not None
@@ -191,7 +310,7 @@ class MirrorConfiguration:
             raise ConfigurationError(
                 f"{place} is a file, not a mirror's folder", hint="name the mirror's folder"
             )
-        return mirror_folders.locate_mirror(place, None)[0]
+        return locate_mirror(place, None)[0]
 
     def network(self, place: str, way: Mapping[str, Any]) -> "Network":
         """Return how the Source of a mirror is asked, its secrets included.
@@ -248,7 +367,7 @@ class MirrorConfiguration:
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that says that no mirror is configured."""
-        return mirror_folders.no_mirrors_error(self.file, self._searched_files())
+        return no_mirrors_error(self.file, self._searched_files())
 
     def _searched_files(self) -> tuple[tuple[str, str], ...]:
         if self.file is not None:
@@ -271,7 +390,7 @@ class MirrorConfiguration:
                     self.mirror(name)
                 elif name in self._folders:  # a table with a mistake has its folder all the same
                     folders = self._folders
-                    mirror_folders.check_no_overlap(self.file, name, folders[name], folders)
+                    check_no_overlap(self.file, name, folders[name], folders)
             except ConfigurationError as error:
                 yield error
         for name in self._table("auth"):

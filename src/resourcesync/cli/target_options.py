@@ -1,19 +1,61 @@
-"""How the commands that look at a Source ask it; they write nothing anywhere."""
+"""The argument MIRROR: a mirror's folder, or its name in the configuration file.
+
+How the commands that look at a Source ask it; they write nothing anywhere.
+"""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import click
 
-from resourcesync.cli import configured, configured_values, options
-from resourcesync.cli.job import Job
+from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.output import Job
 
 if TYPE_CHECKING:
-    from resourcesync.cli.configured import MirrorConfiguration
     from resourcesync.wiring.mirrors import Network
+
+if TYPE_CHECKING:
+    from resourcesync.cli.configured_mirrors import MirrorConfiguration
+    from resourcesync.wiring.mirrors import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorArgument:
+    """The mirror that a command is about.
+
+    Attributes:
+        folder: Where it is.
+        network: Gives how its Source is asked; raises ``ConfigurationError`` when its secret
+            cannot be had.
+    """
+
+    folder: Path
+    network: "Callable[[], Network]"
+
+
+def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
+    """Give a command with ``--config`` the argument MIRROR, handed over as ``mirror``.
+
+    The options of ``options.WAY``, where the command has them, go into how the Source is asked.
+    """
+
+    @click.argument("mirror")
+    @functools.wraps(function)
+    def about_one(mirror: str, config: Path | None, **values: Any) -> Job:
+        configuration = configured_mirrors.load(config)
+        one = MirrorArgument(
+            folder=configuration.folder(mirror),
+            network=functools.partial(
+                configuration.network, mirror, options.pop_connection(values)
+            ),
+        )
+        return function(mirror=one, **values)
+
+    return about_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +101,8 @@ class SourceAccess:
         if target not in self.configuration.names:
             return target, self
         mirror = self.configuration.mirror(target)
-        given = configured_values.given_options()
-        values = configured_values.merge_settings(self.values, mirror.settings, given)
+        given = options.given_options()
+        values = options.merge_settings(self.values, mirror.settings, given)
         return mirror.source, replace(self, values=values)
 
     def network(self, source: str = "") -> "Network":
@@ -87,11 +129,11 @@ def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
 
     @functools.wraps(function)
     def asked(**values: Any) -> Job:
-        configuration = configured.load(values.pop("config"))
+        configuration = configured_mirrors.load(values.pop("config"))
         own = {name: values.pop(name) for name in _SOURCE_OPTION_NAMES}
         # A header of the defaults is for the mirrors: here it might go to two Sources.
         defaults = {k: it for k, it in configuration.defaults.items() if k != "header"}
-        chosen = configured_values.merge_settings(own, defaults, configured_values.given_options())
+        chosen = options.merge_settings(own, defaults, options.given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
     return options.with_options(options.REQUEST_OPTIONS, (options.CONFIG,))(asked)

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from resourcesync.cli import notify, words
+from resourcesync.cli import formatting, notify
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
-from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def report(done: "PublicationResult", screen: Screen) -> None:
             {"code": "omitted", "message": f"{omission.name} is not published: {omission.reason}"},
         )
     if done.retained.unkept:
-        files = words.counted(done.retained.unkept, "file")
+        files = formatting.counted(done.retained.unkept, "file")
         told = f"the versions of {files} are not kept: --versions-max-bytes leaves no room"
         screen.report("warning", {"code": "no-room", "message": told})
     for left in done.scan.left:
@@ -59,7 +59,7 @@ def conclude(
         _dry_run_lines(done) if done.dry_run else _closing_lines(done, tree, has_files=has_files)
     )
     if left:
-        files = words.counted(left, "file")
+        files = formatting.counted(left, "file")
         line = TextLine(f"{files} changed while read, or could not be read: see the next run", "!")
         lines.append(line._replace(level=QUIET))
     return CommandOutcome(exit=code, closing=tuple(lines), fields=fields_of(done, seconds))
@@ -67,14 +67,14 @@ def conclude(
 
 def _scanned(done: "PublicationResult") -> str:
     scan = done.scan
-    files = words.counted(scan.files, "file")
-    return f"{files}, {words.size(scan.bytes)}, hashed {words.count(scan.hashed)}"
+    files = formatting.counted(scan.files, "file")
+    return f"{files}, {formatting.size(scan.bytes)}, hashed {formatting.count(scan.hashed)}"
 
 
 def _dry_run_lines(done: "PublicationResult") -> list[TextLine]:
     scan = done.scan
     counts = {"create": scan.created, "update": scan.updated, "delete": scan.deleted}
-    text = ", ".join(f"{name} {words.count(number)}" for name, number in counts.items())
+    text = ", ".join(f"{name} {formatting.count(number)}" for name, number in counts.items())
     return [
         TextLine(_scanned(done), "Scanned"),
         TextLine(f"would {text}; nothing was written", "Dry run", QUIET),
@@ -85,7 +85,7 @@ def _closing_lines(done: "PublicationResult", tree: Path, *, has_files: bool) ->
     publication = done.publication
     if not publication.written:
         touched = done.scan.touched
-        more = f" ({words.counted(touched, 'file')} touched, same bytes)" if touched else ""
+        more = f" ({formatting.counted(touched, 'file')} touched, same bytes)" if touched else ""
         return [TextLine(f"Nothing changed{more}", level=QUIET), *_notified(done)]
     is_told = publication.first and (done.scan.hashed or not done.scan.files)
     lines = [TextLine(_scanned(done), "Scanned")] if is_told else []
@@ -113,7 +113,7 @@ def _written(done: "PublicationResult", tree: Path) -> list[TextLine]:
         note = ""
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name
-            note = words.counted(written.entries, "list" if is_index else "resource")
+            note = formatting.counted(written.entries, "list" if is_index else "resource")
         elif written is newest:
             note = _changes(done)
         label = "          " if lines else ""
@@ -137,8 +137,8 @@ def _version_lines(done: "PublicationResult") -> list[TextLine]:
     kept = done.retained
     if not kept.versions or not done.settings.versions:
         return []
-    more = f", {words.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
-    return [TextLine(f"{words.counted(kept.versions, 'version')}{more}", "Kept")]
+    more = f", {formatting.counted(kept.patches, 'patch', 'patches')}" if kept.patches else ""
+    return [TextLine(f"{formatting.counted(kept.versions, 'version')}{more}", "Kept")]
 
 
 def _changes(done: "PublicationResult") -> str:
@@ -147,7 +147,9 @@ def _changes(done: "PublicationResult") -> str:
         "updated": done.publication.updated,
         "deleted": done.publication.deleted,
     }
-    return ", ".join(f"{words.count(number)} {name}" for name, number in counts.items() if number)
+    return ", ".join(
+        f"{formatting.count(number)} {name}" for name, number in counts.items() if number
+    )
 
 
 def _next_steps(done: "PublicationResult", lists: str) -> list[TextLine]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from resourcesync.cli import words
+from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
-from resourcesync.cli.words import QUIET, TextLine
 from resourcesync.destination.reports import AuditReport
 
 EVIDENCE_FILES: Final = {
@@ -43,7 +43,7 @@ class AuditRenderer:
             yield TextLine(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
             self.findings += 1
-            level = words.NORMAL if self.findings <= SHOWN_FINDINGS else words.DETAIL
+            level = formatting.NORMAL if self.findings <= SHOWN_FINDINGS else formatting.DETAIL
             yield TextLine(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
             if self.findings == SHOWN_FINDINGS + 1:
                 yield TextLine("  more findings are not shown; -v or --combined FILE has them all")
@@ -75,7 +75,7 @@ def conclude(
 def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
     coverage = _coverage(report)
     accuracy = accuracy_of(report)
-    cost = f"{words.duration(report.seconds)}, {words.size(report.read)} read"
+    cost = f"{formatting.duration(report.seconds)}, {formatting.size(report.read)} read"
     if report.in_sync:
         unproven = f"; {_REMOTE}" if report.unproven else ""
         unseen = "" if report.is_looking else ", no file was looked at"
@@ -106,7 +106,7 @@ def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
 
 def _coverage(report: AuditReport) -> str:
     if report.is_begun:
-        here = words.counted(report.present, "resource")
+        here = formatting.counted(report.present, "resource")
         return f"not known: the first pull was never completed; {here} here"
     return _share_of(report.present, report.listed)
 
@@ -120,12 +120,12 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
 
 
 def _sampled(report: AuditReport) -> str:
-    looked = f"{words.count(report.proven or 0)} of {words.count(report.listed)} files looked at"
+    looked = f"{formatting.count(report.proven or 0)} of {formatting.count(report.listed)} files looked at"
     ended = ", then the time was over" if report.stopped else ""
     since = ""
     if report.proven_since is not None:
-        since = f"; every file proven since {words.moment(report.proven_since)}"
-    return f"{looked}{ended}{since}  {words.duration(report.seconds)}"
+        since = f"; every file proven since {formatting.moment(report.proven_since)}"
+    return f"{looked}{ended}{since}  {formatting.duration(report.seconds)}"
 
 
 def accuracy_of(report: AuditReport) -> str:
@@ -137,12 +137,14 @@ def accuracy_of(report: AuditReport) -> str:
         return "not known: the Source gives nothing of what it lists"
     if report.unproven == report.present:
         return "not known: the Source lists no hash"
-    few, all_here = words.count(report.unproven), words.count(report.present)
+    few, all_here = formatting.count(report.unproven), formatting.count(report.present)
     return f"not known: {few} of {all_here} without a hash at the Source"
 
 
 def _share_of(part: int, whole: int) -> str:
-    return f"{words.share(part, whole)} ({words.count(part)} of {words.count(whole)})"
+    return (
+        f"{formatting.share(part, whole)} ({formatting.count(part)} of {formatting.count(whole)})"
+    )
 
 
 def _remaining_counts(report: AuditReport) -> str:
@@ -151,12 +153,12 @@ def _remaining_counts(report: AuditReport) -> str:
         (report.refused, "listed that cannot be used"),
         (report.unproven, "without a hash at the Source"),
     )
-    return ", ".join(f"{words.count(number)} {what}" for number, what in counts if number)
+    return ", ".join(f"{formatting.count(number)} {what}" for number, what in counts if number)
 
 
 def _not_given(report: AuditReport) -> list[TextLine]:
     """Return a line of what the Source lists and does not give: no copy of it counts as right."""
-    text = words.not_given(report.absent, report.skipped)
+    text = formatting.not_given(report.absent, report.skipped)
     return (
         [TextLine(f"          {text}: whether a copy of it is right is not known")] if text else []
     )
@@ -165,7 +167,7 @@ def _not_given(report: AuditReport) -> list[TextLine]:
 def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:
     if not report.unlisted:
         return []
-    copies = words.counted(report.unlisted, "copy", "copies")
+    copies = formatting.counted(report.unlisted, "copy", "copies")
     if report.has_gap:  # then it is not known that they are gone
         return [TextLine(f"          {copies} kept, not in the lists that could be read")]
     drop = f"resourcesync repair {mirror} --delete drops"
@@ -176,7 +178,7 @@ def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:
 def _foreign(report: AuditReport) -> list[TextLine]:
     if not report.foreign:
         return []
-    files = words.counted(report.foreign, "file")
+    files = formatting.counted(report.foreign, "file")
     are = "is" if report.foreign == 1 else "are"
     return [TextLine(f"          {files} here did not come from the Source and {are} left alone")]
 

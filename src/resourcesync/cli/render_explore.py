@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from resourcesync.cli import words
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
@@ -174,12 +174,14 @@ class Totals:
     def lines(self, seconds: float) -> tuple[TextLine, ...]:
         """Return the closing lines."""
         counted = [
-            words.counted(self.documents, "document"),
-            words.counted(self.entries, "entry").replace("entrys", "entries"),
+            formatting.counted(self.documents, "document"),
+            formatting.counted(self.entries, "entry").replace("entrys", "entries"),
         ]
         if self.failed:
-            counted.append(f"{words.count(self.failed)} failed")
-        lines = [TextLine(f"{', '.join(counted)}  {words.duration(seconds)}", "Explored", QUIET)]
+            counted.append(f"{formatting.count(self.failed)} failed")
+        lines = [
+            TextLine(f"{', '.join(counted)}  {formatting.duration(seconds)}", "Explored", QUIET)
+        ]
         if self.up:
             lines.append(TextLine(f"  above     resourcesync explore {self.up}"))
         return tuple(lines)
@@ -191,8 +193,10 @@ class Totals:
 def describe_step(fields: Fields) -> str:
     """Return what a step of the walk is and holds, in one line."""
     if "parts" in fields:
-        read, listed = fields["parts"], words.counted(fields["listed"], "part")
-        some = f"all {listed}" if read == fields["listed"] else f"{words.count(read)} of {listed}"
+        read, listed = fields["parts"], formatting.counted(fields["listed"], "part")
+        some = (
+            f"all {listed}" if read == fields["listed"] else f"{formatting.count(read)} of {listed}"
+        )
         return f"{some}: {', '.join(_list_contents(fields, ''))}"
     if "error" in fields:
         return f"! {fields['error']['code']}: {fields['error']['message']}"
@@ -215,15 +219,15 @@ def step_details(fields: Fields) -> Iterator[tuple[str, str]]:
             shown = list(value.items())[:SHOWN_PARTS]
             yield said, ", ".join(f"{key} {_value(it)}" for key, it in shown)
         else:
-            yield said, words.size(value) if name == "bytes" else _value(value)
+            yield said, formatting.size(value) if name == "bytes" else _value(value)
 
 
 def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return words.moment(value)
-    return words.count(value) if isinstance(value, int) else str(value)
+        return formatting.moment(value)
+    return formatting.count(value) if isinstance(value, int) else str(value)
 
 
 # --- the tree ---
@@ -314,7 +318,7 @@ def _package_parts(fields: Fields) -> Iterator[str]:
     """Yield what a dump says of one package."""
     yield PACKAGE
     if fields["bytes"] is not None:
-        yield words.size(fields["bytes"])
+        yield formatting.size(fields["bytes"])
     if fields["media_type"]:
         yield fields["media_type"]
     yield from _times(fields, is_open=False)
@@ -322,22 +326,22 @@ def _package_parts(fields: Fields) -> Iterator[str]:
 
 def _times(fields: Fields, *, is_open: bool) -> Iterator[str]:
     if fields["at"] is not None:
-        yield f"at {words.moment(fields['at'])}"
+        yield f"at {formatting.moment(fields['at'])}"
     if fields["from"] is not None and is_open:
-        yield f"open since {words.moment(fields['from'])}"
+        yield f"open since {formatting.moment(fields['from'])}"
     elif fields["from"] is not None:
-        yield f"{words.moment(fields['from'])} to {_until(fields['until'])}"
+        yield f"{formatting.moment(fields['from'])} to {_until(fields['until'])}"
 
 
 def _until(moment: datetime | None) -> str:
-    return "now" if moment is None else words.moment(moment)
+    return "now" if moment is None else formatting.moment(moment)
 
 
 def _pointer_counts(fields: Fields) -> str:
     capability = str(fields["capability"])
     noun = "part" if fields["is_index"] else _NOUNS.get(capability, "document")
     number = _numbered(fields["entries"], noun)
-    size = f", {words.size(fields['bytes'])}" if fields["bytes"] else ""
+    size = f", {formatting.size(fields['bytes'])}" if fields["bytes"] else ""
     return f"{number}{size}{_refused(fields)}"
 
 
@@ -346,15 +350,15 @@ def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
     noun = "change" if fields["changes"] else _NOUNS.get(capability, "resource")
     yield f"{_numbered(fields['entries'], noun)}{_refused(fields)}"
     if fields["bytes"]:
-        yield words.size(fields["bytes"])
+        yield formatting.size(fields["bytes"])
     if fields["changes"]:
         yield _top(fields["changes"], ("created", "updated", "deleted"))
     if fields["media_types"]:
         yield _top(fields["media_types"], ())
     for algorithm, number in list(fields["algorithms"].items())[:_TOP]:
-        yield f"{algorithm} {words.count(number)}/{words.count(fields['entries'])}"
+        yield f"{algorithm} {formatting.count(number)}/{formatting.count(fields['entries'])}"
     if fields["unprovable"]:
-        yield f"hash unusable {words.count(fields['unprovable'])}"
+        yield f"hash unusable {formatting.count(fields['unprovable'])}"
     if fields["newest"] is not None:
         yield f"newest {_newest(fields)}"
 
@@ -362,22 +366,22 @@ def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
 def _newest(fields: Fields) -> str:
     newest, start = fields["newest"], fields.get("from")
     if start is not None and newest.date() == start.date():
-        return words.moment(newest).partition(" ")[2]
-    return words.moment(newest)
+        return formatting.moment(newest).partition(" ")[2]
+    return formatting.moment(newest)
 
 
 def _top(counted: Mapping[str, int], order: tuple[str, ...]) -> str:
     names = [name for name in order if name in counted] or list(counted)
-    shown = [f"{name} {words.count(counted[name])}" for name in names[:_TOP]]
+    shown = [f"{name} {formatting.count(counted[name])}" for name in names[:_TOP]]
     rest = sum(counted[name] for name in names[_TOP:])
-    return ", ".join([*shown, f"others {words.count(rest)}"] if rest else shown)
+    return ", ".join([*shown, f"others {formatting.count(rest)}"] if rest else shown)
 
 
 def _refused(fields: Fields) -> str:
     refused = fields["refused"]
-    return f" ({words.count(refused)} unusable)" if refused else ""
+    return f" ({formatting.count(refused)} unusable)" if refused else ""
 
 
 def _numbered(number: int, noun: str) -> str:
-    text = words.counted(number, noun)
+    text = formatting.counted(number, noun)
     return text.replace("capabilitys", "capabilities")

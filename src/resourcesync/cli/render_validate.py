@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from resourcesync.cli import words
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.rule import clause_of
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.findings import RuleFinding
 from resourcesync.validator.rule import Severity
@@ -67,7 +67,7 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
 
 def cut_short_message(event: CutShort) -> str:
     """Return what is said of a Source that has more documents than were read."""
-    number = words.counted(event.documents, "document")
+    number = formatting.counted(event.documents, "document")
     if event.all_read:
         return f"{number} list more than is kept: what they say of each other was judged in part"
     return f"only the first {number} were judged, and more are listed"
@@ -157,27 +157,29 @@ class ValidationTally:
     def sentence(self) -> str:
         """Return what was checked and found, in one line."""
         parts = [
-            words.counted(self.documents, "document"),
-            f"{words.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
+            formatting.counted(self.documents, "document"),
+            f"{formatting.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
         ]
         if self.messages:
-            parts.insert(0, words.counted(self.messages, "message"))
+            parts.insert(0, formatting.counted(self.messages, "message"))
         if self.listed:
-            parts.append(f"{words.count(self.checked)} of {words.counted(self.listed, 'resource')}")
+            parts.append(
+                f"{formatting.count(self.checked)} of {formatting.counted(self.listed, 'resource')}"
+            )
         if self.read_again is not None:
-            parts.append(f"{words.counted(self.read_again, 'list')} read again")
+            parts.append(f"{formatting.counted(self.read_again, 'list')} read again")
         if self.unreached:
-            parts.append(f"{words.count(self.unreached)} not to be had")
+            parts.append(f"{formatting.count(self.unreached)} not to be had")
         found = [
-            words.counted(self.found[Severity.ERROR], "error"),
-            words.counted(self.found[Severity.WARNING], "warning"),
+            formatting.counted(self.found[Severity.ERROR], "error"),
+            formatting.counted(self.found[Severity.WARNING], "warning"),
         ]
         if advice := self.found[Severity.ADVICE]:
-            found.append(f"{words.count(advice)} advice")
+            found.append(f"{formatting.count(advice)} advice")
         rest = "; not all was judged" if self.cut_short else ""
         if self.unopened:
             were = "was" if self.unopened == 1 else "were"
-            rest += f"; {words.counted(self.unopened, 'package')} {were} not opened"
+            rest += f"; {formatting.counted(self.unopened, 'package')} {were} not opened"
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
     def lines(self) -> tuple[TextLine, ...]:
@@ -195,7 +197,7 @@ class ValidationTally:
             )
         if not self.alone:
             return lines
-        judged = "this document" if self.alone == 1 else f"{words.count(self.alone)} documents"
+        judged = "this document" if self.alone == 1 else f"{formatting.count(self.alone)} documents"
         links = "its links" if self.alone == 1 else "their links"
         return (*lines, TextLine(f"  judged {judged} alone; --live follows {links}", level=QUIET))
 
@@ -241,7 +243,7 @@ class ValidateRenderer:
             text = f"{fields['uri']}: warning: {fields['message']}"
             yield TextLine(text if fields["all_read"] else f"{text}; --max-documents says how many")
         elif event == "document":
-            counted = f"{words.count(fields['entries'])} entries"
+            counted = f"{formatting.count(fields['entries'])} entries"
             yield TextLine(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
 
     def _finding(self, fields: Mapping[str, Any]) -> Iterator[TextLine]:

@@ -1,22 +1,41 @@
-"""One pull of a command: a mirror, its options and the configuration, made work."""
+"""One pull of a command: a mirror, its options and the configuration, made work.
 
-from collections.abc import Mapping
+Several mirrors in one run: each in turn, and how they ended together.
+
+``resourcesync pull`` of several sets: a mirror for each, and how they ended together.
+
+What a dry run shows of each resource: the items that the real run would tell of.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from resourcesync import config
-from resourcesync.cli import configured_values, mirror_folders
-from resourcesync.cli.configured import MirrorConfiguration
-from resourcesync.cli.output import CommandOutcome, Screen
-from resourcesync.errors import ConfigurationError
+from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.exit_codes import worst
+from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import Reporter
 
 if TYPE_CHECKING:
-    from resourcesync.cli.pull_words import PullRenderer
+    from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.ports import Clock, Reporter
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.stores import Home
+
+if TYPE_CHECKING:
+    from resourcesync.wiring.sets import SetMirror, SetPlan
+
+if TYPE_CHECKING:
+    from resourcesync.destination.options import Review
+    from resourcesync.destination.planner import Decision
+    from resourcesync.destination.reports import Mode
+
 
 _DAY: Final = 86400.0
 _FILTERS: Final = {
@@ -124,7 +143,7 @@ class TargetResolver:
         if place not in self.configuration.names:
             return self.target_at(None, place)
         mirror = self.configuration.mirror(place)
-        values = configured_values.merge_settings(self._values, mirror.settings, self._given)
+        values = options.merge_settings(self._values, mirror.settings, self._given)
         return PullTarget(
             name=place,
             address=mirror.source,
@@ -140,11 +159,9 @@ class TargetResolver:
         Raises:
             ConfigurationError: The place is the address of a store that no plug-in is for.
         """
-        values = configured_values.merge_settings(
-            self._values, self.configuration.defaults, self._given
-        )
+        values = options.merge_settings(self._values, self.configuration.defaults, self._given)
         arguments = PullArguments(**values)
-        folder, store = mirror_folders.locate_mirror(place, arguments.state)
+        folder, store = configured_mirrors.locate_mirror(place, arguments.state)
         name = place if store else str(folder)
         return PullTarget(
             name=name, address=address, folder=folder, arguments=arguments, store=store
@@ -195,7 +212,6 @@ def pull(target: PullTarget, way: PullContext, screen: Screen, tell: "Reporter")
     if not is_several and not sets.is_folder_of_sets(folder):
         name = "".join(arguments.set)
         return _pull_one(_MirrorPull(target, folder, name), network, way, tell)
-    from resourcesync.cli.pull_sets import SetTarget, pull_all_sets  # noqa: PLC0415 - seldom needed
 
     wish = sets.SetRequest(source=target.address, names=arguments.set, every=arguments.all_sets)
     plan = sets.plan_sets(folder, wish, network=network, clock=way.clock)
@@ -219,8 +235,7 @@ def _pull_one(
     one: _MirrorPull, network: "Network", way: PullContext, tell: "Reporter"
 ) -> CommandOutcome:
     """Pull one mirror."""
-    from resourcesync.cli.planned_items import item_review  # noqa: PLC0415 - help stays quick
-    from resourcesync.cli.pull_words import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render_pull import conclude  # noqa: PLC0415 - help stays quick
     from resourcesync.wiring import mirrors  # noqa: PLC0415 - help stays quick
 
     address, folder = one.target.address, one.folder
@@ -333,3 +348,162 @@ def _without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         forgotten.add(name)
     return {**told, "forgotten": frozenset(forgotten)}
+
+
+PullNamed = Callable[[str, Reporter], CommandOutcome]
+"""Pulls the mirror of a name; raises ``ResourceSyncError``."""
+
+
+class BatchResult(NamedTuple):
+    """How one of several ended: its name, what tells it apart in ``run.end``, and its outcome."""
+
+    name: str
+    fields: Mapping[str, object]
+    outcome: CommandOutcome
+
+
+def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
+    """Pull the mirrors in turn; one that fails, for whatever reason, does not keep the others back.
+
+    Args:
+        names: The mirrors, as the operator calls them.
+        pull_one: Pulls one of them.
+        screen: Shows it.
+    """
+    ended = [
+        BatchResult(name, {"mirror": name}, _pull_named(name, pull_one, screen)) for name in names
+    ]
+    return combine_outcomes(ended, "mirror")
+
+
+def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {"mirror": name, **fields})
+
+    screen.report("mirror", {"mirror": name})
+    try:
+        return pull_one(name, report)
+    except ResourceSyncError as error:
+        return report_failure(problem_of(error), name, screen)
+    except Exception as error:  # noqa: BLE001 - our own fault in one mirror is no reason to stop
+        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - seldom needed
+
+        return report_failure(write_crash_report(error, ["pull", name]), name, screen)
+
+
+def report_failure(
+    problem: Problem, name: str, screen: Screen, noun: str = "mirror"
+) -> CommandOutcome:
+    """Tell of the error that ended one of several; return how that one ended."""
+    screen.problem(replace(problem, evidence=((noun, name), *problem.evidence)))
+    line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
+    return CommandOutcome(exit=problem.exit, closing=(line,))
+
+
+def combine_outcomes(ended: Iterable[BatchResult], noun: str) -> CommandOutcome:
+    """Return how several ended: the lines of each, and the worst of their exit codes.
+
+    Args:
+        ended: How each ended.
+        noun: What they are, ``mirror``, ``set`` or ``source``.
+    """
+    lines: list[TextLine] = []
+    rows: list[dict[str, object]] = []
+    codes = []
+    for name, fields, outcome in ended:
+        lines += [
+            TextLine(name, "Source" if noun == "source" else "Mirror", QUIET),
+            *outcome.closing,
+        ]
+        rows.append({**fields, **outcome.fields, "exit": int(outcome.exit)})
+        codes.append(outcome.exit)
+    code = worst(codes)
+    good = sum(not it for it in codes)
+    text = f"{formatting.count(good)} of {formatting.counted(len(codes), noun)} without a fault"
+    lines.append(TextLine(f"{text}  exit {int(code)}", f"{noun.capitalize()}s", QUIET))
+    return CommandOutcome(
+        exit=code, closing=tuple(lines), fields={f"{noun}s": rows}, shows_exit=True
+    )
+
+
+class SetTarget(NamedTuple):
+    """What is pulled: the Source's address, the mirror's folder, the set."""
+
+    address: str
+    folder: Path
+    uri: str
+
+
+PullSet = Callable[[SetTarget, Reporter], CommandOutcome]
+"""Pulls one mirror; raises ``ResourceSyncError``."""
+
+
+def pull_all_sets(
+    plan: "SetPlan", pull_one: PullSet, screen: Screen, *, dry_run: bool
+) -> CommandOutcome:
+    """Pull the mirror of each set; one that fails does not keep the others back.
+
+    Raises:
+        StorageError: The sets cannot be remembered.
+    """
+    unasked = "" if plan.failure is None else plan.failure.message
+    screen.report(
+        "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": unasked}
+    )
+    if not dry_run:
+        plan.remember()
+    try:
+        outcomes = [_pull_set(plan, mirror, pull_one, screen) for mirror in plan.mirrors]
+    finally:
+        plan.remove_if_empty()
+    ended = (
+        BatchResult(str(it.folder), {"mirror": str(it.folder), "set": it.uri}, outcome)
+        for it, outcome in zip(plan.mirrors, outcomes, strict=True)
+    )
+    return combine_outcomes(ended, "set")
+
+
+def _pull_set(
+    plan: "SetPlan", mirror: "SetMirror", pull_one: PullSet, screen: Screen
+) -> CommandOutcome:
+    where = {"mirror": str(mirror.folder)}
+
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {**where, **fields})
+
+    screen.report("mirror", {**where, "set": mirror.uri, "offered": mirror.offered})
+    try:
+        return pull_one(SetTarget(plan.source, mirror.folder, mirror.uri), report)
+    except ResourceSyncError as error:
+        return report_failure(problem_of(error), str(mirror.folder), screen)
+
+
+def item_review(report: Reporter) -> "Review":
+    """Return what tells of each decided action as an ``item``; what stays as it is is no action.
+
+    Args:
+        report: Takes the events.
+    """
+
+    def review(mode: "Mode", decide: "Callable[[], Iterator[Decision]]", same: int) -> None:
+        del mode, same
+        for decision in decide():
+            fields = _planned_item(decision)
+            if fields:
+                report("item", {"status": "ok", **fields, "dry_run": True})
+
+    return review
+
+
+def _planned_item(decision: "Decision") -> Mapping[str, object]:
+    from resourcesync.destination.planner import Delete, Fetch  # noqa: PLC0415 - help stays quick
+
+    match decision:
+        case Fetch(row):
+            action = "create" if decision.creates else "update"
+            return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
+        case Delete(copy, reason):
+            found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
+            return {"action": "delete", **found, "reason": reason}
+        case _:
+            return {}

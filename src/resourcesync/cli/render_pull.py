@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from resourcesync.cli import words
+from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
-from resourcesync.cli.progress import count_field
-from resourcesync.cli.words import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.errors import ResourceMissingError
 
@@ -71,13 +71,13 @@ class PullRenderer:
 
     def _plan(self, fields: Mapping[str, object]) -> TextLine:
         total = sum(count_field(fields, name) for name in ("same", "create", "update"))
-        size = words.size(count_field(fields, "bytes"))
+        size = formatting.size(count_field(fields, "bytes"))
         unsized = count_field(fields, "unsized")
-        more = f" and {words.count(unsized)} of unknown size" if unsized else ""
+        more = f" and {formatting.count(unsized)} of unknown size" if unsized else ""
         if fields.get("mode") == Mode.BASELINE:
-            to_do = f"{words.counted(total, 'resource')}, {size}{more} to fetch"
+            to_do = f"{formatting.counted(total, 'resource')}, {size}{more} to fetch"
         else:
-            parts = (f"{name} {words.count(count_field(fields, name))}" for name in _SYMBOLS)
+            parts = (f"{name} {formatting.count(count_field(fields, name))}" for name in _SYMBOLS)
             to_do = f"{', '.join(parts)}; {size}{more} to fetch"
         return TextLine(f"{fields.get('mode')}: {to_do}", "Plan", NORMAL if self.first else DETAIL)
 
@@ -123,11 +123,11 @@ class PullRenderer:
         if action == "delete":
             return "deleted, now in the trash"
         size, before = count_field(fields, "bytes"), fields.get("was_bytes")
-        amount = f"{words.count(size)} B"
+        amount = f"{formatting.count(size)} B"
         if isinstance(before, int) and before >= 0:  # less: nobody knows what is there
-            amount = f"{words.count(before)} → {amount}"
+            amount = f"{formatting.count(before)} → {amount}"
         patch = fields.get("patched")
-        how = f"   by a patch of {words.count(patch)} B" if isinstance(patch, int) else ""
+        how = f"   by a patch of {formatting.count(patch)} B" if isinstance(patch, int) else ""
         return f"{amount}{how}   {_proof(fields)}"
 
 
@@ -171,9 +171,9 @@ def _filters(told: object) -> dict[str, str]:
 
 def _as_option(name: str, value: Any) -> str:
     if isinstance(value, int):
-        return f"{_FILTERS[name]} {words.size(value).replace(' ', '')}"
+        return f"{_FILTERS[name]} {formatting.size(value).replace(' ', '')}"
     if isinstance(value, datetime):
-        return f"{_FILTERS[name]} {words.stamp(value)}"
+        return f"{_FILTERS[name]} {formatting.stamp(value)}"
     return " ".join(f"{_FILTERS[name]} {shlex.quote(it)}" for it in value)
 
 
@@ -186,7 +186,8 @@ def _mirror(fields: Mapping[str, object]) -> TextLine:
 
 def _sets(fields: Mapping[str, object]) -> Iterator[TextLine]:
     yield TextLine(
-        f"{words.counted(count_field(fields, 'sets'), 'set')} of {fields.get('source')}", "Sets"
+        f"{formatting.counted(count_field(fields, 'sets'), 'set')} of {fields.get('source')}",
+        "Sets",
     )
     if fields.get("not_asked_anew"):
         yield TextLine(f"          as known: {fields.get('not_asked_anew')}")
@@ -310,17 +311,21 @@ def _dry_run_lines(
 ) -> tuple[TextLine, ...]:
     """Say what a run would do, and what it would hold back."""
     names = [name for name in _SYMBOLS if name != "delete" or not report.held]
-    counts = ", ".join(f"{name} {words.count(count_field(plan, name))}" for name in names)
+    counts = ", ".join(f"{name} {formatting.count(count_field(plan, name))}" for name in names)
     if report.renamed:
-        counts = f"rename {words.count(report.renamed)}, {counts}"
+        counts = f"rename {formatting.count(report.renamed)}, {counts}"
     unsized = count_field(plan, "unsized")
-    more = f" and {words.count(unsized)} of unknown size" if unsized else ""
-    size = f"{words.size(count_field(plan, 'bytes'))}{more}"
-    text = f"would {counts}, fetch {size}; nothing was changed  {words.duration(report.seconds)}"
+    more = f" and {formatting.count(unsized)} of unknown size" if unsized else ""
+    size = f"{formatting.size(count_field(plan, 'bytes'))}{more}"
+    text = (
+        f"would {counts}, fetch {size}; nothing was changed  {formatting.duration(report.seconds)}"
+    )
     if not report.held:
         return (TextLine(text, "Dry run", QUIET),)
-    held = words.counted(report.held, "deletion")
-    share = f"{words.share(report.held, report.held_of)} of what was here; limit {plan['limit']}"
+    held = formatting.counted(report.held, "deletion")
+    share = (
+        f"{formatting.share(report.held, report.held_of)} of what was here; limit {plan['limit']}"
+    )
     return (
         TextLine(f"{text}  exit {int(ExitCode.STOPPED)}", "Dry run", QUIET),
         TextLine(f"          would hold back {held} ({share})"),
@@ -347,8 +352,8 @@ def _budget_lines(
     rest = "what remains is not known yet: the lists were not read to the end"
     if plan:
         size = max(0, count_field(plan, "bytes") - report.useful)
-        rest = f"{words.counted(report.pending, 'resource')} remain, {words.size(size)}"
-    here = f"{words.count(report.unchanged + report.applied)} of {words.count(report.listed)}"
+        rest = f"{formatting.counted(report.pending, 'resource')} remain, {formatting.size(size)}"
+    here = f"{formatting.count(report.unchanged + report.applied)} of {formatting.count(report.listed)}"
     code = int(exit_code_of(report))
     return (
         TextLine(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
@@ -363,9 +368,12 @@ def _inventory_lines(
     report: RunReport, folder: str, plan: Mapping[str, object]
 ) -> tuple[TextLine, ...]:
     """Say what is listed, after a run that was to fetch nothing."""
-    listed, size = words.counted(report.listed, "resource"), words.size(count_field(plan, "bytes"))
-    text = f"{listed} listed; 0 fetched, {words.count(report.pending)} to fetch, {size}"
-    seconds = words.duration(report.seconds)
+    listed, size = (
+        formatting.counted(report.listed, "resource"),
+        formatting.size(count_field(plan, "bytes")),
+    )
+    text = f"{listed} listed; 0 fetched, {formatting.count(report.pending)} to fetch, {size}"
+    seconds = formatting.duration(report.seconds)
     code = exit_code_of(report)
     if code is ExitCode.OK:
         return (TextLine(f"{text}  {seconds}", "Inventory", QUIET),)
@@ -376,21 +384,19 @@ def _inventory_lines(
 
 
 def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[TextLine, ...]:
-    resources = words.counted(report.resources, "resource")
-    seconds = words.duration(report.seconds)
-    requests = words.counted(report.requests, "request")
-    as_of = "" if report.as_of is None else words.moment(report.as_of)
+    resources = formatting.counted(report.resources, "resource")
+    seconds = formatting.duration(report.seconds)
+    requests = formatting.counted(report.requests, "request")
+    as_of = "" if report.as_of is None else formatting.moment(report.as_of)
     more = [TextLine(text) for text in _remarks(report)]
     changes = _changes(report)
     if first and changes:
-        text = (
-            f"{resources}, {words.size(report.useful)} in {place}  ({changes}{_hash_note(report)})"
-        )
+        text = f"{resources}, {formatting.size(report.useful)} in {place}  ({changes}{_hash_note(report)})"
         lines = [TextLine(f"{text}  {seconds}", "In sync", QUIET), *more]
         state = f"state as of {as_of}. " if as_of else ""
         return (*lines, TextLine(f"          {state}Run the same command again to update."))
     if changes:
-        amount = words.size(report.useful)
+        amount = formatting.size(report.useful)
         text = f"{resources} ({changes}, {amount}), {requests}, {seconds}"
     else:
         since = f" since {as_of}" if as_of else ""
@@ -406,7 +412,7 @@ def _changes(report: RunReport) -> str:
         "fetched again and equal": report.refetched,
         "renamed": report.renamed,
     }
-    return ", ".join(f"{words.count(n)} {name}" for name, n in counts.items() if n)
+    return ", ".join(f"{formatting.count(n)} {name}" for name, n in counts.items() if n)
 
 
 def _hash_note(report: RunReport) -> str:
@@ -415,27 +421,27 @@ def _hash_note(report: RunReport) -> str:
         return ""
     if report.verified == fetched:
         return ", all hashes verified"
-    return f", {words.count(report.verified)} of {words.count(fetched)} hashes verified"
+    return f", {formatting.count(report.verified)} of {formatting.count(fetched)} hashes verified"
 
 
 def _remarks(report: RunReport) -> Iterator[str]:
     """Yield what is true besides: it does not make the mirror wrong, but is worth knowing."""
     if report.linked:
-        linked = words.counted(report.linked, "resource")
+        linked = formatting.counted(report.linked, "resource")
         yield f"          {linked} of them not listed, but linked to by what is listed"
     if report.unpatched:
-        whole_ones = words.counted(report.unpatched, "resource")
+        whole_ones = formatting.counted(report.unpatched, "resource")
         yield f"          {whole_ones} fetched whole, since a patch was of no use; -i shows why"
     if report.filtered:
-        kept = words.counted(report.filtered, "resource")
+        kept = formatting.counted(report.filtered, "resource")
         yield f"          {kept} here that the filters do not want any more; --prune deletes them"
     if report.restored:
-        kept = words.counted(report.restored, "resource")
+        kept = formatting.counted(report.restored, "resource")
         yield f"          {kept} here brought back from the trash, kept; repair --delete drops them"
-    if not_given := words.not_given(report.absent, report.skipped):
+    if not_given := formatting.not_given(report.absent, report.skipped):
         yield f"          {not_given}; copies of them are kept"
     if report.unlisted:
-        kept = words.counted(report.unlisted, "resource")
+        kept = formatting.counted(report.unlisted, "resource")
         yield f"          {kept} here no longer listed, and kept; --delete absent drops them"
 
 
@@ -453,18 +459,18 @@ def _not_in_sync(
         "held": report.held,
     }
     if report.unread:
-        counts.append(f"{words.counted(report.unread, 'part')} of the list not read")
-    counts += [f"{words.count(number)} {name}" for name, number in names.items() if number]
+        counts.append(f"{formatting.counted(report.unread, 'part')} of the list not read")
+    counts += [f"{formatting.count(number)} {name}" for name, number in names.items() if number]
     wanted = report.listed + report.held
     right = report.unchanged + report.applied
     least = "at least " if report.gap or report.unread else ""  # the lists are not whole
-    text = f"{words.count(right)} of {least}{words.count(wanted)} ({', '.join(counts)})"
+    text = f"{formatting.count(right)} of {least}{formatting.count(wanted)} ({', '.join(counts)})"
     label = "Stopped" if code is ExitCode.STOPPED else "Not in sync"
     lines = [TextLine(f"{text}  exit {int(code)}", label, QUIET)]
     if code is ExitCode.STOPPED:
         of = report.held_of or report.resources
-        would = f"would delete {words.count(report.held)} of {words.count(of)}"
-        share = words.share(report.held, of)
+        would = f"would delete {formatting.count(report.held)} of {formatting.count(of)}"
+        share = formatting.share(report.held, of)
         lines.append(TextLine(f"          {would} ({share}); nothing of that was deleted"))
         lines += _release_steps(report, folder, pruning=pruning)
     else:
@@ -488,13 +494,13 @@ def _incomplete_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
 def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
     """Say what helps: no run can fetch an entry that cannot be used."""
     if report.contradicting:
-        copies = words.counted(report.contradicting, "copy", "copies")
+        copies = formatting.counted(report.contradicting, "copy", "copies")
         yield TextLine(
             f"  next   {copies} contradict the list (--verify lenient): ask the Source to"
         )
         yield TextLine(f"         mend its list; resourcesync why {folder} URI tells what is wrong")
     if report.edited:
-        files = words.counted(report.edited, "file")
+        files = formatting.counted(report.edited, "file")
         yield TextLine(
             f"  next   {files} to be deleted, changed here and kept: move or remove them,"
         )
@@ -506,7 +512,7 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine("         tell the Source")
     missing = sum(one.code == ResourceMissingError.default_code for one in report.failures)
     if missing:
-        listed = words.counted(missing, "listed resource")
+        listed = formatting.counted(missing, "listed resource")
         yield TextLine(f"  next   {listed} not at the Source (404): ask it to mend its list,")
         yield TextLine(
             f"         or take that as it is: resourcesync pull {folder} --accept-missing"
@@ -517,7 +523,7 @@ def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
         yield TextLine(f"  next   run it again: resourcesync pull {folder}")
     yield from _incomplete_steps(report, folder)
     if report.refused > report.unread:
-        entries = words.counted(report.refused - report.unread, "entry", "entries")
+        entries = formatting.counted(report.refused - report.unread, "entry", "entries")
         yield TextLine(f"  next   ask the Source to mend the {entries} that cannot be used;")
         yield TextLine("         if it may speak for another origin: --allow-origin ORIGIN")
         yield TextLine(f"         if it moved there: resourcesync pull {folder} --moved URL")

@@ -1,0 +1,395 @@
+"""Findings as one HTML page that needs nothing else: no script, no font, no request.
+
+Findings as a SARIF 2.1.0 log, for code scanning.
+
+Findings in the formats of others: SARIF, JUnit, GitHub's workflow commands, one HTML page.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from resourcesync import __version__
+from resourcesync.cli.output import write_line
+from resourcesync.cli.render_validate import (
+    ValidationTally,
+    cut_short_message,
+    failing_severities,
+    finding_fields,
+    finding_lines,
+)
+from resourcesync.cli.rule import clause_of
+from resourcesync.validator.findings import RuleFinding
+from resourcesync.validator.rule import Rule, Severity
+from resourcesync.wiring.resource_sample import Unreached
+from resourcesync.wiring.validation import (
+    CutShort,
+    Heard,
+    Judged,
+    ReadAgain,
+    Sampled,
+    StandaloneDocument,
+    Unopened,
+    ValidationEvent,
+)
+
+_HTML_STYLE: Final = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1rem; overflow-wrap: anywhere; margin-top: 2rem; }
+article { border-left: .3rem solid #888; padding: .1rem 0 .1rem 1rem; margin: 1rem 0; }
+article.error { border-color: #c62828; } article.warning { border-color: #b26a00; }
+pre { overflow-x: auto; background: #8881; padding: .5rem; margin: .3rem 0; }
+mark { background: #ffd54f; color: #000; } p { margin: .3rem 0; overflow-wrap: anywhere; }
+.none { color: #2e7d32; }
+@media (prefers-color-scheme: dark) { .none { color: #81c784; } }
+"""
+
+
+def html_page(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
+    """Return the findings as a page, document by document."""
+    return "\n".join(_html_lines(events, tally))
+
+
+def _html_lines(events: Sequence[ValidationEvent], tally: ValidationTally) -> Iterator[str]:
+    sections, titles = _html_sections(events)
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>ResourceSync: findings</title>\n<style>{_HTML_STYLE}</style>"
+    yield "</head>\n<body>\n<main>"
+    yield f"<h1>{escape(tally.sentence())}</h1>"
+    for place, articles in sections.items():
+        yield f"<section>\n<h2>{escape(place)}</h2>"
+        if place in titles:
+            yield f"<p>{escape(titles[place])}</p>"
+        yield from articles or ['<p class="none">No finding.</p>']
+        yield "</section>"
+    yield "</main>\n</body>\n</html>"
+
+
+def _html_sections(
+    events: Sequence[ValidationEvent],
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the articles of each place, and what stands above them."""
+    sections: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
+    for event in events:
+        match event:
+            case Judged(summary, place):
+                titles[place] = f"{summary.phrase}, {summary.entries:,} entries"
+                sections.setdefault(place, [])
+            case Heard(place, kind):
+                titles[place] = kind
+                sections.setdefault(place, [])
+            case RuleFinding():
+                sections.setdefault(event.uri, []).append("\n".join(_html_article(event)))
+            case Unreached():
+                article = _html_note("error", f"{event.error.code}: {event.error.message}")
+                sections.setdefault(event.uri, []).append(article)
+            case CutShort():
+                sections.setdefault(event.uri, []).append(
+                    _html_note("warning", cut_short_message(event))
+                )
+            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+                pass  # the title has the number
+    return sections, titles
+
+
+def _html_note(kind: str, text: str) -> str:
+    return f'<article class="{kind}"><p>{escape(text)}</p></article>'
+
+
+def _html_article(finding: RuleFinding) -> Iterator[str]:
+    rule = finding.rule
+    place = f"line {finding.line}, column {finding.column}: " if finding.line else ""
+    yield f'<article class="{finding.severity.value}">'
+    yield (
+        f"<p><strong>{rule.code} {finding.severity.value}</strong>"
+        f" {place}{escape(finding.message)}</p>"
+    )
+    if finding.excerpt:
+        yield f'<pre tabindex="0">{_html_excerpt(finding)}</pre>'
+    yield f"<p>{escape(rule.sentence)} ({escape(clause_of(rule.clause))})</p>"
+    yield f"<p>Fix: {escape(rule.fix)}</p>\n</article>"
+
+
+def _html_excerpt(finding: RuleFinding) -> str:
+    """Return the line at fault with the fault marked."""
+    start = finding.excerpt_column - 1
+    if start < 0:
+        return escape(finding.excerpt)
+    end = start + max(finding.length, 1)
+    before, fault, after = (
+        escape(part)
+        for part in (finding.excerpt[:start], finding.excerpt[start:end], finding.excerpt[end:])
+    )
+    return f"{before}<mark>{fault}</mark>{after}"
+
+
+_SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS: Final = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.ADVICE: "note",
+}
+
+
+def sarif_log(events: Sequence[ValidationEvent], tally: ValidationTally) -> str:
+    """Return the findings as a SARIF log of one run."""
+    findings = [event for event in events if isinstance(event, RuleFinding)]
+    rules = {finding.rule.code: finding.rule for finding in findings}
+    indexes = {code: index for index, code in enumerate(rules)}
+    failures = [_sarif_notification(event) for event in events if isinstance(event, Unreached)]
+    limits = [_sarif_limit(event) for event in events if isinstance(event, CutShort)]
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "resourcesync",
+                "version": __version__,
+                "rules": [_sarif_rule(rule) for rule in rules.values()],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {
+                "executionSuccessful": not failures,
+                "toolExecutionNotifications": [*failures, *limits],
+            }
+        ],
+        "results": [_sarif_result(finding, indexes[finding.rule.code]) for finding in findings],
+        "properties": {"summary": tally.sentence()},
+    }
+    log = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(log), indent=1).decode()
+
+
+def _sarif_rule(rule: Rule) -> dict[str, object]:
+    return {
+        "id": rule.code,
+        "name": rule.id,
+        "shortDescription": {"text": rule.sentence},
+        "fullDescription": {"text": f"{rule.sentence} {rule.why}"},
+        "help": {"text": f"{rule.fix} ({clause_of(rule.clause)})"},
+        "defaultConfiguration": {"level": _SARIF_LEVELS[rule.severity]},
+        "properties": {"level": rule.level.value, "document": rule.document},
+    }
+
+
+def _sarif_result(finding: RuleFinding, index: int) -> dict[str, object]:
+    location: dict[str, object] = {"artifactLocation": {"uri": uri_reference(finding.uri)}}
+    if finding.line:
+        region: dict[str, object] = {"startLine": finding.line}
+        if finding.column:
+            region["startColumn"] = finding.column
+            region["endColumn"] = finding.column + max(finding.length, 1)
+        if finding.excerpt:
+            region["snippet"] = {"text": _valid_unicode(finding.excerpt)}
+        location["region"] = region
+    return {
+        "ruleId": finding.rule.code,
+        "ruleIndex": index,
+        "level": _SARIF_LEVELS[finding.severity],
+        "message": {"text": _valid_unicode(finding.message)},
+        "locations": [{"physicalLocation": location}],
+    }
+
+
+def _sarif_limit(event: CutShort) -> dict[str, object]:
+    location = {"physicalLocation": {"artifactLocation": {"uri": uri_reference(event.uri)}}}
+    return {
+        "level": "warning",
+        "descriptor": {"id": "cut-short"},
+        "message": {"text": _valid_unicode(cut_short_message(event))},
+        "locations": [location],
+    }
+
+
+def _sarif_notification(event: Unreached) -> dict[str, object]:
+    location = {"physicalLocation": {"artifactLocation": {"uri": uri_reference(event.uri)}}}
+    return {
+        "level": "error",
+        "descriptor": {"id": event.error.code},
+        "message": {"text": _valid_unicode(event.error.message)},
+        "locations": [location],
+    }
+
+
+def uri_reference(uri: str) -> str:
+    """Return an address, or the path of a file, as the URI reference that SARIF asks for."""
+    safe = "/:?#[]@!$&'()*+,;=%~" if "://" in uri else "/~"
+    return quote(uri, safe=safe, errors="replace")
+
+
+def _valid_unicode(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+MOST_FINDINGS: Final = 10_000
+"""Findings that a whole document of findings holds; the counts are complete."""
+_ILLEGAL_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GITHUB_COMMANDS: Final = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.ADVICE: "notice",
+}
+
+
+class FindingsWriter(Protocol):
+    """Takes events, writes them to stdout in its own format."""
+
+    def add(self, event: ValidationEvent) -> None:
+        """Take an event."""
+        ...
+
+    def end(self, tally: ValidationTally) -> None:
+        """Write what is not written yet."""
+        ...
+
+
+def open_findings_writer(name: str, *, fail_on: str) -> FindingsWriter:
+    """Return the sheet of a format: ``github``, ``sarif``, ``junit`` or ``html``."""
+    if name == "github":
+        return GithubFindingsWriter()
+    render: dict[str, Callable[[Sequence[ValidationEvent], ValidationTally], str]] = {
+        "sarif": sarif_log,
+        "html": html_page,
+        "junit": lambda events, tally: junit_suites(events, tally, fail_on=fail_on),
+    }
+    return WholeFindingsWriter(render[name])
+
+
+class WholeFindingsWriter:
+    """Keeps the first findings and writes them as one document.
+
+    Args:
+        render: Makes the document.
+    """
+
+    def __init__(self, render: Callable[[Sequence[ValidationEvent], ValidationTally], str]) -> None:
+        self._render = render
+        self._events: list[ValidationEvent] = []
+
+    def add(self, event: ValidationEvent) -> None:
+        """Keep an event."""
+        if len(self._events) < MOST_FINDINGS or isinstance(event, CutShort):
+            self._events.append(event)
+
+    def end(self, tally: ValidationTally) -> None:
+        """Write the document."""
+        write_line(sys.stdout, self._render(self._events, tally))
+
+
+class GithubFindingsWriter:
+    """Writes a workflow command for each finding, as it comes."""
+
+    def add(self, event: ValidationEvent) -> None:
+        """Write a finding."""
+        if isinstance(event, RuleFinding):
+            write_line(sys.stdout, github_command(event))
+        elif isinstance(event, Unreached):
+            title = f"title={_github_property(event.error.code)}"
+            text = _github_data(f"{event.uri}: {event.error.message}")
+            write_line(sys.stdout, f"::error {title}::{text}")
+        elif isinstance(event, CutShort):
+            text = _github_data(f"{event.uri}: {cut_short_message(event)}")
+            write_line(sys.stdout, f"::warning title=cut-short::{text}")
+
+    def end(self, tally: ValidationTally) -> None:
+        """Write what was found in all, for the log."""
+        write_line(sys.stdout, tally.sentence())
+
+
+def github_command(finding: RuleFinding) -> str:
+    """Return the workflow command that marks a finding."""
+    properties = [f"file={_github_property(finding.uri)}"]
+    if finding.line:
+        properties.append(f"line={finding.line}")
+    if finding.column:
+        properties.append(f"col={finding.column}")
+        properties.append(f"endColumn={finding.column + max(finding.length, 1)}")
+    properties.append(f"title={_github_property(finding.rule.code)}")
+    text = f"{finding.message}. {finding.rule.fix}"
+    return f"::{_GITHUB_COMMANDS[finding.severity]} {','.join(properties)}::{_github_data(text)}"
+
+
+def _github_data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _github_property(text: str) -> str:
+    return _github_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def junit_suites(events: Sequence[ValidationEvent], tally: ValidationTally, *, fail_on: str) -> str:
+    """Return the findings as JUnit XML: a suite for each document, a failure for each finding.
+
+    Findings below ``fail_on`` are tests that pass and say what they saw.
+    """
+    suites: dict[str, list[str]] = {}
+    failures = 0
+    for event in events:
+        match event:
+            case Judged(_, place) | Heard(place, _):
+                suites.setdefault(place, [])
+            case RuleFinding():
+                fails = event.severity in failing_severities(fail_on)
+                failures += fails
+                suites.setdefault(event.uri, []).append(_junit_case(event, fails=fails))
+            case Unreached():
+                failures += 1
+                text = _junit_attribute(event.error.message)
+                case = f'<testcase name="{_junit_attribute(event.error.code)}" classname="fetch">'
+                suites.setdefault(event.uri, []).append(
+                    f'{case}<error message="{text}"/></testcase>'
+                )
+            case CutShort():
+                fails = Severity.WARNING in failing_severities(fail_on)
+                failures += fails
+                suites.setdefault(event.uri, []).append(_junit_limit_case(event, fails=fails))
+            case Sampled() | ReadAgain() | StandaloneDocument() | Unopened():
+                pass  # the name of the whole has the number
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    number = sum(max(len(cases), 1) for cases in suites.values())
+    name = _junit_attribute(tally.sentence())
+    lines.append(f'<testsuites name="{name}" tests="{number}" failures="{failures}">')
+    for place, cases in suites.items():
+        failed = sum("<failure" in case or "<error" in case for case in cases)
+        shown = cases or ['<testcase name="no finding" classname="resourcesync"/>']
+        head = f'name="{_junit_attribute(place)}" tests="{len(shown)}" failures="{failed}"'
+        lines += [f"<testsuite {head}>", *shown, "</testsuite>"]
+    return "\n".join([*lines, "</testsuites>"])
+
+
+def _junit_limit_case(event: CutShort, *, fails: bool) -> str:
+    text = cut_short_message(event)
+    body = f"<system-out>{_junit_text(text)}</system-out>"
+    if fails:
+        body = f'<failure type="warning" message="{_junit_attribute(text)}"/>'
+    return f'<testcase name="cut-short" classname="resourcesync">{body}</testcase>'
+
+
+def _junit_case(finding: RuleFinding, *, fails: bool) -> str:
+    rule = finding.rule
+    name = f"{rule.code} line {finding.line}" if finding.line else rule.code
+    text = _junit_text("\n".join(finding_lines(finding_fields(finding))))
+    head = f'<testcase name="{_junit_attribute(name)}" classname="{rule.code}">'
+    if fails:
+        kind = finding.severity.value
+        message = _junit_attribute(finding.message)
+        body = f'<failure type="{kind}" message="{message}">{text}</failure>'
+    else:
+        body = f"<system-out>{text}</system-out>"
+    return f"{head}{body}</testcase>"
+
+
+def _junit_text(text: str) -> str:
+    return escape(_ILLEGAL_XML.sub("�", text), quote=False)
+
+
+def _junit_attribute(text: str) -> str:
+    return escape(_ILLEGAL_XML.sub("�", text)).replace("\n", "&#10;").replace("\t", "&#9;")

@@ -1,0 +1,484 @@
+"""Progress on the way: a bar on a terminal, a line now and then elsewhere, or nothing.
+
+The screen for people: data and closing lines on stdout, errors and progress on stderr.
+
+Which screen a command gets: text or JSON, with a bar, with colours.
+"""
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
+
+import click
+
+from resourcesync.cli import formatting
+from resourcesync.cli.formatting import (
+    DETAIL,
+    NORMAL,
+    QUIET,
+    TextLine,
+    escape,
+    labelled,
+    without_users,
+)
+from resourcesync.cli.output import (
+    SILENT,
+    CommandOutcome,
+    Job,
+    OutputLostError,
+    OutputOptions,
+    Problem,
+    Renderer,
+    Screen,
+    write_line,
+)
+from resourcesync.config import Environment
+from resourcesync.errors import Evidence
+from resourcesync.ports import Clock
+from resourcesync.wiring.machine import new_run_id, system_clock
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+
+PLAIN_EVERY: Final = 30.0
+"""Seconds between two lines where there is no terminal."""
+
+
+class Progress(Protocol):
+    """Shows how far a run is."""
+
+    def show(self, fields: Mapping[str, object]) -> None:
+        """Take the newest ``progress`` event."""
+        ...
+
+    def pause(self) -> None:
+        """Clear the place where the next line of text goes."""
+        ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def show(self, fields: Mapping[str, object]) -> None:
+        """Show nothing."""
+
+    def pause(self) -> None:
+        """Clear nothing."""
+
+    def close(self) -> None:
+        """Leave everything as it is."""
+
+
+class PlainProgress:
+    """A whole line at most every 30 seconds, for cron, CI and the journal.
+
+    Args:
+        name: What is in progress, such as the mirror's name.
+        stream: Where the lines go.
+        clock: Time.
+    """
+
+    def __init__(self, *, name: str, stream: TextIO, clock: Clock) -> None:
+        self._name = name
+        self._stream = stream
+        self._clock = clock
+        self._began = self._last = clock.monotonic()
+
+    def show(self, fields: Mapping[str, object]) -> None:
+        """Write a line when the last one is 30 seconds old."""
+        now = self._clock.monotonic()
+        if now - self._last < PLAIN_EVERY:
+            return
+        self._last = now
+        at = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = plain_line(f"{at} {self._name}", fields, now - self._began)
+        write_line(self._stream, formatting.escape(text))
+
+    def pause(self) -> None:
+        """Clear nothing: lines do not disturb each other."""
+
+    def close(self) -> None:
+        """Leave everything as it is."""
+
+
+def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
+    """Return ``HEAD  54 %  2104/3877 resources  1.9 GB/3.4 GB  38.0 MB/s  failed 0  41 s left``."""
+    done, total = count_field(fields, "done"), count_field(fields, "total")
+    got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
+    parts = [head]
+    if total:
+        parts.append(f"{100 * done // total} %")
+    parts.append(f"{done}/{total} resources" if total else f"{done} resources")
+    if got or expected:
+        amount = (
+            f"{formatting.size(got)}/{formatting.size(expected)}"
+            if expected
+            else formatting.size(got)
+        )
+        parts.append(amount)
+    if got and elapsed > 0:
+        parts.append(f"{formatting.size(int(got / elapsed))}/s")
+    parts.append(f"failed {count_field(fields, 'failed')}")
+    if done and total > done:
+        parts.append(f"{formatting.duration(elapsed * (total - done) / done)} left")
+    return "  ".join(parts)
+
+
+def count_field(fields: Mapping[str, object], name: str) -> int:
+    """Return a count of an event, 0 when it does not tell."""
+    value = fields.get(name)
+    return value if isinstance(value, int) else 0
+
+
+class BarProgress:
+    """A bar that is redrawn in place.
+
+    Args:
+        stream: The terminal.
+    """
+
+    def __init__(self, *, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def show(self, fields: Mapping[str, object]) -> None:
+        """Move the bar; draw it first if a line of text has cleared it."""
+        if self._bar is None:
+            self._bar = _open_bar(self._stream)
+            self._task = self._bar.add_task("resources", total=None, text="")
+        if not self._bar.live.is_started:
+            self._bar.start()
+        assert self._task is not None
+        done, total = count_field(fields, "done"), count_field(fields, "total")
+        self._bar.update(
+            self._task, completed=done, total=total or None, text=bar_text(done, total, fields)
+        )
+
+    def pause(self) -> None:
+        """Take the bar away; the next ``show`` brings it back."""
+        if self._bar is not None and self._bar.live.is_started:
+            self._bar.stop()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.pause()
+
+
+def bar_text(done: int, total: int, fields: Mapping[str, object]) -> str:
+    """Return what stands behind the bar: ``37 / 48   2.4 MB / 3.1 MB``."""
+    got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
+    first = f"{done:,} / {total:,}" if total else f"{done:,}"
+    if not expected:
+        return f"{first}   {formatting.size(got)}" if got else first
+    return f"{first}   {formatting.size(got)} / {formatting.size(expected)}"
+
+
+def _open_bar(stream: TextIO) -> "RichProgress":
+    # rich costs 100 ms to import; only a bar on a terminal is worth that.
+    from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    return Progress(
+        TextColumn("  {task.description}"),
+        BarColumn(bar_width=28),
+        TextColumn("{task.fields[text]}"),
+        TimeRemainingColumn(compact=True),
+        console=Console(file=stream),
+        transient=True,
+        refresh_per_second=5,
+    )
+
+
+_COLORS: Final = {
+    "In sync": "green",
+    "Not in sync": "red",
+    "Stopped": "yellow",
+    "+": "green",
+    "-": "yellow",
+    "!": "red",
+    "*": "cyan",
+}
+_EVIDENCE_WIDTH: Final = 7
+_MAX_FAILURES: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """Where text goes, and whether it is coloured there."""
+
+    out: TextIO
+    err: TextIO
+    color_out: bool = False
+    color_err: bool = False
+
+
+class TextScreen:
+    """Shows a run as lines of text.
+
+    Args:
+        words: Turns events into lines.
+        options: How much is shown.
+        streams: Where it goes.
+        progress: Shows progress events.
+        acts: Whether it does something: with ``-q`` there is nothing to say when that went well.
+    """
+
+    def __init__(
+        self,
+        *,
+        words: Renderer,
+        options: OutputOptions,
+        streams: Streams,
+        progress: Progress | None = None,
+        acts: bool = False,
+    ) -> None:
+        self._render = words
+        self._streams = streams
+        self._progress = progress or NoProgress()
+        self._level = DETAIL if options.verbose else NORMAL
+        if options.quiet:
+            self._level = QUIET
+        self._silent = options.quiet >= SILENT
+        self._ended_on_stderr = False
+        self._is_brief = acts and options.quiet > 0
+        self._failures = 0
+        self._failed_lines: list[TextLine] = []
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Say nothing: the first line of a run is about its subject."""
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show the lines of an event that are wanted."""
+        if event == "progress":
+            if self._level > QUIET:
+                self._progress.show(fields)
+        elif event == "warning":
+            self._warn(fields)
+        else:
+            for line in self._render(event, fields):
+                self._show(line)
+                if self._is_brief and line.label == "!":
+                    self._collect_failure(line, fields)
+
+    def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
+        """Keep what failed for the end: with ``-q`` only a run that went wrong says it."""
+        self._failures += 1
+        if self._failures <= _MAX_FAILURES and line.level > self._level:
+            of = f"{fields['mirror']}  " if "mirror" in fields else ""
+            self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
+
+    def _warn(self, fields: Mapping[str, object]) -> None:
+        if self._level == QUIET:
+            return
+        code = str(fields.get("code", "warning"))
+        self._write_error("warning", "yellow", code, str(fields.get("message", "")))
+        self._write_evidence(_evidence_pairs(fields.get("evidence")), str(fields.get("hint", "")))
+
+    def problem(self, problem: Problem) -> None:
+        """Show an error: what happened, the evidence, what to do."""
+        if self._silent:
+            return
+        self._write_error("error", "red", problem.code, problem.message)
+        if problem.place:
+            self._write(self._streams.err, f"  --> {_safe_text(problem.place)}")
+        self._write_evidence(problem.evidence, problem.hint)
+        self._ended_on_stderr = True
+
+    def end(self, outcome: CommandOutcome) -> None:
+        """Show the closing lines and, unless they say it, a last line ``exit N``."""
+        self.close()
+        if self._silent or (self._is_brief and not outcome.exit):
+            return
+        if self._is_brief:
+            self._write_failures(outcome)
+            return
+        for line in outcome.closing:
+            self._show(line)
+            self._ended_on_stderr = False
+        if outcome.exit and not outcome.shows_exit:
+            stream = self._streams.err if self._ended_on_stderr else self._streams.out
+            self._write(stream, f"exit {int(outcome.exit)}")
+
+    def _write_failures(self, outcome: CommandOutcome) -> None:
+        """Say on stderr what went wrong, how it ended and what to do, though ``-q`` was given."""
+        more = self._failures - len(self._failed_lines)
+        rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
+        for line in (*self._failed_lines, *rest, *outcome.closing):
+            if line.level <= NORMAL:
+                self._write_line(self._streams.err, line, colored=self._streams.color_err)
+        if not outcome.shows_exit:
+            self._write(self._streams.err, f"exit {int(outcome.exit)}")
+
+    def close(self) -> None:
+        """Take the progress bar away."""
+        self._progress.close()
+
+    def _show(self, line: TextLine) -> None:
+        if not self._silent and line.level <= self._level:
+            self._write_line(self._streams.out, line, colored=self._streams.color_out)
+
+    def _write_line(self, stream: TextIO, line: TextLine, *, colored: bool) -> None:
+        label, text = labelled(line)
+        shown = escape(label)
+        color = _COLORS.get(line.label)
+        if color and colored:
+            shown = click.style(shown, fg=color, bold=True)
+        self._write(stream, (shown + _safe_text(text)).rstrip(" "))
+
+    def _write_error(self, word: str, color: str, code: str, message: str) -> None:
+        head = f"{word}[{escape(code)}]"
+        if self._streams.color_err:
+            head = click.style(head, fg=color, bold=True)
+        self._write(self._streams.err, f"{head}: {_safe_text(message)}")
+
+    def _write_evidence(self, evidence: Evidence, hint: str) -> None:
+        pairs = (*evidence, ("fix", hint)) if hint else evidence
+        width = max((len(label) + 2 for label, _ in pairs), default=0)
+        width = max(width, _EVIDENCE_WIDTH)
+        last = ""
+        for label, text in pairs:
+            shown = "" if label == last else label
+            self._write(
+                self._streams.err, f"  {escape(shown).ljust(width)}{_safe_text(text)}".rstrip()
+            )
+            last = label
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        self._progress.pause()
+        write_line(stream, text)
+
+
+def _safe_text(text: str) -> str:
+    return escape(without_users(text))
+
+
+def _evidence_pairs(value: object) -> Evidence:
+    """Return the evidence of a warning event; anything that is not pairs of text is left out."""
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(
+        (str(pair[0]), str(pair[1]))
+        for pair in value
+        if isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - label and text
+    )
+
+
+_LOGGERS: Final = ("resourcesync", "uvicorn", "asyncio")
+_COMMAND_LOGGER: Final = "resourcesync.cli"
+_HOUR: Final = 3_600.0
+_MOST_WARNINGS: Final = 20
+
+
+def open_screen(job: Job, environment: Environment) -> Screen:
+    """Return the screen that a job asks for."""
+    _silence_logs()
+    clock = system_clock()
+    if job.output.json:
+        from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec takes a while
+
+        return JsonScreen(
+            command=job.command,
+            run=new_run_id(clock),
+            quiet=job.output.quiet,
+            stream=sys.stdout,
+            clock=clock,
+        )
+    streams = Streams(
+        out=sys.stdout,
+        err=sys.stderr,
+        color_out=_is_colored(sys.stdout, job.output, environment),
+        color_err=_is_colored(sys.stderr, job.output, environment),
+    )
+    return TextScreen(
+        words=job.render,
+        options=job.output,
+        streams=streams,
+        progress=choose_progress(job, environment, sys.stderr, clock),
+        acts=job.acts,
+    )
+
+
+@contextmanager
+def warnings_on_screen(screen: Screen) -> Iterator[None]:
+    """Show what the library warns of by Python's logging, while a command runs."""
+    handler, logger = _WarningHandler(screen), logging.getLogger(_LOGGERS[0])
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _WarningHandler(logging.Handler):
+    """Shows warnings of the library on a screen: each once in an hour, and so many at most.
+
+    Args:
+        screen: Where warnings are shown that runs report; what the command itself logs was there.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+        self._since = 0.0
+        self._shown: set[str] = set()
+
+    def createLock(self) -> None:  # noqa: N802 - the base's name
+        """Have no lock: a thread that holds it and waits for the screen's would stop the others."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a warning, unless it was shown already."""
+        if record.name == _COMMAND_LOGGER:
+            return
+        if record.created - self._since > _HOUR:
+            self._since = record.created
+            self._shown.clear()
+        message = record.getMessage()
+        if message in self._shown or len(self._shown) > _MOST_WARNINGS:
+            return
+        self._shown.add(message)
+        if len(self._shown) > _MOST_WARNINGS:
+            message = "there are more warnings; --log-file FILE takes them all"
+        with suppress(OutputLostError):  # this may be any thread; the command itself will notice
+            self._screen.report("warning", {"code": "library", "message": message, "evidence": ()})
+
+
+def _silence_logs() -> None:
+    """Keep Python from writing warnings to stderr that nobody asked for: the screen speaks."""
+    for name in _LOGGERS:
+        log = logging.getLogger(name)
+        if not log.handlers:
+            log.addHandler(logging.NullHandler())
+
+
+def _is_colored(stream: TextIO, options: OutputOptions, environment: Environment) -> bool:
+    if options.color != "auto":
+        return options.color == "always"
+    if environment.color is not None:
+        return environment.color
+    return stream.isatty()
+
+
+def choose_progress(job: Job, environment: Environment, stream: TextIO, clock: Clock) -> Progress:
+    """Return how a job shows progress: what was asked for, else what the stream can do."""
+    style = job.output.progress
+    if job.output.quiet or style == "off":
+        return NoProgress()
+    if style == "auto" and not stream.isatty():
+        return NoProgress()
+    if style == "auto":
+        style = "bar" if environment.live else "plain"
+    if style == "bar":
+        return BarProgress(stream=stream)
+    return PlainProgress(name=job.subject or job.command, stream=stream, clock=clock)
