@@ -14,7 +14,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import __version__
 from resourcesync.adapters.system import SystemClock
 from resourcesync.distributed.politeness import HostLimits
-from resourcesync.distributed.unit_runner import run_units as run_units
+from resourcesync.distributed.unit_runner import run_units
 from resourcesync.errors import EngineError
 from resourcesync.ports.engines import ExecutionEngine
 from resourcesync.ports.engines import UnitOutcome as Became

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from resourcesync.cli import configured_mirrors
-from resourcesync.cli.config import EXAMPLE
+from resourcesync.cli.config import EXAMPLE, mistakes_of
 from resourcesync.cli.config_schema import config_schema
 from resourcesync.cli.main import run
 from resourcesync.config import files
@@ -29,7 +29,7 @@ def is_valid(text: str) -> bool:
 
 def is_taken(text: str) -> bool:
     put(text)
-    return not list(configured_mirrors.mistakes_of(files.read(Path(files.NAME))))
+    return not list(mistakes_of(files.read(Path(files.NAME))))
 
 
 def test_the_schema_is_one() -> None:

@@ -13,7 +13,7 @@ import bagit
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.destination import export
+from resourcesync.destination import export as export_formats
 from resourcesync.ports.exporters import ExportFile, ExportOptions, MirrorSnapshot
 from tests.support.command_line import FILES, LATER, MIRRORED, Said, rows, spoil
 from tests.support.commands import files_of
@@ -223,7 +223,7 @@ def test_an_exporter_that_leaves_copies_out_makes_nothing(
     def lazy(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         yield ExportFile("first", holdings.content(next(holdings.copies())))
 
-    monkeypatch.setattr(export, "export_bag", lazy)
+    monkeypatch.setattr(export_formats, "export_bag", lazy)
 
     assert export("bagit", "bag") == 8
     assert "the exporter took 1 of 12 copies" in said.readouterr().err
@@ -237,7 +237,7 @@ def test_an_exporter_cannot_write_outside(
     def climbing(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         yield ExportFile(path, [b"x"])
 
-    monkeypatch.setattr(export, "export_bag", climbing)
+    monkeypatch.setattr(export_formats, "export_bag", climbing)
 
     assert export("bagit", "bag") == 2
     assert "leads out of the export" in said.readouterr().err
@@ -256,7 +256,7 @@ def test_a_copy_whose_file_is_being_changed_is_not_exported(museum: str, said: S
 def test_more_resources_than_one_package_holds_need_a_folder(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "MAX_ENTRIES", 5)
+    monkeypatch.setattr(export_formats, "MAX_ENTRIES", 5)
 
     assert export("zip", "z.zip") == 2
     assert "name a folder for several packages: --out DIR" in said.readouterr().err
@@ -288,7 +288,7 @@ def test_a_link_in_place_of_a_copy_is_not_followed(museum: str, said: Said) -> N
 def test_a_pull_meanwhile_is_said(
     source: TinySource, museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = export.export_bag
+    original = export_formats.export_bag
 
     def pulling(holdings: MirrorSnapshot, options: ExportOptions) -> Iterator[ExportFile]:
         files = original(holdings, options)
@@ -297,9 +297,9 @@ def test_a_pull_meanwhile_is_said(
         assert run(["pull", museum]) == 0
         yield from files
 
-    monkeypatch.setattr(export, "export_bag", pulling)
+    monkeypatch.setattr(export_formats, "export_bag", pulling)
     assert export("bagit", "bag") == 1
-    monkeypatch.setattr(export, "export_bag", original)
+    monkeypatch.setattr(export_formats, "export_bag", original)
     assert "! /objects/0004.txt   a pull changed it meanwhile" in said.readouterr().out
     assert left() == {"museum"}
     assert export("bagit", "bag") == 0

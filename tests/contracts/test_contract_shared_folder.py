@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.shared_folder import FolderStore, open_store, store
+from resourcesync.adapters.shared_folder import FolderStore, open_store
+from resourcesync.adapters.shared_folder import store as folder_store
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -94,7 +95,7 @@ def test_a_key_whose_folder_went_since_it_was_looked_for_is_not_there(
     version = put(store, "a/b.txt", b"first")
     there = store.stat("a/b.txt")
     store.remove("a/b.txt")
-    monkeypatch.setattr(store, "look", lambda _key: there)
+    monkeypatch.setattr(store, "stat", lambda _key: there)
     assert not (store.root / "a").exists()
     assert store.put("a/b.txt", ObjectContent(BytesIO(b"next"), 4, ()), version) is None
     assert store.move("a/b.txt", "c.txt", version) is False
@@ -150,7 +151,7 @@ def test_a_forked_process_that_leaves_the_block_closes_nothing_of_its_own(
     store: FolderStore,
 ) -> None:
     with store.lock("us"):
-        store._close_in_child()  # as in a forked process
+        folder_store._close_in_child()  # as in a forked process
         own = os.open(os.devnull, os.O_RDONLY)  # gets the number that was free
     os.close(own)
 

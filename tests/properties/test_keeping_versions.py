@@ -16,6 +16,7 @@ from resourcesync.adapters.catalogue import FileVersionReader
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import ManualClock
 from resourcesync.adapters.version_files import FolderVersions
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.source.versions import parse_stamp
@@ -62,11 +63,11 @@ class Life:
     def listed(self) -> list[Resource]:
         """Every resource that a list tells of, archived or not, as the lists tell it."""
         documents = FolderDocuments(self.root)
-        reader = Reader(documents)
-        reader.view()
+        versions = Reader(documents)
+        versions.view()
         found: list[Resource] = []
-        for name in set(reader.read):
-            entries = reader.read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
+        for name in set(versions.read):
+            entries = read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
             told = [it.resource if isinstance(it, Change) else it for it in entries]
             found += [it for it in told if isinstance(it, Resource) and it.digests]
         return found

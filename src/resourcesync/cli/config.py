@@ -11,6 +11,7 @@ import click
 from resourcesync import config
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.mirror_options import PULL_KEYS
@@ -212,7 +213,7 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOut
 
 
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
-    errors: list[ResourceSyncError] = list(configured_mirrors.mistakes_of(file))
+    errors: list[ResourceSyncError] = list(mistakes_of(file))
     if not errors:
         from resourcesync.cli.watch_service import watch_problems  # noqa: PLC0415 - help stays quick
 
@@ -231,6 +232,16 @@ def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
     secrets = formatting.counted(len(file.table("auth")), "secret")
     line = TextLine(f"{mirrors}, {secrets} in {file.path}; no mistake", "Good", QUIET)
     return CommandOutcome(closing=(line,), fields=fields)
+
+
+def mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
+    """Yield every mistake in a configuration file; no secret is asked for."""
+    shared = list(configured_mirrors.global_mistakes(file))
+    if shared:
+        yield from shared
+        return
+    yield from MirrorConfiguration(file).problems()
+    yield from ConfiguredSources(file).problems()
 
 
 def _show(

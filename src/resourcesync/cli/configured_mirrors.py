@@ -217,7 +217,7 @@ class MirrorConfiguration:
 
     def __init__(self, file: ConfigFile | None) -> None:
         self.file = file
-        for error in () if file is None else _global_mistakes(file):
+        for error in () if file is None else global_mistakes(file):
             raise error
         self.defaults: Mapping[str, Setting] = self._settings(("defaults",), DEFAULT_KEYS)
         self.service: Mapping[str, Setting] = self._settings(("watch",), SERVICE_KEYS)
@@ -400,18 +400,6 @@ class MirrorConfiguration:
                 yield error
 
 
-def mistakes_of(file: ConfigFile) -> Iterator[ConfigurationError]:
-    """Yield every mistake in a configuration file; no secret is asked for."""
-    shared = list(_global_mistakes(file))
-    if shared:
-        yield from shared
-        return
-    yield from MirrorConfiguration(file).problems()
-    from resourcesync.cli.configured_sources import ConfiguredSources  # noqa: PLC0415 - not to pull
-
-    yield from ConfiguredSources(file).problems()
-
-
 def warnings_of(file: ConfigFile) -> Iterator[Mapping[str, object]]:
     """Yield what is no mistake, but keeps mirrors from being pulled in this environment."""
     from resourcesync.wiring.credentials import missing_secrets  # noqa: PLC0415 - help stays quick
@@ -466,7 +454,7 @@ def network_of(values: Mapping[str, Any], credentials: "tuple[Credentials, ...]"
     )
 
 
-def _global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
+def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield what is wrong for all mirrors: then none of them can be understood."""
     for key in file.tables:
         if key not in TABLES:

@@ -191,8 +191,8 @@ class _Demo:
         seconds = self._clock.monotonic() - started
         self._step(
             "copied",
-            f"{formatting.counted(copied.files, 'file')}, {formatting.size(copied.size)} of {source}"
-            f"  {formatting.duration(seconds)}",
+            f"{formatting.counted(copied.files, 'file')}, {formatting.size(copied.size)}"
+            f" of {source}  {formatting.duration(seconds)}",
             files=copied.files,
             bytes=copied.size,
             seconds=seconds,

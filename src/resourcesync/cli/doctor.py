@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli.config import mistakes_of
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -141,7 +142,7 @@ def _configuration(
         return (error.message,), (), "its file"
     if file is None:
         return ((told.message,), (), "the command") if told else ((), (), "")
-    mistakes = [error.message for error in configured_mirrors.mistakes_of(file)]
+    mistakes = [error.message for error in mistakes_of(file)]
     if told is not None and told.message not in mistakes:
         mistakes.append(told.message)
     warnings = () if mistakes else configured_mirrors.warnings_of(file)

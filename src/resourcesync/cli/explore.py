@@ -64,7 +64,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.cli.render_explore import Totals, step_event, step_fields
+    from resourcesync.cli.render_explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
     from resourcesync.wiring import document_access, machine  # noqa: PLC0415 - help stays quick
 
     totals = Totals()

@@ -264,7 +264,7 @@ def _with_log(job: Job, screen: Screen, held: ExitStack) -> Screen:
 
 @contextmanager
 def _screen(job: Job, environment: config.Environment) -> Iterator[Screen]:
-    from resourcesync.cli.terminal import open_screen, warnings_on_screen
+    from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
 
     screen = open_screen(job, environment)
     try:

@@ -28,7 +28,8 @@ def _list(screen: Screen) -> CommandOutcome:
     for plugin in found:
         screen.report("plugin", {**asdict(plugin), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)
-    text = f"{formatting.count(len(found) - others)} of resourcesync, {formatting.count(others)} of others"
+    ours = formatting.count(len(found) - others)
+    text = f"{ours} of resourcesync, {formatting.count(others)} of others"
     closing = (TextLine(text, "Plug-ins", NORMAL),)
     return CommandOutcome(closing=closing, fields={"plugins": len(found), "others": others})
 

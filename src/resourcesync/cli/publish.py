@@ -21,7 +21,7 @@ from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.publish_inputs import TABLES
+from resourcesync.cli.publish_inputs import TABLES, OnFailed, OnPublished
 from resourcesync.cli.pull_run import BatchResult, combine_outcomes, report_failure
 from resourcesync.cli.render_publish import conclude, fields_of, report
 from resourcesync.cli.signals import acknowledge_stop
@@ -30,9 +30,6 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
     from resourcesync.wiring.inventories import TableSource
-    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-
-if TYPE_CHECKING:
     from resourcesync.wiring.mirrors import Network
     from resourcesync.wiring.publishing import PublicationResult, PublishRequest
 
@@ -353,9 +350,7 @@ def _watch(
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
 
 
-def _watch_reporters(
-    name: str, screen: Screen
-) -> "tuple[publish_told.OnPublished, publish_told.OnFailed]":
+def _watch_reporters(name: str, screen: Screen) -> tuple[OnPublished, OnFailed]:
     """Return what tells of each run that ended, and of each that failed."""
     told: set[str] = set()  # once is enough
 

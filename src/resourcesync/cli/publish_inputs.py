@@ -15,9 +15,6 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.publishing import PublicationResult, PublishRequest
-
-if TYPE_CHECKING:
     from resourcesync.ports import Clock
     from resourcesync.wiring.accounts import FollowedAccount
     from resourcesync.wiring.mirrors import Network

@@ -25,11 +25,9 @@ from resourcesync.cli.pull_run import PullContext, TargetResolver, pull
 from resourcesync.errors import ResourceSyncError, StorageError
 
 if TYPE_CHECKING:
-    from resourcesync.server.metrics import Metric
-
-if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
     from resourcesync.ports import Reporter
+    from resourcesync.server.metrics import Metric
 
 
 _MetricRow = Mapping[str, object]

@@ -24,17 +24,13 @@ from resourcesync.ports import Reporter
 
 if TYPE_CHECKING:
     from resourcesync.cli.render_pull import PullRenderer
-    from resourcesync.ports import Clock, Reporter
-    from resourcesync.wiring.mirrors import Network
-    from resourcesync.wiring.stores import Home
-
-if TYPE_CHECKING:
-    from resourcesync.wiring.sets import SetMirror, SetPlan
-
-if TYPE_CHECKING:
     from resourcesync.destination.options import Review
     from resourcesync.destination.planner import Decision
     from resourcesync.destination.reports import Mode
+    from resourcesync.ports import Clock, Reporter
+    from resourcesync.wiring.mirrors import Network
+    from resourcesync.wiring.sets import SetMirror, SetPlan
+    from resourcesync.wiring.stores import Home
 
 
 _DAY: Final = 86400.0

@@ -120,7 +120,8 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
 
 
 def _sampled(report: AuditReport) -> str:
-    looked = f"{formatting.count(report.proven or 0)} of {formatting.count(report.listed)} files looked at"
+    proven, listed = formatting.count(report.proven or 0), formatting.count(report.listed)
+    looked = f"{proven} of {listed} files read"
     ended = ", then the time was over" if report.stopped else ""
     since = ""
     if report.proven_since is not None:

@@ -353,7 +353,8 @@ def _budget_lines(
     if plan:
         size = max(0, count_field(plan, "bytes") - report.useful)
         rest = f"{formatting.counted(report.pending, 'resource')} remain, {formatting.size(size)}"
-    here = f"{formatting.count(report.unchanged + report.applied)} of {formatting.count(report.listed)}"
+    present, listed = report.unchanged + report.applied, report.listed
+    here = f"{formatting.count(present)} of {formatting.count(listed)}"
     code = int(exit_code_of(report))
     return (
         TextLine(f"{here} here ({done}); {rest}  exit {code}", "Not done", QUIET),
@@ -391,7 +392,8 @@ def _in_sync(report: RunReport, place: str, *, first: bool) -> tuple[TextLine, .
     more = [TextLine(text) for text in _remarks(report)]
     changes = _changes(report)
     if first and changes:
-        text = f"{resources}, {formatting.size(report.useful)} in {place}  ({changes}{_hash_note(report)})"
+        size, note = formatting.size(report.useful), _hash_note(report)
+        text = f"{resources}, {size} in {place}  ({changes}{note})"
         lines = [TextLine(f"{text}  {seconds}", "In sync", QUIET), *more]
         state = f"state as of {as_of}. " if as_of else ""
         return (*lines, TextLine(f"          {state}Run the same command again to update."))

@@ -25,8 +25,6 @@ from resourcesync.errors import ConfigurationError, StorageError
 if TYPE_CHECKING:
     from resourcesync.simulator.live import LiveSettings
     from resourcesync.simulator.scenario import Scenario
-
-if TYPE_CHECKING:
     from resourcesync.wiring.simulation_runs import SimulationRun, Summary
 
 

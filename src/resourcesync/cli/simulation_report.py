@@ -25,9 +25,6 @@ from resourcesync.server.dashboard.style import STYLE
 from resourcesync.wiring import scenarios
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.simulation_runs import Summary
-
-if TYPE_CHECKING:
     from resourcesync.simulator.scenario import Scenario
     from resourcesync.wiring.simulation_runs import Summary
 
@@ -205,9 +202,9 @@ def toml_lines(written: Mapping[str, Any]) -> Iterator[str]:
     tables = {key: it for key, it in written.items() if _is_table_array(it)}
     yield from _table_lines({key: it for key, it in written.items() if key not in tables}, "")
     for key, rows in tables.items():
-        for row in rows:
+        for chunk in rows:
             yield f"[[{_toml_key(key)}]]"
-            yield from _table_lines(row, "")
+            yield from _table_lines(chunk, "")
 
 
 def _is_table_array(value: object) -> bool:

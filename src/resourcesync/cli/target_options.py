@@ -16,9 +16,6 @@ from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.output import Job
 
 if TYPE_CHECKING:
-    from resourcesync.wiring.mirrors import Network
-
-if TYPE_CHECKING:
     from resourcesync.cli.configured_mirrors import MirrorConfiguration
     from resourcesync.wiring.mirrors import Network
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from shlex import quote
 from typing import Any, Final, Protocol
 
-from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping, normalise
+from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile, TreeMapping
 from resourcesync.destination.name_mapping import NameMapping
 from resourcesync.destination.uris import MAX_URI, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError

@@ -29,7 +29,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.mirror import Fixity, MirrorStateStore, PendingTask
 
-_ALL = (1 << 63) - 1
+_ALL: Final = (1 << 63) - 1
 _MAX_SHOWN_FAILURES = 100
 
 
@@ -127,7 +127,6 @@ def failures_of(state: MirrorStateStore, most: int) -> tuple[Failing, ...]:
 
 
 _MAX_REPORTED_FAILURES: Final = 1_000
-_ALL: Final = (1 << 63) - 1
 
 
 class ListedCounts(NamedTuple):

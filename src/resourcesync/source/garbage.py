@@ -63,9 +63,6 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
     return left
 
 
-_log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRetention:
     """How long former versions stay that no list tells of any more.

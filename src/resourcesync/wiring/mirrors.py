@@ -26,7 +26,6 @@ from resourcesync.adapters.mirror.copies import OWN_FOLDER, FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import (
     STATE_FILE,
     MirrorFolder,
-    is_mirror,
     probe_file_system,
     read_sets,
 )

@@ -198,7 +198,7 @@ def _is_discovery_due(known: FollowedSets, wish: SetRequest, *, every: bool, now
 
 
 def _fetch_sets(address: str, network: Network, clock: Clock) -> tuple[OfferedSet, ...]:
-    from resourcesync.wiring.document_access import network_documents, open_fetcher
+    from resourcesync.wiring.document_access import network_documents, open_fetcher  # noqa: PLC0415
 
     with open_fetcher(address, network, clock) as fetcher:
         return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)

@@ -95,7 +95,6 @@ def find_linking_entries(db: sqlite3.Connection, targets: Sequence[str]) -> list
     return [row[0] for row in db.execute(_LINKING, (json.dumps(targets),)).fetchall()]
 
 
-_PAGE = 1_000
 _DROP = "INSERT OR REPLACE INTO link SELECT uri, '', generation FROM link WHERE via = ?"
 _ORPHANS = """
 SELECT uri FROM link AS mark WHERE via = '' AND uri > ?

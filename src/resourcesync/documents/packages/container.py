@@ -10,8 +10,6 @@ from typing import Final, NamedTuple, Protocol
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, PackedMemberError
 
-__all__ = ["PackageContainer", "PackedMember", "find_manifest", "member_error"]
-
 _FAULTS = {
     "zip-encrypted": "The member is encrypted",
     "zip-method": "The member is compressed in a way that is not accepted",
@@ -93,9 +91,6 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
         evidence=tuple(("found", name) for name in near),
         code="manifest-missing",
     )
-
-
-__all__ = ["DEFAULT_LIMITS", "PackageLimits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,6 @@ from typing import BinaryIO, Final, NamedTuple, final
 from resourcesync.documents.packages.container import PackageLimits, PackedMember, over_budget
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 
-__all__ = ["UnpackedFile"]
-
 _BLOCK: Final = 65_536
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\0"
@@ -172,8 +170,6 @@ class _Inflater:
     def decompress(self, data: bytes, most: int) -> bytes:
         return self._inflater.decompress(self._inflater.unconsumed_tail + data, most)
 
-
-__all__ = ["TarContainer", "may_be_tar"]
 
 _SIZE: Final = 512
 _EMPTY: Final = bytes(_SIZE)

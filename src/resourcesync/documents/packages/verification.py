@@ -13,8 +13,6 @@ from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.digests import Digest, usable
 from resourcesync.model.vocabulary import Capability
 
-__all__ = ["check_copy", "check_manifest"]
-
 _MANIFESTS = {
     Capability.RESOURCE_DUMP: Capability.RESOURCE_DUMP_MANIFEST,
     Capability.CHANGE_DUMP: Capability.CHANGE_DUMP_MANIFEST,
@@ -69,9 +67,6 @@ def check_copy(manifest: Document, copy: Document) -> None:
 
 def _mismatch(message: str, uri: str) -> PackageError:
     return PackageError(message, uri=uri, code="manifest-mismatch")
-
-
-__all__ = ["check_bytes", "checked_chunks", "running_digest"]
 
 
 def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] | None:

@@ -48,8 +48,6 @@ from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES
 
-__all__ = ["Deflater", "compress_short", "is_compact", "is_noise"]
-
 _LEVEL: Final = 6
 _RAW: Final = -15  # zlib's word for deflate without a frame, with the window that ZIP has
 _SMALLEST_WINDOW: Final = 10
@@ -148,8 +146,6 @@ class Deflater:
         assert self._deflater is not None
         return self._deflater.flush()
 
-
-__all__ = ["BUFFERED", "MADE_BY", "WIDE_MARGIN", "MemberWriter", "short_member"]
 
 BUFFERED: Final = 262_144
 """Bytes of a member that are held to learn its CRC; a longer member is followed by its CRC."""
@@ -332,8 +328,6 @@ def _uri(member: Resource | Link | None) -> str:
     return member.href if isinstance(member, Link) else member.uri
 
 
-__all__ = ["ContentOpener", "write_package"]
-
 ContentOpener = Callable[[Resource | Link], Iterable[bytes]]
 """Gives the bytes of a resource, or of the target of a link that has a ``path``, in pieces."""
 
@@ -451,8 +445,6 @@ def end_records(count: int, size: int, offset: int) -> bytes:
     count, size, offset = min(count, FULL16), min(size, FULL32), min(offset, FULL32)
     return start + END.pack(END_MARK, 0, 0, count, count, size, offset, 0)
 
-
-__all__ = ["ZipMember", "write_zip"]
 
 _PIECE: Final = 1 << 20
 

@@ -91,7 +91,8 @@ def _resource_lists(it: MirrorDetail, x: Callable[[datetime], float]) -> Iterato
         if report is None or report.mode != "baseline" or report.as_of is None:
             continue
         begin, end = x(report.as_of), x(ran.ended)
-        text = f"Resource List of {formatting.moment(report.as_of)}, read {formatting.moment(ran.ended)}"
+        listed, read = formatting.moment(report.as_of), formatting.moment(ran.ended)
+        text = f"Resource List of {listed}, read {read}"
         yield tag(
             "rect",
             tag("title", text),
