@@ -16,6 +16,8 @@ from resourcesync.validator.rules import FAMILIES, RULES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+DECISIONS = sorted((DOCS / "adr").glob("0*.md"))
+MAX_DECISION_WORDS = 500
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts),
@@ -51,6 +53,21 @@ def test_a_page_has_one_title_and_it_comes_first(path: Path) -> None:
 
     assert text.startswith("# ")
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
+
+
+def test_a_decision_fits_on_one_page() -> None:
+    words = {name(path): len(path.read_text("utf-8").split()) for path in DECISIONS}
+
+    assert words
+    assert {it: count for it, count in words.items() if count > MAX_DECISION_WORDS} == {}
+
+
+def test_the_title_of_a_decision_begins_with_the_number_of_its_file() -> None:
+    titles = {name(path): path.read_text("utf-8").partition("\n")[0] for path in DECISIONS}
+
+    assert titles
+    wrong = [it for it, title in titles.items() if not title.startswith(f"# {Path(it).stem[:4]} ")]
+    assert wrong == []
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ class MemoryCatalogue:
 
 
 class MemoryRecording:
-    """The writing half of one transaction (``Recording``); made by ``MemoryCatalogue.record``."""
+    """The writing half of one transaction, made by ``MemoryCatalogue.record``."""
 
     def __init__(self, resources: dict[str, MemoryEntry], now: int, latest: int | None) -> None:
         self.resources = dict(resources)

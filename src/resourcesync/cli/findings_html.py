@@ -41,7 +41,8 @@ def _page(events: Sequence[Event], tally: Tally) -> Iterator[str]:
     sections, titles = _sections(events)
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
+    yield f"<title>ResourceSync: findings</title>\n<style>{_STYLE}</style>"
+    yield "</head>\n<body>\n<main>"
     yield f"<h1>{escape(tally.sentence())}</h1>"
     for place, articles in sections.items():
         yield f"<section>\n<h2>{escape(place)}</h2>"

@@ -162,7 +162,8 @@ def _here(found: "Explanation") -> str:
             at = words.moment(from_microseconds(found.trash.removed))
             return f"nothing; in the trash since {at}: {found.trash.place}"
         if found.last is not None:
-            return f"nothing; {found.last.kind} {words.moment(from_microseconds(found.last.time))}"
+            at = words.moment(from_microseconds(found.last.time))
+            return f"nothing; {found.last.kind} {at}"
         return f"{found.path}  not fetched by resourcesync" if found.is_there else "nothing"
     if copy.length < 0:
         return f"{copy.path}  its content is not known to be good"

@@ -292,7 +292,7 @@ def decide(
 ) -> Iterator[Decision]:
     """Compare what the mirror holds with what the Source says, and decide for each URI.
 
-    This is what the Source says only: what a policy of deletion spares, ``as_chosen`` tells.
+    Only the Source decides here; ``as_chosen`` applies the deletion policy afterwards.
 
     Args:
         copies: What the mirror holds, in URI order.

@@ -1,7 +1,7 @@
 """What an exporter is given, and what it gives back (plug-ins of ``resourcesync.exporters``).
 
-An exporter is a function from `Holdings` and `ExportOptions` to `ExportFile` values. It opens no
-file and writes none: it only says which bytes go where. So it may be tested without a disk.
+An exporter is a function from `Holdings` and `ExportOptions` to `ExportFile` values.
+It opens no file and writes none: it only says which bytes go where. So a test needs no disk.
 """
 
 from collections.abc import Iterable, Iterator

@@ -131,7 +131,8 @@ def never(scenario: Scenario) -> Iterator[str]:
         for value in values:
             at = value[0] if isinstance(value, tuple) else value
             if at >= scenario.duration:
-                yield f"{place} at {_told(at)}: the duration is {_told(scenario.duration)}"
+                longest = _told(scenario.duration)
+                yield f"{place} at {_told(at)}: the duration is {longest}"
 
 
 def zone_of(name: str) -> ZoneInfo:

@@ -27,8 +27,8 @@ ABSENT = ""
 class Measured:
     """What one run of one Destination came to.
 
-    Where no first pull had ended, the figures from ``consistency`` to ``useful`` and from ``first``
-    on are ``None``.
+    Where no first pull had ended, the figures from ``consistency`` to ``useful`` and those
+    from ``first`` on are ``None``.
 
     Attributes:
         consistency: 0 to 1.

@@ -340,7 +340,7 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 @contextmanager
 def told_resources(lines: str, *, allow_empty: bool = False) -> Iterator[Iterator[Resource]]:
-    """Open what tells of resources line by line; reading it may raise as ``import_lines`` does."""
+    """Read resources line by line; reading may raise what ``import_lines`` raises."""
     with _opened(lines) as stream:
         yield _some(_resources(stream, lines), lines, allow_empty=allow_empty)
 

@@ -129,7 +129,7 @@ class _DamagedError(Exception):
 
 
 class _Holdings:
-    """The copies of one moment (``ports.exporting.Holdings``), each held against the memory."""
+    """The copies of one moment, each compared with the state of the mirror."""
 
     def __init__(
         self,

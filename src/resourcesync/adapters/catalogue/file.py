@@ -239,7 +239,7 @@ def latest_moment(connection: sqlite3.Connection) -> int | None:
 
 
 class FileRecording:
-    """The writing half of one transaction (``Recording``); made by ``FileCatalogue.record``."""
+    """The writing half of one transaction, made by ``FileCatalogue.record``."""
 
     def __init__(self, connection: sqlite3.Connection, now: int) -> None:
         self._connection = connection
