@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.object_server import bucket, object_server
+# Before all that imports the package: lines are counted from their first execution on.
+from tests.support import line_coverage
+
+COVERAGE = line_coverage.plugin()
+
+from tests.support.object_server import bucket, object_server  # noqa: E402 - what is above
 
 __all__ = ["bucket", "object_server"]
 
@@ -42,6 +47,12 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
     if not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC:  # some of what is put there is run
         tempfile.tempdir = None  # pytest asked before us, and the answer is kept
         tempfile.gettempdir()  # and now: else it would be the folder of the first test that asks
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count lines, if that is wanted."""
+    if COVERAGE is not None:
+        config.pluginmanager.register(COVERAGE, "line_coverage")
 
 
 @pytest.hookimpl(optionalhook=True)

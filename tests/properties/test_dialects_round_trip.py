@@ -35,7 +35,8 @@ def old_documents(draw: st.DrawFn) -> tuple[Header, list[Entry], Dialect]:
     """Return a document that an old dialect can say, and that dialect."""
     dialect = draw(st.sampled_from(OLD))
     header, entries = draw(documents())
-    header = replace(header, links=draw(ROOT_LINKS), modified=draw(moments))
+    modified = max(draw(moments), header.from_ or LONG_AGO)  # it stands for the end of its times
+    header = replace(header, links=draw(ROOT_LINKS), modified=modified)
     timed = [e for e in entries if not isinstance(e, Change | DocumentChange) or e.time is not None]
     return header, sorted(timed, key=change_time), dialect
 
